@@ -1,0 +1,1 @@
+"""latentia: latent-variable graphical models, learned in closed form from sums over rows."""

@@ -1,0 +1,86 @@
+"""Every error and warning of latentia: each says what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = [
+    "DataError",
+    "EvidenceError",
+    "EvidenceWarning",
+    "GraphError",
+    "IdentifiabilityWarning",
+    "LatentiaError",
+    "LatentiaWarning",
+    "MomentsError",
+    "PlanError",
+    "StructureError",
+    "UnknownNameError",
+    "WeightWarning",
+]
+
+
+class LatentiaError(Exception):
+    """Every error of ours is one of these, and a ValueError, TypeError or KeyError besides."""
+
+
+class GraphError(LatentiaError, ValueError):
+    """The graph cannot be read or contradicts itself."""
+
+
+class StructureError(LatentiaError, ValueError):
+    """A junction tree that is none."""
+
+    @classmethod
+    def broken_intersection(cls, variable: int, homes: int, links: int) -> StructureError:
+        return cls(
+            f"running intersection broken: variable {variable} is in {homes} cliques tied together "
+            f"by {links} tree edges; expected {homes - 1}. Rebuild the tree from its graph."
+        )
+
+
+class PlanError(LatentiaError, ValueError):
+    """The graph is sound, but no plan can be made for it as asked."""
+
+
+class DataError(LatentiaError, ValueError):
+    """Rows that do not fit the model."""
+
+
+class MomentsError(LatentiaError, ValueError):
+    """Sums that do not belong together."""
+
+
+class EvidenceError(LatentiaError, ValueError):
+    """A question that cannot be answered as asked."""
+
+
+class UnknownNameError(LatentiaError, KeyError):
+    """A name or choice that is not there; lists the ones that are."""
+
+    def __init__(self, what: str, got: object, known: Iterable[object], hint: str = "") -> None:
+        names = [repr(k) for k in known]
+        shown = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
+        self.message = f"{what} {got!r} is unknown; expected one of: {shown}." + (
+            f" {hint}" if hint else ""
+        )
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class LatentiaWarning(UserWarning):
+    """Every warning of ours is one of these."""
+
+
+class IdentifiabilityWarning(LatentiaWarning):
+    """Some states of a latent cannot be told apart by what is observed."""
+
+
+class WeightWarning(LatentiaWarning):
+    """Weights look relative; they are read as frequencies."""
+
+
+class EvidenceWarning(LatentiaWarning):
+    """An answer needed repair: the signed model gave no positive probability."""

@@ -1,0 +1,245 @@
+"""JunctionTree: the cliques of a triangulated graph, each pointing at its parent (design 2.1-2.3).
+
+The tree comes straight from the elimination: a clique hangs on the clique of the next variable to
+go among its own. That is a maximum spanning tree over separators, as every junction tree is, and
+it takes linear time. Then every group of columns gets a leaf of its own, and cliques with more than
+three branches are split.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from latentia.errors import StructureError
+
+__all__ = ["JunctionTree", "clique_tree", "grow_leaves", "split_branches"]
+
+Clique = frozenset[int]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class JunctionTree:
+    """Cliques, each pointing at its parent; a root points at itself, so a forest is welcome.
+
+    `holds[i]` are the columns whose leaf clique i is (none for inner cliques).
+    """
+
+    cliques: tuple[Clique, ...]
+    parent: tuple[int, ...]
+    holds: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.cliques) == len(self.parent) == len(self.holds):
+            raise StructureError("cliques, parents and columns held must be equally many.")
+        homes: dict[int, int] = {}
+        links: dict[int, int] = {}
+        for i, up in enumerate(self.parent):
+            above = self.cliques[up]
+            for v in self.cliques[i]:
+                homes[v] = homes.get(v, 0) + 1
+                links[v] = links.get(v, 0) + (up != i and v in above)
+        for v in sorted(homes):
+            if homes[v] - links[v] != 1:  # a subtree has one edge fewer than nodes
+                raise StructureError.broken_intersection(v, homes[v], links[v])
+        self.order()
+
+    def order(self) -> list[int]:
+        """Cliques, parents before children."""
+        children: list[list[int]] = [[] for _ in self.cliques]
+        found: list[int] = []
+        for i, up in enumerate(self.parent):
+            (found if up == i else children[up]).append(i)
+        for i in found:
+            found.extend(children[i])
+        if len(found) != len(self.cliques):
+            raise StructureError("the parents of the cliques run in a circle.")
+        return found
+
+    def neighbours(self) -> list[list[int]]:
+        """Cliques next to each clique: its parent and its children, in order."""
+        near: list[list[int]] = [[] for _ in self.cliques]
+        for i, up in enumerate(self.parent):
+            if up != i:
+                near[i].append(up)
+                near[up].append(i)
+        return [sorted(n) for n in near]
+
+    def separator(self, i: int, j: int) -> Clique:
+        """What two neighbouring cliques share."""
+        return self.cliques[i] & self.cliques[j]
+
+    def rooted_at(self, roots: Sequence[int]) -> JunctionTree:
+        """The same tree with one given root per component."""
+        return _rooted(self.cliques, self.neighbours(), self.holds, roots)
+
+
+def clique_tree(elimination: Sequence[tuple[int, Clique]]) -> JunctionTree:
+    """Maximal cliques of an elimination and the tree that it ties between them.
+
+    >>> tree = clique_tree([(0, frozenset({0, 1})), (1, frozenset({1, 2})), (2, frozenset({2}))])
+    >>> [sorted(c) for c in tree.cliques], tree.parent
+    ([[0, 1], [1, 2]], (1, 1))
+    """
+    position = {v: i for i, (v, _) in enumerate(elimination)}
+    cliques = [clique for _, clique in elimination]
+    onward: list[int | None] = [
+        min((position[u] for u in clique if u != v), default=None) for v, clique in elimination
+    ]
+    # clique j lies inside the first i that points at it and brings all of it along
+    stands_for = list(range(len(cliques)))
+    for i, j in enumerate(onward):
+        if j is not None and stands_for[j] == j and len(cliques[j]) == len(cliques[i]) - 1:
+            stands_for[j] = stands_for[i]
+    maximal = [i for i in range(len(cliques)) if stands_for[i] == i]
+    number = {i: k for k, i in enumerate(maximal)}
+    parent = []
+    for i in maximal:
+        j = onward[i]
+        while j is not None and stands_for[j] == i:
+            j = onward[j]
+        parent.append(number[i] if j is None else number[stands_for[j]])
+    return JunctionTree(
+        cliques=tuple(cliques[i] for i in maximal),
+        parent=tuple(parent),
+        holds=((),) * len(maximal),
+    )
+
+
+def grow_leaves(
+    tree: JunctionTree, groups: Iterable[tuple[int, ...]], weight: Sequence[float]
+) -> JunctionTree:
+    """Hang a leaf clique for each group of columns on a smallest clique that contains it."""
+    homes: dict[int, list[int]] = {}
+    for i, clique in enumerate(tree.cliques):
+        for v in clique:
+            homes.setdefault(v, []).append(i)
+    size = [math.fsum(weight[v] for v in clique) for clique in tree.cliques]
+    cliques, parent, holds = list(tree.cliques), list(tree.parent), list(tree.holds)
+    for group in groups:
+        members = frozenset(group)
+        fitting = [i for i in homes[group[0]] if members <= tree.cliques[i]]
+        parent.append(min(fitting, key=lambda i: (round(size[i], 9), i)))
+        cliques.append(members)
+        holds.append(tuple(group))
+    return JunctionTree(tuple(cliques), tuple(parent), tuple(holds))
+
+
+def split_branches(tree: JunctionTree, weight: Sequence[float]) -> JunctionTree:
+    """Split cliques with more than three branches that lead to columns.
+
+    Two branches are set apart by a new clique: the union of the separators on the cheaper side (and
+    not what both sides share: the clique ties the rest together). Branches with small unions pair
+    first, in rotation, so that a star becomes a balanced tree.
+    """
+    near = tree.neighbours()
+    useful = _leads_to_columns(tree, near)
+    cliques, holds = list(tree.cliques), list(tree.holds)
+    links = [list(n) for n in near]
+    for start in range(len(tree.cliques)):
+        hub = start
+        branches = [j for j in links[hub] if useful[hub, j]]
+        while len(branches) > 3:
+            pair, rest, pair_leaves = _cheapest_pair(cliques, hub, branches, weight)
+            moving = pair if pair_leaves else rest
+            new = len(cliques)
+            cliques.append(split_separator(cliques, hub, pair, rest, weight))
+            holds.append(())
+            links.append([hub, *moving])
+            for j in moving:
+                links[j][links[j].index(hub)] = new
+                useful[j, new] = useful[j, hub]
+            useful[hub, new] = True
+            links[hub] = [j for j in links[hub] if j not in moving] + [new]
+            if pair_leaves:
+                branches = [j for j in branches if j not in moving] + [new]
+            else:
+                hub, branches = new, [*rest, hub]
+    roots = [i for i, up in enumerate(tree.parent) if up == i]
+    return _rooted(tuple(cliques), links, tuple(holds), roots)
+
+
+def split_separator(
+    cliques: Sequence[Clique],
+    hub: int,
+    pair: Sequence[int],
+    rest: Sequence[int],
+    weight: Sequence[float],
+) -> Clique:
+    """What must be known to cut `pair` off from `rest` at the clique `hub`."""
+    one, other = _union(cliques, hub, pair), _union(cliques, hub, rest)
+    return one if _size(one, weight) <= _size(other, weight) else other
+
+
+def _cheapest_pair(
+    cliques: Sequence[Clique], hub: int, branches: Sequence[int], weight: Sequence[float]
+) -> tuple[list[int], list[int], bool]:
+    """The two branches whose cut is the smallest, the others, and whether the pair moves away."""
+    kinds: dict[Clique, list[int]] = {}
+    for j in branches:
+        kinds.setdefault(cliques[hub] & cliques[j], []).append(j)
+    alike = list(kinds.values())  # branches with the same separator cost the same
+    pairs = [k[:2] for k in alike if len(k) > 1]
+    pairs += [[a[0], b[0]] for i, a in enumerate(alike) for b in alike[:i]]
+    place = {j: i for i, j in enumerate(branches)}
+
+    def cost(pair: list[int]) -> tuple[float, float, int]:
+        one = _size(_union(cliques, hub, pair), weight)
+        other = _size(_union(cliques, hub, [j for j in branches if j not in pair]), weight)
+        return min(one, other), one, sum(place[j] for j in pair)
+
+    pair = min(pairs, key=cost)
+    rest = [j for j in branches if j not in pair]
+    leaves = _size(_union(cliques, hub, pair), weight) <= _size(
+        _union(cliques, hub, rest), weight
+    )
+    return pair, rest, leaves
+
+
+def _union(cliques: Sequence[Clique], hub: int, branches: Iterable[int]) -> Clique:
+    return frozenset().union(*(cliques[hub] & cliques[j] for j in branches))
+
+
+def _size(variables: Iterable[int], weight: Sequence[float]) -> float:
+    return round(math.fsum(weight[v] for v in variables), 9)
+
+
+def _leads_to_columns(tree: JunctionTree, near: list[list[int]]) -> dict[tuple[int, int], bool]:
+    """(i, j) -> is there a column behind j, seen from i?"""
+    below = [len(h) for h in tree.holds]
+    order = tree.order()
+    for i in reversed(order):
+        if tree.parent[i] != i:
+            below[tree.parent[i]] += below[i]
+    total = list(below)
+    for i in order:
+        total[i] = below[i] if tree.parent[i] == i else total[tree.parent[i]]
+    behind = {}
+    for i, up in enumerate(tree.parent):
+        if up != i:
+            behind[up, i] = below[i] > 0
+            behind[i, up] = total[i] - below[i] > 0
+    return behind
+
+
+def _rooted(
+    cliques: Sequence[Clique],
+    near: Sequence[Sequence[int]],
+    holds: Sequence[tuple[int, ...]],
+    roots: Sequence[int],
+) -> JunctionTree:
+    parent = [-1] * len(cliques)
+    for root in roots:
+        parent[root] = root
+        todo = [root]
+        for i in todo:
+            for j in near[i]:
+                if j != parent[i] and parent[j] < 0:
+                    parent[j] = i
+                    todo.append(j)
+    if -1 in parent:
+        raise StructureError(f"{len(roots)} roots do not reach every clique.")
+    return JunctionTree(tuple(cliques), tuple(parent), tuple(holds))

@@ -1,0 +1,27 @@
+"""Aliases and the few small protocols of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from latentia.moments import Moments, Rows
+
+__all__ = ["Array", "Codes", "Label", "Source", "Summary"]
+
+Label: TypeAlias = Hashable
+Array: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.signedinteger[Any]]
+Summary: TypeAlias = "Callable[[Rows], Moments]"
+
+
+class Source(Protocol):
+    """Rows somewhere: in memory, on disk, on a cluster. Its one verb adds up a summary of them."""
+
+    def fold(self, summary: Summary) -> Moments:
+        """Σ over blocks of `summary(block)`."""
+        ...
