@@ -15,7 +15,14 @@ from typing import final
 
 from latentia.errors import StructureError
 
-__all__ = ["JunctionTree", "clique_tree", "grow_leaves", "split_branches"]
+__all__ = [
+    "JunctionTree",
+    "clique_tree",
+    "grow_leaves",
+    "leaf_counts",
+    "leaf_intervals",
+    "split_branches",
+]
 
 Clique = frozenset[int]
 
@@ -136,7 +143,8 @@ def split_branches(tree: JunctionTree, weight: Sequence[float]) -> JunctionTree:
     first, in rotation, so that a star becomes a balanced tree.
     """
     near = tree.neighbours()
-    useful = _leads_to_columns(tree, near)
+    behind = leaf_counts(tree)
+    useful = {edge: behind[edge] > 0 for edge in behind}
     cliques, holds = list(tree.cliques), list(tree.holds)
     links = [list(n) for n in near]
     for start in range(len(tree.cliques)):
@@ -152,7 +160,7 @@ def split_branches(tree: JunctionTree, weight: Sequence[float]) -> JunctionTree:
             for j in moving:
                 links[j][links[j].index(hub)] = new
                 useful[j, new] = useful[j, hub]
-            useful[hub, new] = True
+            useful[hub, new] = useful[new, hub] = True
             links[hub] = [j for j in links[hub] if j not in moving] + [new]
             if pair_leaves:
                 branches = [j for j in branches if j not in moving] + [new]
@@ -199,30 +207,49 @@ def _cheapest_pair(
     return pair, rest, leaves
 
 
+def leaf_intervals(tree: JunctionTree) -> tuple[dict[int, int], list[int], list[int]]:
+    """Leaves numbered from left to right; below clique i are first[i], …, last[i] - 1."""
+    children: list[list[int]] = [[] for _ in tree.cliques]
+    todo = []
+    for i, up in enumerate(tree.parent):
+        (todo if up == i else children[up]).append(i)
+    todo.reverse()
+    walk: list[int] = []
+    while todo:
+        i = todo.pop()
+        walk.append(i)
+        todo.extend(reversed(children[i]))
+    number: dict[int, int] = {}
+    first, last = [0] * len(walk), [0] * len(walk)
+    for i in walk:
+        first[i] = len(number)
+        if tree.holds[i]:
+            number[i] = len(number)
+    for i in reversed(walk):
+        last[i] = max([first[i] + bool(tree.holds[i]), *(last[j] for j in children[i])])
+    return number, first, last
+
+
+def leaf_counts(tree: JunctionTree) -> dict[tuple[int, int], int]:
+    """(i, j) -> how many leaves lie behind j, seen from i."""
+    _, first, last = leaf_intervals(tree)
+    whole = [last[i] - first[i] for i in range(len(first))]
+    for i in tree.order():
+        whole[i] = whole[tree.parent[i]]
+    counts = {}
+    for i, up in enumerate(tree.parent):
+        if up != i:
+            counts[up, i] = last[i] - first[i]
+            counts[i, up] = whole[i] - counts[up, i]
+    return counts
+
+
 def _union(cliques: Sequence[Clique], hub: int, branches: Iterable[int]) -> Clique:
     return frozenset().union(*(cliques[hub] & cliques[j] for j in branches))
 
 
 def _size(variables: Iterable[int], weight: Sequence[float]) -> float:
     return round(math.fsum(weight[v] for v in variables), 9)
-
-
-def _leads_to_columns(tree: JunctionTree, near: list[list[int]]) -> dict[tuple[int, int], bool]:
-    """(i, j) -> is there a column behind j, seen from i?"""
-    below = [len(h) for h in tree.holds]
-    order = tree.order()
-    for i in reversed(order):
-        if tree.parent[i] != i:
-            below[tree.parent[i]] += below[i]
-    total = list(below)
-    for i in order:
-        total[i] = below[i] if tree.parent[i] == i else total[tree.parent[i]]
-    behind = {}
-    for i, up in enumerate(tree.parent):
-        if up != i:
-            behind[up, i] = below[i] > 0
-            behind[i, up] = total[i] - below[i] > 0
-    return behind
 
 
 def _rooted(

@@ -1,0 +1,327 @@
+"""Plan: everything that is decided before any data are seen (design 2, 3).
+
+For each separator its inside and outside, its rank, the core group α(S) and instruments β(S) and
+their features. It prints as a table with tensor sizes and cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from latentia.core import Block, Side, choose_side, nearest
+from latentia.errors import GraphError, PlanError, UnknownNameError
+from latentia.graph import GraphLike, LatentGraph, Latents, as_graph, relevant
+from latentia.junction import JunctionTree, clique_tree, grow_leaves, split_branches
+from latentia.rank import GenericModel, draw_generic
+from latentia.skeleton import Skeleton, contract
+from latentia.triangulate import eliminate, log_states, moralise
+from latentia.typing import Label
+
+__all__ = ["Node", "Plan", "make_plan"]
+
+LARGEST_TENSOR = 2**26
+DRAWS = 2
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A branch of the tree and the separator S above it; leaves are numbered from left to right."""
+
+    parent: int  # its own number at a root
+    children: tuple[int, ...]
+    separator: frozenset[int]  # variables; empty at a root
+    columns: tuple[int, ...]  # of a leaf; none inside
+    first: int  # In(S): leaves first, …, last - 1
+    last: int
+    rank: int  # r(S), the constant included
+    inside: Side  # α(S)
+    outside: Side  # β(S)
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tree over which messages pass. Nodes come parents first; `leaves[k]` is leaf k's node."""
+
+    graph: LatentGraph  # relevant part, with states
+    tree: JunctionTree
+    nodes: tuple[Node, ...]
+    leaves: tuple[int, ...]
+    notes: tuple[str, ...] = ()  # latents whose states cannot be told apart
+
+    def __post_init__(self) -> None:
+        for number, node in enumerate(self.nodes):
+            if node.parent > number or any(c <= number for c in node.children):
+                raise PlanError("nodes must be numbered parents first.")
+            if node.is_leaf != bool(node.columns):
+                raise PlanError("leaves, and leaves only, hold columns.")
+        covered = sorted(c for k in self.leaves for c in self.nodes[k].columns)
+        if covered != sorted(self.graph.observed):
+            raise PlanError("every column must be in one leaf.")
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        return tuple(k for k, node in enumerate(self.nodes) if node.parent == k)
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """Nodes that have both children and a separator above them."""
+        return tuple(k for k, n in enumerate(self.nodes) if n.children and n.parent != k)
+
+    @property
+    def columns(self) -> tuple[Label, ...]:
+        """Names of the columns in graph order."""
+        return tuple(self.graph.names[v] for v in self.graph.observed)
+
+    def leaf_states(self) -> tuple[int, ...]:
+        """Joint states of the columns of each leaf."""
+        return tuple(
+            math.prod(self.graph.states[v] or 1 for v in self.nodes[k].columns)
+            for k in self.leaves
+        )
+
+    def block_states(self, block: Block) -> int:
+        sizes = self.leaf_states()
+        return math.prod(sizes[x] for x in block)
+
+    def tensor_shape(self, k: int) -> tuple[int, ...]:
+        """Ranks of the children and, below the root, of the separator above."""
+        node = self.nodes[k]
+        below = tuple(self.nodes[c].rank for c in node.children)
+        return below if node.parent == k else (*below, node.rank)
+
+    @property
+    def cost(self) -> int:
+        """Multiplications per row of one upward pass, or of the last pass of learning."""
+        return sum(math.prod(self.tensor_shape(k)) for k in {*self.inner, *self.roots})
+
+    @property
+    def fingerprint(self) -> str:
+        """Moments belong together only if they were gathered for the same plan."""
+        facts = (self.graph, [(n.parent, n.columns, n.rank, n.inside, n.outside) for n in self.nodes])
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return _table(self)
+
+
+def make_plan(
+    graph: GraphLike,
+    latents: Latents = None,
+    states: Any = None,
+    *,
+    groups: Iterable[Iterable[Label]] = (),
+    order: str = "min_fill",
+    root: int | None = None,
+    width: int = 12,
+) -> Plan:
+    """From a graph with known numbers of states to a Plan.
+
+    `groups` are columns that share a leaf; `root` picks another inner clique than the centre;
+    `width` is how many near columns stand for each side of a separator (ties included).
+
+    >>> plan = make_plan("H->X; H->Y; H->Z", {"H": 2}, {"X": 3, "Y": 3, "Z": 3})
+    >>> plan.roots, [node.rank for node in plan.nodes]
+    ((0,), [1, 2, 2, 2])
+    """
+    known = relevant(as_graph(graph, latents, states))
+    _check_states(known)
+    weight = log_states(known)
+    leaves = _leaf_groups(known, groups)
+    near = moralise(known, leaves)
+    tree = grow_leaves(clique_tree(eliminate(near, weight, order)), leaves, weight)
+    skeleton = contract(split_branches(tree, weight), weight, root)
+    models = [
+        draw_generic(known, skeleton.tree, np.random.default_rng([2020, draw]))
+        for draw in range(DRAWS)
+    ]
+    nodes = _nodes(known, skeleton, near, models, width)
+    numbers = tuple(k for k, node in enumerate(nodes) if node.is_leaf)
+    plan = Plan(known, skeleton.tree, tuple(nodes), numbers, tuple(_notes(known, models)))
+    _check_cost(plan)
+    return plan
+
+
+def _check_states(graph: LatentGraph) -> None:
+    for v, (name, count) in enumerate(zip(graph.names, graph.states, strict=True)):
+        if count is None:
+            what, verb = ("latent", "latents") if v in graph.latent else ("column", "states")
+            raise PlanError(
+                f"the number of states of {what} {name!r} is not known. "
+                f"Pass {verb}={{{name!r}: …}} or write {name}[k] in the graph."
+            )
+
+
+def _leaf_groups(
+    graph: LatentGraph, groups: Iterable[Iterable[Label]]
+) -> list[tuple[int, ...]]:
+    """Every column in one leaf, in input order."""
+    chosen: dict[int, tuple[int, ...]] = {}
+    for group in groups:
+        members = tuple(sorted(graph.index(name) for name in group))
+        for v in members:
+            if v in graph.latent:
+                raise GraphError(f"{graph.names[v]!r} is latent; leaves hold columns only.")
+            if v in chosen:
+                raise GraphError(f"column {graph.names[v]!r} is in two groups; keep one.")
+            chosen[v] = members
+    return list(dict.fromkeys(chosen.get(v, (v,)) for v in graph.observed))
+
+
+def _nodes(
+    graph: LatentGraph,
+    skeleton: Skeleton,
+    near: list[set[int]],
+    models: Sequence[GenericModel],
+    width: int,
+) -> list[Node]:
+    branches, tree = skeleton.branches, skeleton.tree
+    leaves = [b for b in branches if b.columns]
+    home = [-1] * len(graph.names)
+    for number, leaf in enumerate(leaves):
+        for v in leaf.columns:
+            home[v] = number
+    cliques = [leaf.clique for leaf in leaves]
+    sizes = [math.prod(graph.states[v] or 1 for v in leaf.columns) for leaf in leaves]
+    nodes = []
+    for number, b in enumerate(branches):
+        empty = Side((), 1, (), 1)
+        node = Node(
+            b.parent, b.children, frozenset(), b.columns, b.first, b.last, 1, empty, empty
+        )
+        if b.parent != number:
+            i, j = b.edge, tree.parent[b.edge]
+            separator = tree.separator(i, j)
+            ranks = [model.rank(i) for model in models]
+            model = models[ranks.index(max(ranks))]
+            below = [b.first <= x < b.last for x in range(len(leaves))]
+            sides = []
+            for one, two, here in ((i, j, below), (j, i, [not x for x in below])):
+                sides.append(
+                    _search_side(model, one, two, separator, near, home, here, cliques, sizes,
+                                 max(ranks), width)
+                )
+            node = replace(
+                node, separator=separator, rank=max(ranks), inside=sides[0], outside=sides[1]
+            )
+        nodes.append(node)
+    return nodes
+
+
+def _search_side(
+    model: GenericModel,
+    i: int,
+    j: int,
+    separator: frozenset[int],
+    near: list[set[int]],
+    home: Sequence[int],
+    here: Sequence[bool],
+    cliques: Sequence[int],
+    sizes: Sequence[int],
+    rank: int,
+    width: int,
+) -> Side:
+    """Look at ever more leaves until the rank is reached or the side is used up."""
+    most = sum(here)
+    while True:
+        candidates = nearest(near, separator, home, here, min(width, most))
+        side = choose_side(model, i, j, candidates, cliques, sizes, rank)
+        if max(side.core_rank, side.wide_rank) >= rank or width >= most:
+            return side
+        width *= 2
+
+
+def _notes(graph: LatentGraph, models: Sequence[GenericModel]) -> list[str]:
+    """Latents whose states no separator can tell apart, and what would help."""
+    tree = models[0].tree
+    best: dict[int, tuple[int, frozenset[int], int]] = {}
+    for i, up in enumerate(tree.parent):
+        if up == i:
+            continue
+        separator = tree.separator(i, up)
+        hidden = [v for v in separator if v in graph.latent]
+        if hidden:
+            rank = max(model.rank(i) for model in models)
+            for v in hidden:
+                others = math.prod(graph.states[u] or 1 for u in separator if u != v)
+                told = rank // others
+                if v not in best or told > best[v][0]:
+                    best[v] = (told, separator, rank)
+    notes = []
+    for v in sorted(best):
+        told, separator, rank = best[v]
+        wanted = graph.states[v] or 1
+        if told < wanted:
+            names = ", ".join(str(graph.names[u]) for u in sorted(separator))
+            full = math.prod(graph.states[u] or 1 for u in separator)
+            notes.append(
+                f"the {wanted} states of latent {graph.names[v]!r} cannot be told apart by what is "
+                f"observed: separator {{{names}}} wants rank {full}, at most {rank} is to be had. "
+                f"Give it fewer states, or columns with more states below it."
+            )
+    return notes
+
+
+def _check_cost(plan: Plan) -> None:
+    for k in {*plan.inner, *plan.roots}:
+        cells = math.prod(plan.tensor_shape(k))
+        if cells > LARGEST_TENSOR:
+            raise PlanError(
+                f"an operator would have {'×'.join(map(str, plan.tensor_shape(k)))} = {cells:.1e} "
+                f"cells (at most {LARGEST_TENSOR:.1e}). Give the latents fewer states or drop edges."
+            )
+
+
+def _table(plan: Plan) -> str:
+    names = [str(name) for name in plan.graph.names]
+    columns = [plan.nodes[k].columns for k in plan.leaves]
+
+    def listing(items: Iterable[str], most: int = 4) -> str:
+        items = list(items)
+        return ",".join(items[:most]) + (f",… ({len(items)})" if len(items) > most else "")
+
+    def leaves(block: Iterable[int]) -> str:
+        return listing(names[v] for x in block for v in columns[x])
+
+    def features(side: Side) -> str:
+        singles = leaves(b[0] for b in side.wide if len(b) == 1)
+        joint = "".join(f" + {leaves(b).replace(',', '×')}" for b in side.wide if len(b) > 1)
+        return singles + joint
+
+    rows = [("separator", "inside", "rank", "α core", "β core", "α features", "β features", "tensor")]
+    for k, node in enumerate(plan.nodes):
+        shape = "×".join(map(str, plan.tensor_shape(k))) if node.children else "leaf"
+        if node.parent == k:
+            rows.append(("(root)", "", "", "", "", "", "", shape))
+            continue
+        rows.append(
+            (
+                "{" + listing(names[v] for v in sorted(node.separator)) + "}",
+                leaves(range(node.first, node.last)),
+                str(node.rank),
+                leaves(node.inside.core),
+                leaves(node.outside.core),
+                features(node.inside),
+                features(node.outside),
+                shape,
+            )
+        )
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines.insert(1, "  ".join("─" * w for w in widths))
+    lines.append(
+        f"{len(plan.leaves)} leaves, {len(plan.roots)} root(s); "
+        f"{plan.cost:,} multiplications per row upwards."
+    )
+    return "\n".join(lines + [f"! {note}" for note in plan.notes])
