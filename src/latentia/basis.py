@@ -1,0 +1,260 @@
+"""Basis: for every separator, coordinates θ of its inside and η of its outside (design 4.2).
+
+θ = [1, Uᵀφ_α] and η = [1, Vᵀφ_β] with U, V the canonical directions of inside against outside,
+from the pair counts of pass 1. Features are contrasts that are orthonormal under the columns' own
+marginals, so the constant direction is exact and never estimated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from latentia.core import Block
+from latentia.errors import DataError
+from latentia.moments import Moments, PairLayout, Rows, leaf_codes, one_hot
+from latentia.plan import Plan
+from latentia.solve import canonical
+from latentia.typing import Array
+
+__all__ = ["Basis", "Coordinates", "canonical_basis", "contrasts", "evaluate"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """One side of a separator: the coordinates are Σ_b tables[b][x_b], missing blocks adding 0."""
+
+    blocks: tuple[Block, ...]
+    tables: tuple[Array, ...]  # (states of the block, r - 1), centred
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """θ and η of every node (None at roots), and how well they correlate."""
+
+    inside: tuple[Coordinates | None, ...]
+    outside: tuple[Coordinates | None, ...]
+    correlations: tuple[Array, ...]  # d, without the constant's 1
+    weights: tuple[float, ...]  # mean weight of the pairs behind d
+    features: tuple[tuple[int, int], ...]  # p_α, p_β
+
+    def size(self, node: int) -> int:
+        """Coordinates of the node, the constant included."""
+        return 1 + len(self.correlations[node])
+
+    @property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for side in (*self.inside, *self.outside):
+            for table in side.tables if side else ():
+                digest.update(np.ascontiguousarray(table).tobytes())
+        return digest.hexdigest()[:16]
+
+
+def contrasts(marginals: Sequence[Array], interactions: bool = False) -> Array:
+    """Features of joint states, orthonormal under independence: (states, features).
+
+    For one column all m - 1 contrasts; for several only the products of two or more.
+
+    >>> H = contrasts([np.array([0.2, 0.3, 0.5])])
+    >>> bool(np.allclose(H.T @ np.diag([0.2, 0.3, 0.5]) @ H, np.eye(2)))
+    True
+    """
+    singles = [_contrast(mu) for mu in marginals]
+    if not interactions:
+        return singles[0]
+    parts = []
+    for size in range(2, len(singles) + 1):
+        for chosen in itertools.combinations(range(len(singles)), size):
+            part = np.ones((1, 1))
+            for x, H in enumerate(singles):
+                part = np.kron(part, H if x in chosen else np.ones((len(H), 1)))
+            parts.append(part)
+    return np.concatenate(parts, axis=1)
+
+
+def _contrast(mu: Array) -> Array:
+    """m - 1 functions of a column with mean 0 and covariance I; zero on states never seen."""
+    seen = np.flatnonzero(mu > 0)
+    root = np.sqrt(mu[seen])
+    frame = np.column_stack([root, np.eye(len(seen))[:, : len(seen) - 1] * root[:, None]])
+    Q, _ = np.linalg.qr(frame)
+    H = np.zeros((len(mu), max(len(seen) - 1, 0)))
+    H[seen] = Q[:, 1:] / root[:, None]
+    return H
+
+
+def canonical_basis(layout: PairLayout, moments: Moments, regularize: bool) -> Basis:
+    """CCA of inside against outside at every separator, r(S) - 1 directions at most."""
+    panels = [panel_covariance(layout, p, moments) for p in range(len(layout.panels))]
+    entries = []
+    for k, node in enumerate(layout.plan.nodes):
+        if node.parent == k:
+            entries.append((None, None, np.zeros(0), moments.weight, (0, 0)))
+            continue
+        panel = panels[layout.panel_of[k]]
+        one, other = node.inside.wide, node.outside.wide
+        a, b = panel.features(one), panel.features(other)
+        cross = panel.shrunk if regularize else panel.plain
+        found = canonical(
+            panel.plain[np.ix_(a, a)], cross[np.ix_(a, b)], panel.plain[np.ix_(b, b)], node.rank - 1
+        )
+        entries.append(
+            (
+                panel.coordinates(one, found.U),
+                panel.coordinates(other, found.V),
+                found.d,
+                panel.mean_weight(one, other),
+                (len(a), len(b)),
+            )
+        )
+    return Basis(*zip(*entries, strict=True))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PanelCovariance:
+    """Covariances of the contrasts of a panel's blocks, each pair from the rows that have both."""
+
+    blocks: tuple[Block, ...]
+    contrasts: tuple[Array, ...]  # H_b, (states, features)
+    marginals: tuple[Array, ...]  # P̂(x_b) over the rows where b is present
+    weights: Array  # (blocks, blocks): Σ w over rows where both are present
+    total: float  # Σ w over all rows
+    plain: Array  # (features, features)
+    shrunk: Array  # the same, pairs of distinct leaves shrunk towards independence
+
+    def features(self, blocks: Sequence[Block]) -> Array:
+        """Positions of the features of `blocks` in the covariance."""
+        starts = np.cumsum([0, *(H.shape[1] for H in self.contrasts)])
+        places = [self.blocks.index(b) for b in blocks]
+        return np.concatenate(
+            [np.arange(starts[i], starts[i + 1]) for i in places] or [np.zeros(0, dtype=int)]
+        ).astype(int)
+
+    def coordinates(self, blocks: tuple[Block, ...], U: Array) -> Coordinates:
+        """Per block the table of its states' coordinates, centred and divided by its presence."""
+        tables, start = [], 0
+        for i in (self.blocks.index(b) for b in blocks):
+            stop = start + self.contrasts[i].shape[1]
+            table = self.contrasts[i] @ U[start:stop]
+            table = table - self.marginals[i] @ table
+            tables.append(table * (self.total / self.weights[i, i]))
+            start = stop
+        return Coordinates(blocks, tuple(tables))
+
+    def mean_weight(self, one: Sequence[Block], other: Sequence[Block]) -> float:
+        if not one or not other:
+            return self.total
+        rows = [self.blocks.index(b) for b in one]
+        columns = [self.blocks.index(b) for b in other]
+        return float(self.weights[np.ix_(rows, columns)].mean())
+
+
+def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelCovariance:
+    """From counts of pairs to covariances of contrasts, for all blocks of a panel at once."""
+    C = moments.sums[f"pairs/{panel}"]  # (states, states)
+    blocks, offsets = layout.panels[panel], layout.offsets[panel]
+    spans = [slice(a, b) for a, b in itertools.pairwise(offsets)]
+    E = np.zeros((offsets[-1], len(blocks)))  # which state belongs to which block
+    for i, span in enumerate(spans):
+        E[span, i] = 1.0
+    weights = E.T @ C @ E
+    marginals = [_marginal(layout, b, np.diagonal(C)[s]) for b, s in zip(blocks, spans, strict=True)]
+    by_leaf = {b[0]: mu for b, mu in zip(blocks, marginals, strict=True) if len(b) == 1}
+    H = [
+        contrasts([mu]) if len(b) == 1 else contrasts([by_leaf[x] for x in b], interactions=True)
+        for b, mu in zip(blocks, marginals, strict=True)
+    ]
+    P = C / np.maximum(E @ weights @ E.T, 1e-300)
+    R = (P @ E) @ E.T  # [s, t]: P̂(s) over the rows where t's block is present too
+    independent = R * R.T
+    D = P - independent
+    keep = _james_stein(D, independent, E, weights, [len(b) == 1 for b in blocks])
+    big = block_diag(*H) if H else np.zeros((0, 0))
+    return PanelCovariance(
+        blocks=blocks,
+        contrasts=tuple(H),
+        marginals=tuple(marginals),
+        weights=weights,
+        total=moments.weight,
+        plain=big.T @ D @ big,
+        shrunk=big.T @ (D * (E @ keep @ E.T)) @ big,
+    )
+
+
+def _james_stein(
+    D: Array, independent: Array, E: Array, weights: Array, single: Sequence[bool]
+) -> Array:
+    """How much of the departure D from independence to keep, per pair of blocks (design 4.2)."""
+    chi = E.T @ (D**2 / np.where(independent > 0, independent, np.inf)) @ E
+    seen = E.T @ (np.diagonal(independent) > 0) - 1  # m - 1, states never seen left out
+    keep = 1.0 - np.outer(seen, seen) / np.maximum(weights * chi, 1e-300)
+    free = np.outer(single, single) & ~np.eye(len(single), dtype=bool)
+    return np.where(free, np.clip(keep, 0.0, 1.0), 1.0)
+
+
+def _marginal(layout: PairLayout, block: Block, counts: Array) -> Array:
+    if not counts.sum() > 0:
+        plan = layout.plan
+        names = [str(plan.graph.names[v]) for x in block for v in plan.nodes[plan.leaves[x]].columns]
+        raise DataError(
+            f"no row has a value in {' and '.join(names)}. "
+            "Drop the column from the graph, or bring rows that have it."
+        )
+    return np.asarray(counts / counts.sum(), dtype=float)
+
+
+def evaluate(
+    layout: PairLayout, basis: Basis, rows: Rows
+) -> tuple[dict[int, Array], dict[int, Array]]:
+    """θ and η of every row: node -> (r, n) with ones first; η only where a node has children."""
+    leaves = leaf_codes(layout.plan, rows)
+    theta: dict[int, Array] = {}
+    eta: dict[int, Array] = {}
+    for p in range(len(layout.panels)):
+        wanted = _wanted(layout.plan, layout, basis, p)
+        stacked = _stack(layout, p, [side for _, _, side in wanted])
+        values = stacked @ one_hot(layout, p, leaves)  # (coordinates, n)
+        start = 0
+        for node, target, _ in wanted:
+            r = basis.size(node)
+            block = np.ones((r, len(rows)))
+            block[1:] = values[start : start + r - 1]
+            start += r - 1
+            (theta if target == "theta" else eta)[node] = block
+    return theta, eta
+
+
+def _wanted(
+    plan: Plan, layout: PairLayout, basis: Basis, panel: int
+) -> list[tuple[int, str, Coordinates]]:
+    found = []
+    for k, node in enumerate(plan.nodes):
+        inside, outside = basis.inside[k], basis.outside[k]
+        if layout.panel_of[k] == panel and inside is not None and outside is not None:
+            found.append((k, "theta", inside))
+            if node.children:
+                found.append((k, "eta", outside))
+    return found
+
+
+def _stack(layout: PairLayout, panel: int, sides: Sequence[Coordinates]) -> Array:
+    """All coordinate tables of a panel in one matrix: (coordinates, states of its blocks)."""
+    height = sum(side.tables[0].shape[1] if side.tables else 0 for side in sides)
+    stacked = np.zeros((height, layout.offsets[panel][-1]))
+    start = 0
+    for side in sides:
+        stop = start + (side.tables[0].shape[1] if side.tables else 0)
+        for block, table in zip(side.blocks, side.tables, strict=True):
+            stacked[start:stop, layout.span(panel, block)] = table.T
+        start = stop
+    return stacked

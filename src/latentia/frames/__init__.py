@@ -1,0 +1,1 @@
+"""Where rows come from: one file per engine, each with the one verb `fold`."""

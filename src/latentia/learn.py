@@ -1,0 +1,135 @@
+"""The whole road in closed form: two passes over the rows (design 4.2).
+
+    pairs ─> canonical basis ─> products in that basis ─> operators
+
+`regularize=False` switches every shrinkage off: then exact moments give exact answers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from latentia.basis import Basis, canonical_basis, evaluate
+from latentia.errors import DataError
+from latentia.moments import Moments, PairLayout, Rows, pair_layout, row_chunks, sum_pairs
+from latentia.operators import Operators, SeparatorReport
+from latentia.plan import Plan
+from latentia.typing import Array, Source
+
+__all__ = ["learn_closed_form", "solve_operators", "sum_products"]
+
+
+def learn_closed_form(plan: Plan, source: Source, regularize: bool = True) -> Operators:
+    """Learn operators from a source that can be read twice."""
+    layout = pair_layout(plan)
+    pairs = source.fold(partial(sum_pairs, layout))  # pass 1
+    if not pairs.weight > 0:
+        raise DataError("there are no rows to learn from, or their weights are all zero.")
+    basis = canonical_basis(layout, pairs, regularize)
+    products = source.fold(partial(sum_products, layout, basis))  # pass 2
+    return solve_operators(layout, basis, pairs, products, regularize)
+
+
+def sum_products(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
+    """Pass 2: Σ w θ_1 ⊗ θ_2 ⊗ η at every inner node, Σ w ⊗ θ at roots."""
+    plan = layout.plan
+    nodes = sorted({*plan.inner, *plan.roots})
+    sums: dict[str, Array] = {}
+    width = 2 * max(offsets[-1] for offsets in layout.offsets) + 2 * sum(
+        basis.size(k) for k in range(len(plan.nodes))
+    )
+    for part in row_chunks(len(rows), width):
+        block = rows[part]
+        theta, eta = evaluate(layout, basis, block)
+        for k in nodes:
+            factors = [theta[c] for c in plan.nodes[k].children]
+            factors += [eta[k]] if plan.nodes[k].parent != k else []
+            total = _outer_sum(factors, block.weight)
+            sums[f"products/{k}"] = sums.get(f"products/{k}", 0.0) + total
+    kind = f"products of plan {plan.fingerprint} in basis {basis.fingerprint}"
+    return Moments(kind, rows.total, len(rows), sums)
+
+
+def _outer_sum(factors: list[Array], weight: Array | None) -> Array:
+    """Σ_n w_n a_n ⊗ b_n ⊗ …, factors of shape (r, n)."""
+    shape = tuple(len(f) for f in factors)
+    last = factors[-1] if weight is None else factors[-1] * weight
+    if len(factors) == 1:
+        return np.asarray(last.sum(axis=1), dtype=float)
+    left = factors[0]
+    for f in factors[1:-1]:
+        left = (left[:, None, :] * f[None, :, :]).reshape(-1, f.shape[1])
+    return np.asarray(left @ last.T, dtype=float).reshape(shape)
+
+
+def solve_operators(
+    layout: PairLayout, basis: Basis, pairs: Moments, products: Moments, regularize: bool
+) -> Operators:
+    """W = E[θ_1 ⊗ θ_2 ⊗ η] · g, with g ≈ 1/d tempered by its noise."""
+    plan, N = layout.plan, pairs.weight
+    tensors, reports = {}, {}
+    for k in sorted({*plan.inner, *plan.roots}):
+        M = _constant_exact(products.sums[f"products/{k}"] / N)
+        if regularize:
+            M = _shrink_products(M, N)
+        if plan.nodes[k].parent != k:
+            M = M * _gain(basis, k, regularize)
+        tensors[k] = M
+    marginals = []
+    leaves = []
+    for k in plan.leaves:
+        mu = _leaf_marginal(layout, k, pairs)
+        side = basis.inside[k]
+        assert side is not None
+        share = float(pairs.sums[f"pairs/{layout.panel_of[k]}"][_own(layout, k)].trace()) / N
+        coordinates = side.tables[0] * share  # as for a row that has the column
+        leaves.append(mu[:, None] * np.column_stack([np.ones(len(mu)), coordinates]))
+        marginals.append(mu)
+    for k, node in enumerate(plan.nodes):
+        if node.parent != k:
+            d = basis.correlations[k]
+            condition = float(1.0 / d[-1]) if len(d) else 1.0
+            reports[k] = SeparatorReport(1 + len(d), node.rank, tuple(map(float, d)), condition)
+    mix = N**-0.5 if regularize else 0.0
+    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports)
+
+
+def _own(layout: PairLayout, leaf: int) -> tuple[slice, slice]:
+    node = layout.plan.nodes[leaf]
+    span = layout.span(layout.panel_of[leaf], (node.first,))
+    return span, span
+
+
+def _leaf_marginal(layout: PairLayout, leaf: int, pairs: Moments) -> Array:
+    counts = np.diagonal(pairs.sums[f"pairs/{layout.panel_of[leaf]}"][_own(layout, leaf)])
+    return np.asarray(counts / counts.sum(), dtype=float)
+
+
+def _constant_exact(M: Array) -> Array:
+    """Entries with at most one coordinate beside the constant are means: 1 and 0, exactly."""
+    M = M.copy()
+    for axis in range(M.ndim):
+        index: list[int | slice] = [0] * M.ndim
+        index[axis] = slice(None)
+        M[tuple(index)] = 0.0
+    M[(0,) * M.ndim] = 1.0
+    return M
+
+
+def _shrink_products(M: Array, N: float) -> Array:
+    """Every entry but the constant one: M ← M · M² / (M² + 2/N)."""
+    shrunk = M * M**2 / (M**2 + 2.0 / N)
+    shrunk[(0,) * M.ndim] = M[(0,) * M.ndim]
+    return shrunk
+
+
+def _gain(basis: Basis, k: int, regularize: bool) -> Array:
+    """g = d / (d² + ν²/2), ν = (√p_α + √p_β) / √N; 1 for the constant."""
+    d = basis.correlations[k]
+    if not regularize:
+        return np.concatenate([[1.0], 1.0 / d])
+    p_a, p_b = basis.features[k]
+    noise = (np.sqrt(p_a) + np.sqrt(p_b)) ** 2 / basis.weights[k]
+    return np.concatenate([[1.0], d / (d**2 + noise / 2)])

@@ -1,0 +1,180 @@
+"""Moments: weighted sums over rows, the only thing that crosses from data to model.
+
+Arrays are laid out (features, rows): sums over rows are then plain matrix products. Every feature
+of a block of columns is zero where one of them is missing, and the indicators of a block add up to
+its presence; so the sums carry, entry by entry, the weight of the rows that they rest on (design 8).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from latentia.core import Block
+from latentia.errors import MomentsError
+from latentia.plan import Plan
+from latentia.typing import Array, Codes
+
+__all__ = [
+    "Moments",
+    "PairLayout",
+    "Rows",
+    "block_codes",
+    "leaf_codes",
+    "one_hot",
+    "pair_layout",
+    "row_chunks",
+    "sum_pairs",
+]
+
+PANEL_STATES = 512  # indicators gathered in one product
+CHUNK_CELLS = 2**20  # cells of an indicator matrix at a time
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A block of rows as codes: one array per column in graph order, -1 where missing."""
+
+    codes: tuple[Codes, ...]
+    weight: Array | None = None  # None: every row counts once
+
+    def __len__(self) -> int:
+        return len(self.codes[0])
+
+    def __getitem__(self, part: slice) -> Rows:
+        weight = None if self.weight is None else self.weight[part]
+        return Rows(tuple(c[part] for c in self.codes), weight)
+
+    @property
+    def total(self) -> float:
+        """Σ w."""
+        return float(len(self)) if self.weight is None else float(self.weight.sum())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Sums over rows by name; `+` joins two disjoint sets of rows.
+
+    `kind` tells what was summed, for which plan and in which basis: only like is added to like.
+    """
+
+    kind: str
+    weight: float  # Σ w: the N of every formula
+    rows: int
+    sums: Mapping[str, Array]
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if self.kind != other.kind or self.sums.keys() != other.sums.keys():
+            raise MomentsError(
+                f"these moments do not belong together: {self.kind!r} and {other.kind!r}. "
+                "Moments add only if they were gathered for the same plan, in the same basis."
+            )
+        sums = {name: total + other.sums[name] for name, total in self.sums.items()}
+        return Moments(self.kind, self.weight + other.weight, self.rows + other.rows, sums)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PairLayout:
+    """Which blocks are counted together: panels small enough for one matrix product each."""
+
+    plan: Plan
+    panels: tuple[tuple[Block, ...], ...]
+    panel_of: tuple[int, ...]  # the panel that holds all blocks of node k (-1 at a root)
+    offsets: tuple[tuple[int, ...], ...]  # where each block's indicators start; the end is last
+
+    def span(self, panel: int, block: Block) -> slice:
+        """Rows of `block` in the panel's matrix."""
+        place = self.panels[panel].index(block)
+        return slice(self.offsets[panel][place], self.offsets[panel][place + 1])
+
+
+def pair_layout(plan: Plan) -> PairLayout:
+    """Walk the separators from left to right and open a new panel when one is full."""
+    sizes = plan.leaf_states()
+    panels: list[dict[Block, int]] = []
+    panel_of = [-1] * len(plan.nodes)
+    for k, node in enumerate(plan.nodes):
+        if node.parent == k:
+            continue
+        wanted = {b: math.prod(sizes[x] for x in b) for b in (*node.inside.wide, *node.outside.wide)}
+        if not panels or sum({**panels[-1], **wanted}.values()) > max(
+            PANEL_STATES, sum(wanted.values())
+        ):
+            panels.append({})
+        panels[-1].update(wanted)
+        panel_of[k] = len(panels) - 1
+    ordered = [sorted(p, key=lambda b: (len(b), b)) for p in panels]
+    offsets = [
+        tuple(int(x) for x in np.cumsum([0, *(panel[b] for b in blocks)]))
+        for panel, blocks in zip(panels, ordered, strict=True)
+    ]
+    return PairLayout(plan, tuple(map(tuple, ordered)), tuple(panel_of), tuple(offsets))
+
+
+def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
+    """Pass 1: counts of every pair of blocks of a panel, Σ w 1_b 1_b'ᵀ."""
+    # counts of up to 2²⁰ rows at a time are exact in single precision; weights need double
+    dtype = np.float32 if rows.weight is None else np.float64
+    sums: dict[str, Array] = {}
+    leaves = leaf_codes(layout.plan, rows)
+    for p, panel in enumerate(layout.panels):
+        width = layout.offsets[p][-1]
+        total = np.zeros((width, width))
+        for part in row_chunks(len(rows), width):
+            F = one_hot(layout, p, [c[part] for c in leaves], dtype)  # (width, n)
+            G = F if rows.weight is None else F * rows.weight[part]
+            total += F @ G.T
+        sums[f"pairs/{p}"] = total
+        assert len(panel) == len(layout.offsets[p]) - 1
+    return Moments(f"pairs of plan {layout.plan.fingerprint}", rows.total, len(rows), sums)
+
+
+def one_hot(
+    layout: PairLayout, panel: int, leaves: Sequence[Codes], dtype: type[np.floating] = np.float64
+) -> Array:
+    """Indicators of the blocks of a panel: (states of all blocks, n); zero where missing."""
+    sizes = layout.plan.leaf_states()
+    n = len(leaves[0])
+    marks = np.empty((layout.offsets[panel][-1], n), dtype=bool)
+    row = 0
+    for block in layout.panels[panel]:
+        codes = block_codes(leaves, sizes, block)
+        for state in range(math.prod(sizes[x] for x in block)):
+            np.equal(codes, state, out=marks[row])
+            row += 1
+    return marks.astype(dtype)
+
+
+def leaf_codes(plan: Plan, rows: Rows) -> list[Codes]:
+    """Joint code of the columns of each leaf, -1 where one of them is missing."""
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    states = [plan.graph.states[v] or 1 for v in plan.graph.observed]
+    members = [tuple(place[v] for v in plan.nodes[k].columns) for k in plan.leaves]
+    return [block_codes(rows.codes, states, group) for group in members]
+
+
+def block_codes(codes: Sequence[Codes], sizes: Sequence[int], block: Sequence[int]) -> Codes:
+    """Joint code, the last member running fastest; -1 where a member is missing."""
+    if len(block) == 1:
+        return codes[block[0]]
+    joint = codes[block[0]].astype(np.int64)
+    for x in block[1:]:
+        nxt = codes[x].astype(np.int64)
+        joint = np.where((joint < 0) | (nxt < 0), -1, joint * sizes[x] + nxt)
+    return joint
+
+
+def row_chunks(count: int, width: int) -> Iterator[slice]:
+    """Slices of rows small enough for `width` features at a time."""
+    step = max(64, CHUNK_CELLS // max(width, 1))
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))

@@ -1,0 +1,91 @@
+"""Linear algebra with its trouble reported: ridge, truncated inverse, canonical correlations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from latentia.typing import Array
+
+__all__ = ["Canonical", "Ridge", "Solution", "Truncated", "canonical", "whitener"]
+
+ROOT_CUT = 1e-8  # directions of relative variance below this are none
+CORRELATION_CUT = 1e-12
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """X with X A ≈ B, the rank used, and the condition of what was inverted."""
+
+    value: Array
+    rank: int
+    condition: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ridge:
+    """B (A + λI)⁻¹ for symmetric A ⪰ 0; λ = 0 falls back to the pseudo-inverse."""
+
+    strength: float
+
+    def __call__(self, A: Array, B: Array) -> Solution:
+        if self.strength == 0:
+            return Truncated()(A, B)
+        values, Q = np.linalg.eigh(A)
+        shifted = np.maximum(values, 0) + self.strength
+        X = ((B @ Q) / shifted) @ Q.T
+        return Solution(X, len(values), float(shifted[-1] / shifted[0]))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """B A⁺ over at most `rank` leading directions above `cut` times the largest."""
+
+    rank: int | None = None
+    cut: float = 1e-12
+
+    def __call__(self, A: Array, B: Array) -> Solution:
+        values, Q = np.linalg.eigh(A)
+        keep = values > self.cut * max(float(values[-1]), 1e-300)
+        if self.rank is not None:
+            keep[: max(len(values) - self.rank, 0)] = False
+        values, Q = values[keep], Q[:, keep]
+        if not len(values):
+            return Solution(np.zeros_like(B), 0, np.inf)
+        return Solution(
+            ((B @ Q) / values) @ Q.T, len(values), float(values[-1] / values[0])
+        )
+
+
+def whitener(S: Array, cut: float = ROOT_CUT) -> Array:
+    """R (p, k) with Rᵀ S R = I over the k directions of S that carry variance."""
+    if not S.size:
+        return np.zeros((len(S), 0))
+    values, Q = np.linalg.eigh(S)
+    keep = values > cut * max(float(values[-1]), 1e-300)
+    return np.asarray(Q[:, keep] / np.sqrt(values[keep]), dtype=float)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """Un-whitened directions: Uᵀ S_aa U = I, Vᵀ S_bb V = I, Uᵀ S_ab V = diag(d), 0 < d ≤ 1."""
+
+    U: Array  # (p, k)
+    V: Array  # (q, k)
+    d: Array  # (k,), falling
+
+
+def canonical(S_aa: Array, S_ab: Array, S_bb: Array, most: int) -> Canonical:
+    """At most `most` pairs of canonical directions between a and b."""
+    R_a, R_b = whitener(S_aa), whitener(S_bb)
+    if most <= 0 or R_a.shape[1] == 0 or R_b.shape[1] == 0:
+        return Canonical(np.zeros((len(S_aa), 0)), np.zeros((len(S_bb), 0)), np.zeros(0))
+    u, d, vt = np.linalg.svd(R_a.T @ S_ab @ R_b, full_matrices=False)
+    keep = min(most, int((d > CORRELATION_CUT).sum()))
+    return Canonical(R_a @ u[:, :keep], R_b @ vt[:keep].T, np.minimum(d[:keep], 1.0))
