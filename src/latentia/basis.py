@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -23,7 +23,17 @@ from latentia.plan import Plan
 from latentia.solve import canonical
 from latentia.typing import Array
 
-__all__ = ["Basis", "Coordinates", "canonical_basis", "contrasts", "evaluate"]
+__all__ = [
+    "Basis",
+    "Coordinates",
+    "Round",
+    "Values",
+    "canonical_basis",
+    "contrasts",
+    "evaluate",
+    "leaf_coordinates",
+    "neighbour_products",
+]
 
 
 @final
@@ -33,6 +43,20 @@ class Coordinates:
 
     blocks: tuple[Block, ...]
     tables: tuple[Array, ...]  # (states of the block, r - 1), centred
+
+    @property
+    def size(self) -> int:
+        """r - 1."""
+        return self.tables[0].shape[1] if self.tables else 0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Round:
+    """New coordinates of a node: mapᵀ [1, F], F products of its neighbours' old coordinates."""
+
+    inside: Array  # (1 + features, r - 1); at a leaf the features are its indicators
+    outside: Array  # (1 + features, r - 1)
 
 
 @final
@@ -45,6 +69,8 @@ class Basis:
     correlations: tuple[Array, ...]  # d, without the constant's 1
     weights: tuple[float, ...]  # mean weight of the pairs behind d
     features: tuple[tuple[int, int], ...]  # p_α, p_β
+    shares: tuple[float, ...]  # of the weight on rows where a leaf is present; 1 inside
+    rounds: tuple[Mapping[int, Round], ...] = ()  # of sharpening, by node
 
     def size(self, node: int) -> int:
         """Coordinates of the node, the constant included."""
@@ -53,9 +79,10 @@ class Basis:
     @property
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
-        for side in (*self.inside, *self.outside):
-            for table in side.tables if side else ():
-                digest.update(np.ascontiguousarray(table).tobytes())
+        tables = [t for side in (*self.inside, *self.outside) if side for t in side.tables]
+        maps = [m for done in self.rounds for r in done.values() for m in (r.inside, r.outside)]
+        for array in (*tables, *maps):
+            digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:16]
 
 
@@ -74,9 +101,9 @@ def contrasts(marginals: Sequence[Array], interactions: bool = False) -> Array:
     parts = []
     for size in range(2, len(singles) + 1):
         for chosen in itertools.combinations(range(len(singles)), size):
-            part = np.ones((1, 1))
+            part: Array = np.ones((1, 1))
             for x, H in enumerate(singles):
-                part = np.kron(part, H if x in chosen else np.ones((len(H), 1)))
+                part = np.asarray(np.kron(part, H if x in chosen else np.ones((len(H), 1))), float)
             parts.append(part)
     return np.concatenate(parts, axis=1)
 
@@ -95,10 +122,10 @@ def _contrast(mu: Array) -> Array:
 def canonical_basis(layout: PairLayout, moments: Moments, regularize: bool) -> Basis:
     """CCA of inside against outside at every separator, r(S) - 1 directions at most."""
     panels = [panel_covariance(layout, p, moments) for p in range(len(layout.panels))]
-    entries = []
+    entries: list[tuple[Any, ...]] = []
     for k, node in enumerate(layout.plan.nodes):
         if node.parent == k:
-            entries.append((None, None, np.zeros(0), moments.weight, (0, 0)))
+            entries.append((None, None, np.zeros(0), moments.weight, (0, 0), 1.0))
             continue
         panel = panels[layout.panel_of[k]]
         one, other = node.inside.wide, node.outside.wide
@@ -114,6 +141,7 @@ def canonical_basis(layout: PairLayout, moments: Moments, regularize: bool) -> B
                 found.d,
                 panel.mean_weight(one, other),
                 (len(a), len(b)),
+                panel.mean_weight(one, one) / moments.weight if node.is_leaf else 1.0,
             )
         )
     return Basis(*zip(*entries, strict=True))
@@ -168,7 +196,9 @@ def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelC
     for i, span in enumerate(spans):
         E[span, i] = 1.0
     weights = E.T @ C @ E
-    marginals = [_marginal(layout, b, np.diagonal(C)[s]) for b, s in zip(blocks, spans, strict=True)]
+    marginals = [
+        _marginal(layout, b, np.diagonal(C)[s]) for b, s in zip(blocks, spans, strict=True)
+    ]
     by_leaf = {b[0]: mu for b, mu in zip(blocks, marginals, strict=True) if len(b) == 1}
     H = [
         contrasts([mu]) if len(b) == 1 else contrasts([by_leaf[x] for x in b], interactions=True)
@@ -205,7 +235,9 @@ def _james_stein(
 def _marginal(layout: PairLayout, block: Block, counts: Array) -> Array:
     if not counts.sum() > 0:
         plan = layout.plan
-        names = [str(plan.graph.names[v]) for x in block for v in plan.nodes[plan.leaves[x]].columns]
+        names = [
+            str(plan.graph.names[v]) for x in block for v in plan.nodes[plan.leaves[x]].columns
+        ]
         raise DataError(
             f"no row has a value in {' and '.join(names)}. "
             "Drop the column from the graph, or bring rows that have it."
@@ -213,32 +245,88 @@ def _marginal(layout: PairLayout, block: Block, counts: Array) -> Array:
     return np.asarray(counts / counts.sum(), dtype=float)
 
 
-def evaluate(
-    layout: PairLayout, basis: Basis, rows: Rows
-) -> tuple[dict[int, Array], dict[int, Array]]:
-    """θ and η of every row: node -> (r, n) with ones first; η only where a node has children."""
-    leaves = leaf_codes(layout.plan, rows)
-    theta: dict[int, Array] = {}
-    eta: dict[int, Array] = {}
+@final
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Coordinates of a block of rows by node, (r, n) with ones first; indicators of leaves."""
+
+    theta: dict[int, Array]
+    eta: dict[int, Array]  # of nodes with children
+    marks: dict[int, Array]  # leaf: (states, n), divided by its presence
+
+
+def evaluate(layout: PairLayout, basis: Basis, rows: Rows) -> Values:
+    """θ and η of every row, through all rounds."""
+    plan, leaves = layout.plan, leaf_codes(layout.plan, rows)
+    values = Values({}, {}, {})
     for p in range(len(layout.panels)):
-        wanted = _wanted(layout.plan, layout, basis, p)
-        stacked = _stack(layout, p, [side for _, _, side in wanted])
-        values = stacked @ one_hot(layout, p, leaves)  # (coordinates, n)
+        wanted = _wanted(layout, basis, p)
+        marks = one_hot(layout, p, leaves)  # (states, n)
+        found = _stack(layout, p, [side for _, _, side in wanted]) @ marks
         start = 0
-        for node, target, _ in wanted:
-            r = basis.size(node)
-            block = np.ones((r, len(rows)))
-            block[1:] = values[start : start + r - 1]
-            start += r - 1
-            (theta if target == "theta" else eta)[node] = block
-    return theta, eta
+        for node, store, side in wanted:
+            stop = start + side.size
+            (values.theta if store == "theta" else values.eta)[node] = _with_ones(found[start:stop])
+            start = stop
+        for k in plan.leaves:
+            if layout.panel_of[k] == p:
+                own = marks[layout.span(p, (plan.nodes[k].first,))]
+                values.marks[k] = own if basis.shares[k] == 1 else own / basis.shares[k]
+    for done in basis.rounds:
+        values = _advance(plan, done, values)
+    return values
 
 
-def _wanted(
-    plan: Plan, layout: PairLayout, basis: Basis, panel: int
-) -> list[tuple[int, str, Coordinates]]:
+def neighbour_products(plan: Plan, k: int, values: Values) -> tuple[list[Array], list[Array]]:
+    """What the next round builds θ and η of node k from: blocks {first, second, product}.
+
+    Inside: the children's θ (a leaf: its indicators). Outside: the siblings' θ, the parent's η.
+    """
+    node = plan.nodes[k]
+    above = plan.nodes[node.parent]
+    beside = [values.theta[c][1:] for c in above.children if c != k]
+    beside += [] if above.parent == node.parent else [values.eta[node.parent][1:]]
+    inner = [values.theta[c][1:] for c in node.children] or [values.marks[k]]
+    return _product_blocks(inner), _product_blocks(beside)
+
+
+def _product_blocks(factors: list[Array]) -> list[Array]:
+    """Coordinates and their pairwise products: blocks of (features, n)."""
+    products = [
+        (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1])
+        for a, b in itertools.combinations(factors, 2)
+    ]
+    return factors + products
+
+
+def _advance(plan: Plan, done: Mapping[int, Round], values: Values) -> Values:
+    """One round for all nodes at once, each from the previous round's coordinates."""
+    theta, eta = dict(values.theta), dict(values.eta)
+    for k, step in done.items():
+        inner, outer = neighbour_products(plan, k, values)
+        theta[k] = _with_ones(step.inside.T @ _with_ones(np.concatenate(inner)))
+        if k in eta:
+            eta[k] = _with_ones(step.outside.T @ _with_ones(np.concatenate(outer)))
+    return Values(theta, eta, values.marks)
+
+
+def leaf_coordinates(plan: Plan, basis: Basis, leaf: int) -> Array:
+    """θ without its one at every state of a leaf that is present: (states, r - 1)."""
+    steps = [done[leaf] for done in basis.rounds if leaf in done]
+    if steps:
+        return np.asarray(steps[-1].inside[0] + steps[-1].inside[1:], dtype=float)
+    side = basis.inside[leaf]
+    assert side is not None
+    return side.tables[0] * basis.shares[leaf]
+
+
+def _with_ones(values: Array) -> Array:
+    return np.concatenate([np.ones((1, values.shape[1])), values])
+
+
+def _wanted(layout: PairLayout, basis: Basis, panel: int) -> list[tuple[int, str, Coordinates]]:
     found = []
-    for k, node in enumerate(plan.nodes):
+    for k, node in enumerate(layout.plan.nodes):
         inside, outside = basis.inside[k], basis.outside[k]
         if layout.panel_of[k] == panel and inside is not None and outside is not None:
             found.append((k, "theta", inside))
@@ -249,11 +337,10 @@ def _wanted(
 
 def _stack(layout: PairLayout, panel: int, sides: Sequence[Coordinates]) -> Array:
     """All coordinate tables of a panel in one matrix: (coordinates, states of its blocks)."""
-    height = sum(side.tables[0].shape[1] if side.tables else 0 for side in sides)
-    stacked = np.zeros((height, layout.offsets[panel][-1]))
+    stacked = np.zeros((sum(side.size for side in sides), layout.offsets[panel][-1]))
     start = 0
     for side in sides:
-        stop = start + (side.tables[0].shape[1] if side.tables else 0)
+        stop = start + side.size
         for block, table in zip(side.blocks, side.tables, strict=True):
             stacked[start:stop, layout.span(panel, block)] = table.T
         start = stop

@@ -113,7 +113,6 @@ def _core_group(
     return tuple(sorted(group)), found
 
 
-
 def _doubling(count: int) -> list[int]:
     steps = [1]
     while steps[-1] < count:

@@ -73,7 +73,9 @@ class LatentGraph:
             cycle = find_cycle(len(self.names), self.edges)
             if cycle:
                 path = " -> ".join(str(self.names[v]) for v in (*cycle, cycle[0]))
-                raise GraphError(f"the directed graph has a cycle: {path}. Reverse or drop an edge.")
+                raise GraphError(
+                    f"the directed graph has a cycle: {path}. Reverse or drop an edge."
+                )
 
     @property
     def observed(self) -> tuple[int, ...]:
@@ -167,7 +169,9 @@ def relevant(graph: LatentGraph) -> LatentGraph:
     number = {v: i for i, v in enumerate(keep)}
     return LatentGraph(
         names=tuple(graph.names[v] for v in keep),
-        edges=tuple((number[a], number[b]) for a, b in graph.edges if a in reached and b in reached),
+        edges=tuple(
+            (number[a], number[b]) for a, b in graph.edges if a in reached and b in reached
+        ),
         latent=frozenset(number[v] for v in graph.latent if v in reached),
         states=tuple(graph.states[v] for v in keep),
         directed=graph.directed,

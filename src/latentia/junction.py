@@ -201,16 +201,14 @@ def _cheapest_pair(
 
     pair = min(pairs, key=cost)
     rest = [j for j in branches if j not in pair]
-    leaves = _size(_union(cliques, hub, pair), weight) <= _size(
-        _union(cliques, hub, rest), weight
-    )
+    leaves = _size(_union(cliques, hub, pair), weight) <= _size(_union(cliques, hub, rest), weight)
     return pair, rest, leaves
 
 
 def leaf_intervals(tree: JunctionTree) -> tuple[dict[int, int], list[int], list[int]]:
     """Leaves numbered from left to right; below clique i are first[i], …, last[i] - 1."""
     children: list[list[int]] = [[] for _ in tree.cliques]
-    todo = []
+    todo: list[int] = []
     for i, up in enumerate(tree.parent):
         (todo if up == i else children[up]).append(i)
     todo.reverse()

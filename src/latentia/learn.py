@@ -1,6 +1,6 @@
-"""The whole road in closed form: two passes over the rows (design 4.2).
+"""The whole road in closed form: two passes over the rows, four on loops (design 4.2).
 
-    pairs ─> canonical basis ─> products in that basis ─> operators
+    pairs ─> canonical basis (─> sharpened, where separators need it) ─> products ─> operators
 
 `regularize=False` switches every shrinkage off: then exact moments give exact answers.
 """
@@ -11,11 +11,12 @@ from functools import partial
 
 import numpy as np
 
-from latentia.basis import Basis, canonical_basis, evaluate
+from latentia.basis import Basis, canonical_basis, evaluate, leaf_coordinates
 from latentia.errors import DataError
 from latentia.moments import Moments, PairLayout, Rows, pair_layout, row_chunks, sum_pairs
 from latentia.operators import Operators, SeparatorReport
 from latentia.plan import Plan
+from latentia.sharpen import needs_sharpening, sharpen
 from latentia.typing import Array, Source
 
 __all__ = ["learn_closed_form", "solve_operators", "sum_products"]
@@ -28,6 +29,8 @@ def learn_closed_form(plan: Plan, source: Source, regularize: bool = True) -> Op
     if not pairs.weight > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
     basis = canonical_basis(layout, pairs, regularize)
+    if needs_sharpening(plan):
+        basis = sharpen(layout, basis, source, regularize)
     products = source.fold(partial(sum_products, layout, basis))  # pass 2
     return solve_operators(layout, basis, pairs, products, regularize)
 
@@ -42,10 +45,10 @@ def sum_products(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
     )
     for part in row_chunks(len(rows), width):
         block = rows[part]
-        theta, eta = evaluate(layout, basis, block)
+        values = evaluate(layout, basis, block)
         for k in nodes:
-            factors = [theta[c] for c in plan.nodes[k].children]
-            factors += [eta[k]] if plan.nodes[k].parent != k else []
+            factors = [values.theta[c] for c in plan.nodes[k].children]
+            factors += [values.eta[k]] if plan.nodes[k].parent != k else []
             total = _outer_sum(factors, block.weight)
             sums[f"products/{k}"] = sums.get(f"products/{k}", 0.0) + total
     kind = f"products of plan {plan.fingerprint} in basis {basis.fingerprint}"
@@ -81,10 +84,7 @@ def solve_operators(
     leaves = []
     for k in plan.leaves:
         mu = _leaf_marginal(layout, k, pairs)
-        side = basis.inside[k]
-        assert side is not None
-        share = float(pairs.sums[f"pairs/{layout.panel_of[k]}"][_own(layout, k)].trace()) / N
-        coordinates = side.tables[0] * share  # as for a row that has the column
+        coordinates = leaf_coordinates(plan, basis, k)
         leaves.append(mu[:, None] * np.column_stack([np.ones(len(mu)), coordinates]))
         marginals.append(mu)
     for k, node in enumerate(plan.nodes):

@@ -186,10 +186,10 @@ def _leaf_message(operators: Operators, evidence: Evidence, x: int) -> Array:
     likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
     if likelihood is not None:
         return table.T @ likelihood
-    whole = table.sum(axis=0, keepdims=True)
+    whole: Array = table.sum(axis=0, keepdims=True)
     if codes is None:
         return whole.T
-    return np.concatenate([table, whole]).T[:, codes]  # code -1 picks the sum over all states
+    return np.concatenate([table, whole]).T.take(codes, axis=1)  # code -1 picks the sum over all states
 
 
 def _product(messages: Sequence[Message]) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 Arrays are laid out (features, rows): sums over rows are then plain matrix products. Every feature
 of a block of columns is zero where one of them is missing, and the indicators of a block add up to
-its presence; so the sums carry, entry by entry, the weight of the rows that they rest on (design 8).
+its presence; so the sums carry, entry by entry, the weight of the rows they rest on (design 8).
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def pair_layout(plan: Plan) -> PairLayout:
     for k, node in enumerate(plan.nodes):
         if node.parent == k:
             continue
-        wanted = {b: math.prod(sizes[x] for x in b) for b in (*node.inside.wide, *node.outside.wide)}
+        wanted = {
+            b: math.prod(sizes[x] for x in b) for b in (*node.inside.wide, *node.outside.wide)
+        }
         if not panels or sum({**panels[-1], **wanted}.values()) > max(
             PANEL_STATES, sum(wanted.values())
         ):

@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.core import Block, Side, choose_side, nearest
-from latentia.errors import GraphError, PlanError, UnknownNameError
+from latentia.errors import GraphError, PlanError
 from latentia.graph import GraphLike, LatentGraph, Latents, as_graph, relevant
 from latentia.junction import JunctionTree, clique_tree, grow_leaves, split_branches
 from latentia.rank import GenericModel, draw_generic
@@ -87,8 +87,7 @@ class Plan:
     def leaf_states(self) -> tuple[int, ...]:
         """Joint states of the columns of each leaf."""
         return tuple(
-            math.prod(self.graph.states[v] or 1 for v in self.nodes[k].columns)
-            for k in self.leaves
+            math.prod(self.graph.states[v] or 1 for v in self.nodes[k].columns) for k in self.leaves
         )
 
     def block_states(self, block: Block) -> int:
@@ -109,7 +108,10 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         """Moments belong together only if they were gathered for the same plan."""
-        facts = (self.graph, [(n.parent, n.columns, n.rank, n.inside, n.outside) for n in self.nodes])
+        facts = (
+            self.graph,
+            [(n.parent, n.columns, n.rank, n.inside, n.outside) for n in self.nodes],
+        )
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
@@ -163,9 +165,7 @@ def _check_states(graph: LatentGraph) -> None:
             )
 
 
-def _leaf_groups(
-    graph: LatentGraph, groups: Iterable[Iterable[Label]]
-) -> list[tuple[int, ...]]:
+def _leaf_groups(graph: LatentGraph, groups: Iterable[Iterable[Label]]) -> list[tuple[int, ...]]:
     """Every column in one leaf, in input order."""
     chosen: dict[int, tuple[int, ...]] = {}
     for group in groups:
@@ -197,9 +197,7 @@ def _nodes(
     nodes = []
     for number, b in enumerate(branches):
         empty = Side((), 1, (), 1)
-        node = Node(
-            b.parent, b.children, frozenset(), b.columns, b.first, b.last, 1, empty, empty
-        )
+        node = Node(b.parent, b.children, frozenset(), b.columns, b.first, b.last, 1, empty, empty)
         if b.parent != number:
             i, j = b.edge, tree.parent[b.edge]
             separator = tree.separator(i, j)
@@ -209,8 +207,19 @@ def _nodes(
             sides = []
             for one, two, here in ((i, j, below), (j, i, [not x for x in below])):
                 sides.append(
-                    _search_side(model, one, two, separator, near, home, here, cliques, sizes,
-                                 max(ranks), width)
+                    _search_side(
+                        model,
+                        one,
+                        two,
+                        separator,
+                        near,
+                        home,
+                        here,
+                        cliques,
+                        sizes,
+                        max(ranks),
+                        width,
+                    )
                 )
             node = replace(
                 node, separator=separator, rank=max(ranks), inside=sides[0], outside=sides[1]
@@ -279,7 +288,7 @@ def _check_cost(plan: Plan) -> None:
         if cells > LARGEST_TENSOR:
             raise PlanError(
                 f"an operator would have {'×'.join(map(str, plan.tensor_shape(k)))} = {cells:.1e} "
-                f"cells (at most {LARGEST_TENSOR:.1e}). Give the latents fewer states or drop edges."
+                f"cells (at most {LARGEST_TENSOR:.1e}). Use fewer latent states or drop edges."
             )
 
 
@@ -299,7 +308,9 @@ def _table(plan: Plan) -> str:
         joint = "".join(f" + {leaves(b).replace(',', '×')}" for b in side.wide if len(b) > 1)
         return singles + joint
 
-    rows = [("separator", "inside", "rank", "α core", "β core", "α features", "β features", "tensor")]
+    rows = [
+        ("separator", "inside", "rank", "α core", "β core", "α features", "β features", "tensor")
+    ]
     for k, node in enumerate(plan.nodes):
         shape = "×".join(map(str, plan.tensor_shape(k))) if node.children else "leaf"
         if node.parent == k:
@@ -318,7 +329,9 @@ def _table(plan: Plan) -> str:
             )
         )
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
     lines.insert(1, "  ".join("─" * w for w in widths))
     lines.append(
         f"{len(plan.leaves)} leaves, {len(plan.roots)} root(s); "

@@ -40,9 +40,7 @@ class Skeleton:
     branches: tuple[Branch, ...]
 
 
-def contract(
-    tree: JunctionTree, weight: Sequence[float], root: int | None = None
-) -> Skeleton:
+def contract(tree: JunctionTree, weight: Sequence[float], root: int | None = None) -> Skeleton:
     """Root every component at its centre (or at inner clique number `root`) and contract it."""
     links = _useful_links(tree)
     roots = []

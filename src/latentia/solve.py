@@ -18,7 +18,7 @@ CORRELATION_CUT = 1e-12
 @final
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """X with X A ≈ B, the rank used, and the condition of what was inverted."""
+    """W with W X ≈ Y, the rank used, and the condition of what was inverted."""
 
     value: Array
     rank: int
@@ -28,38 +28,33 @@ class Solution:
 @final
 @dataclass(frozen=True, slots=True)
 class Ridge:
-    """B (A + λI)⁻¹ for symmetric A ⪰ 0; λ = 0 falls back to the pseudo-inverse."""
+    """Y Xᵀ (X Xᵀ + λI)⁻¹, through the SVD of X so that its condition is not squared."""
 
     strength: float
 
-    def __call__(self, A: Array, B: Array) -> Solution:
-        if self.strength == 0:
-            return Truncated()(A, B)
-        values, Q = np.linalg.eigh(A)
-        shifted = np.maximum(values, 0) + self.strength
-        X = ((B @ Q) / shifted) @ Q.T
-        return Solution(X, len(values), float(shifted[-1] / shifted[0]))
+    def __call__(self, X: Array, Y: Array) -> Solution:
+        u, s, vt = np.linalg.svd(X, full_matrices=False)
+        gain = s / (s**2 + self.strength)
+        condition = float(np.sqrt((s[0] ** 2 + self.strength) / (s[-1] ** 2 + self.strength)))
+        return Solution(((Y @ vt.T) * gain) @ u.T, len(s), condition)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """B A⁺ over at most `rank` leading directions above `cut` times the largest."""
+    """Y X⁺ over at most `rank` leading directions of X, those above `cut` times the largest."""
 
     rank: int | None = None
     cut: float = 1e-12
 
-    def __call__(self, A: Array, B: Array) -> Solution:
-        values, Q = np.linalg.eigh(A)
-        keep = values > self.cut * max(float(values[-1]), 1e-300)
-        if self.rank is not None:
-            keep[: max(len(values) - self.rank, 0)] = False
-        values, Q = values[keep], Q[:, keep]
-        if not len(values):
-            return Solution(np.zeros_like(B), 0, np.inf)
-        return Solution(
-            ((B @ Q) / values) @ Q.T, len(values), float(values[-1] / values[0])
-        )
+    def __call__(self, X: Array, Y: Array) -> Solution:
+        u, s, vt = np.linalg.svd(X, full_matrices=False)
+        keep = int((s > self.cut * max(float(s[0]), 1e-300)).sum())
+        keep = keep if self.rank is None else min(keep, self.rank)
+        if keep == 0:
+            return Solution(np.zeros((len(Y), len(X))), 0, np.inf)
+        u, s, vt = u[:, :keep], s[:keep], vt[:keep]
+        return Solution(((Y @ vt.T) / s) @ u.T, keep, float(s[0] / s[-1]))
 
 
 def whitener(S: Array, cut: float = ROOT_CUT) -> Array:

@@ -46,6 +46,6 @@ def compress(rows: Rows, states: Sequence[int]) -> Rows:
         weight: Array | None = None if rows.weight is None else rows.weight[part]
         counts += np.bincount(joint, weight, minlength=cells)
     found = np.flatnonzero(counts)
-    codes = np.unravel_index(found, [m + 1 for m in states])
-    small = [(c - 1).astype(old.dtype) for c, old in zip(codes, rows.codes, strict=True)]
+    cell = np.unravel_index(found, [m + 1 for m in states])
+    small = [(c - 1).astype(old.dtype) for c, old in zip(cell, rows.codes, strict=True)]
     return Rows(tuple(small), counts[found])

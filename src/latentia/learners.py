@@ -1,0 +1,71 @@
+"""Learners: how operators are found for a plan. Parameters only; the mathematics is elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from latentia.learn import learn_closed_form
+from latentia.operators import Operators
+from latentia.paper import learn_as_published
+from latentia.plan import Plan
+from latentia.typing import Source
+
+__all__ = ["PBP", "PublishedPBP"]
+
+
+class PBP(BaseEstimator):
+    """Predictive belief propagation in closed form (design 4.2).
+
+    Parameters
+    ----------
+    regularize : bool
+        Shrinkage sized by the data. False switches all of it off: exact moments then give exact
+        answers, and finite samples noisy ones.
+    """
+
+    def __init__(self, regularize: bool = True) -> None:
+        self.regularize = regularize
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """Two passes over the rows."""
+        return learn_closed_form(plan, source, self.regularize)
+
+    @staticmethod
+    def paper(
+        ridge: tuple[float, float] | None = None, stage1: Any = None, folds: int = 5, seed: int = 0
+    ) -> PublishedPBP:
+        """The algorithm as published: minimal core groups and two-stage regression."""
+        return PublishedPBP(ridge, stage1, folds, seed)
+
+
+class PublishedPBP(BaseEstimator):
+    """Predictive belief propagation as published (paper, section 4; design 4.1).
+
+    Parameters
+    ----------
+    ridge : (float, float), optional
+        λ₁ of stage 1 and λ₂ of stage 2 for moments divided by N; default (1/N, 10/N). Zero λ₂ means
+        the pseudo-inverse truncated at the separator's rank.
+    stage1 : scikit-learn regressor or classifier, optional
+        Used for stages 1A and 1B instead of ridge; reads rows and is cross-fitted.
+    folds, seed : int
+        Of the cross-fitting.
+    """
+
+    def __init__(
+        self,
+        ridge: tuple[float, float] | None = None,
+        stage1: Any = None,
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.ridge = ridge
+        self.stage1 = stage1
+        self.folds = folds
+        self.seed = seed
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """One pass over the rows; with `stage1`, the rows themselves."""
+        return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)

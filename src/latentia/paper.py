@@ -1,0 +1,180 @@
+"""The learning algorithm as published, with the slips put right (paper, section 4; design 3, 4.1).
+
+θ^S is the joint indicator of the minimal core group α(S), η^S that of the instruments β(S). With
+ridge in stage 1 everything is counts; with any other regressor stage 1 reads rows.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from latentia.core import Block
+from latentia.errors import DataError, PlanError
+from latentia.moments import Moments, Rows, block_codes, leaf_codes
+from latentia.operators import Operators, SeparatorReport
+from latentia.plan import Plan
+from latentia.regression import Predictions, Solver, cross_fitted, stage_1, stage_2
+from latentia.solve import Ridge, Solution, Truncated
+from latentia.typing import Array, Source
+
+__all__ = ["core_of", "learn_as_published", "sum_tables"]
+
+LARGEST_TABLE = 2**26
+
+
+def learn_as_published(
+    plan: Plan,
+    source: Source,
+    ridge: tuple[float, float] | None = None,
+    stage1: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> Operators:
+    """Steps 3 to 6 of the paper. `ridge` is (λ₁, λ₂) for moments divided by N, default (1/N, 10/N).
+
+    λ₂ = 0 is the pseudo-inverse truncated at the rank of the separator, and leaves answers as they
+    come out (no independence mixed in).
+    """
+    tables = source.fold(partial(sum_tables, plan))
+    N = tables.weight
+    if not N > 0:
+        raise DataError("there are no rows to learn from, or their weights are all zero.")
+    first, second = (1.0 / N, 10.0 / N) if ridge is None else ridge
+    tensors, reports = {}, {}
+    for k in plan.inner:
+        solver: Solver = Ridge(second) if second > 0 else Truncated(plan.nodes[k].rank)
+        if stage1 is None:
+            found = stage_2(_from_counts(plan, k, tables, first), solver)
+        else:
+            found = stage_2(_from_rows(plan, k, _rows_of(source), stage1, folds, seed), solver)
+        tensors[k] = found.value.reshape(_shape(plan, k))
+        reports[k] = _report(plan, k, found)
+    for k in plan.roots:
+        counts = tables.sums[f"root/{k}"]
+        tensors[k] = (counts / counts.sum()).reshape(_shape(plan, k))
+    leaves, marginals = [], []
+    for k in plan.leaves:
+        counts = tables.sums[f"leaf/{k}"]
+        if not counts.sum() > 0:
+            names = ", ".join(str(plan.graph.names[v]) for v in plan.nodes[k].columns)
+            raise DataError(f"no row has a value in {names}. Drop the column from the graph.")
+        Phi = np.eye(len(counts))  # its column a is θ at state a: step 1 of the inference
+        leaves.append(np.asarray(np.linalg.pinv(Phi).T, dtype=float))
+        marginals.append(np.asarray(counts / counts.sum(), dtype=float))
+    mix = N**-0.5 if second > 0 else 0.0
+    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports)
+
+
+def core_of(plan: Plan, k: int) -> Block:
+    """α(S) of node k; at a leaf the leaf itself, else equation (2) does not type-check."""
+    node = plan.nodes[k]
+    return (node.first,) if node.is_leaf else node.inside.core
+
+
+def sum_tables(plan: Plan, rows: Rows) -> Moments:
+    """Joint counts of (α, β), (κ, β) at every inner node, of ⊗ α at roots, and of every leaf."""
+    leaves = leaf_codes(plan, rows)
+    sums: dict[str, Array] = {}
+    for k in plan.inner:
+        beta = plan.nodes[k].outside.core
+        kappa = _kappa(plan, k)
+        sums[f"alpha/{k}"] = _count(plan, leaves, (core_of(plan, k), beta), rows.weight)
+        sums[f"kappa/{k}"] = _count(plan, leaves, (*kappa, beta), rows.weight)
+    for k in plan.roots:
+        sums[f"root/{k}"] = _count(plan, leaves, _kappa(plan, k), rows.weight)
+    for k in plan.leaves:
+        sums[f"leaf/{k}"] = _count(plan, leaves, ((plan.nodes[k].first,),), rows.weight)
+    return Moments(f"tables of plan {plan.fingerprint}", rows.total, len(rows), sums)
+
+
+def _kappa(plan: Plan, k: int) -> tuple[Block, ...]:
+    return tuple(core_of(plan, c) for c in plan.nodes[k].children)
+
+
+def _count(plan: Plan, leaves: list[Any], blocks: tuple[Block, ...], weight: Array | None) -> Array:
+    """Weighted counts of the joint states of blocks, over the rows that have all of them."""
+    sizes = plan.leaf_states()
+    joint = tuple(x for block in blocks for x in block)
+    cells = math.prod(sizes[x] for x in joint)
+    if cells > LARGEST_TABLE:
+        raise PlanError(
+            f"the algorithm as published would count {cells:.1e} joint states "
+            f"(at most {LARGEST_TABLE:.1e}). Use PBP(), whose tables stay small."
+        )
+    if not joint:
+        total = len(leaves[0]) if weight is None else weight.sum()
+        return np.asarray([float(total)])
+    codes = block_codes(leaves, sizes, joint)
+    there = codes >= 0
+    counts = np.bincount(codes[there], None if weight is None else weight[there], cells)
+    return counts.astype(float)
+
+
+def _shape(plan: Plan, k: int) -> tuple[int, ...]:
+    sizes = [plan.block_states(b) for b in _kappa(plan, k)]
+    return (
+        tuple(sizes) if plan.nodes[k].parent == k else (*sizes, plan.block_states(core_of(plan, k)))
+    )
+
+
+def _from_counts(plan: Plan, k: int, tables: Moments, ridge: float) -> Predictions:
+    """Stage 1A and 1B by ridge: one prediction per value of the instruments."""
+    states = plan.block_states(plan.nodes[k].outside.core)
+    alpha, kappa = (tables.sums[f"{name}/{k}"].reshape(-1, states) for name in ("alpha", "kappa"))
+    for counts in (alpha, kappa):
+        if not counts.sum() > 0:
+            raise DataError(
+                "no row has all the columns of a core group and its instruments. "
+                "Use PBP(), which needs pairs only."
+            )
+    return Predictions(stage_1(alpha / alpha.sum(), ridge), stage_1(kappa / kappa.sum(), ridge))
+
+
+def _rows_of(source: Source) -> Rows:
+    rows = getattr(source, "rows", None)
+    if not isinstance(rows, Rows):
+        raise DataError(
+            "a stage-1 regressor reads rows: bring them into memory, or use ridge (stage1=None)."
+        )
+    return rows
+
+
+def _from_rows(
+    plan: Plan, k: int, rows: Rows, estimator: Any, folds: int, seed: int
+) -> Predictions:
+    """Stage 1A and 1B by any regressor or classifier, cross-fitted."""
+    sizes = plan.leaf_states()
+    leaves = leaf_codes(plan, rows)
+    beta = plan.nodes[k].outside.core
+    kappa = tuple(x for block in _kappa(plan, k) for x in block)
+    alpha = core_of(plan, k)
+    codes = {b: _codes(leaves, sizes, b) for b in (alpha, beta, kappa)}
+    there = np.logical_and.reduce([c >= 0 for c in codes.values()])
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = weight[there]
+    root = np.sqrt(weight / weight.sum())[:, None]
+    bars = [
+        cross_fitted(
+            estimator,
+            codes[beta][there],
+            codes[target][there],
+            (plan.block_states(beta), plan.block_states(target)),
+            weight,
+            folds,
+            seed,
+        )
+        for target in (alpha, kappa)
+    ]
+    return Predictions((bars[0] * root).T, (bars[1] * root).T)
+
+
+def _codes(leaves: list[Any], sizes: tuple[int, ...], block: Block) -> Any:
+    return block_codes(leaves, sizes, block) if block else np.zeros(len(leaves[0]), dtype=np.int64)
+
+
+def _report(plan: Plan, k: int, found: Solution) -> SeparatorReport:
+    return SeparatorReport(found.rank, plan.nodes[k].rank, (), found.condition)
