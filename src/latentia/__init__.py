@@ -1,1 +1,31 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
+
+from latentia import errors, templates, testing
+from latentia.estimator import LatentModel
+from latentia.exact import TabularModel
+from latentia.graph import LatentGraph, as_graph
+from latentia.learners import PBP, PublishedPBP
+from latentia.moments import Moments
+from latentia.operators import Operators
+from latentia.plan import Plan, make_plan
+from latentia.posterior import Assignment, Posterior
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "LatentGraph",
+    "as_graph",
+    "Plan",
+    "make_plan",
+    "templates",
+    "Moments",
+    "Operators",
+    "PBP",
+    "PublishedPBP",
+    "LatentModel",
+    "Posterior",
+    "Assignment",
+    "TabularModel",
+    "testing",
+    "errors",
+]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 __all__ = [
+    "ColumnWarning",
     "DataError",
     "EvidenceError",
     "EvidenceWarning",
+    "FrameError",
     "GraphError",
     "IdentifiabilityWarning",
     "LatentiaError",
@@ -47,6 +49,10 @@ class DataError(LatentiaError, ValueError):
     """Rows that do not fit the model."""
 
 
+class FrameError(LatentiaError, TypeError):
+    """A table of a kind that cannot be read."""
+
+
 class MomentsError(LatentiaError, ValueError):
     """Sums that do not belong together."""
 
@@ -72,6 +78,10 @@ class UnknownNameError(LatentiaError, KeyError):
 
 class LatentiaWarning(UserWarning):
     """Every warning of ours is one of these."""
+
+
+class ColumnWarning(LatentiaWarning):
+    """Columns that are ignored, or that cannot teach anything."""
 
 
 class IdentifiabilityWarning(LatentiaWarning):

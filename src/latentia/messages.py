@@ -18,7 +18,20 @@ from latentia.operators import Operators
 from latentia.plan import Plan
 from latentia.typing import Array, Codes
 
-__all__ = ["Answers", "Evidence", "answer", "log_evidence", "read_evidence"]
+__all__ = [
+    "Answers",
+    "Evidence",
+    "Message",
+    "answer",
+    "component_evidence",
+    "leaf_message",
+    "log_evidence",
+    "pass_down",
+    "pass_up",
+    "read_evidence",
+    "repaired",
+    "scaled",
+]
 
 
 @final
@@ -120,46 +133,39 @@ def answer(
     up = _upward(operators, evidence)
     down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
     alone = _each_alone(operators, evidence)
-    total, repaired = _total(operators, evidence.rows, up, alone)
+    total, none = _total(_components(operators, up, alone), operators.mix, evidence.rows)
     probabilities, clipped = {}, {}
     for v in wanted:
         x = home[v]
         joint, prior = _at_column(operators, evidence, x, v, down[plan.leaves[x]].value)
-        table, lost = _repaired(
+        table, lost = repaired(
             joint, down[plan.leaves[x]].log, prior, alone.without(x), operators.mix
         )
         probabilities[v] = np.broadcast_to(table, (len(table), evidence.rows))
         clipped[v] = np.broadcast_to(lost, (evidence.rows,))
-    return Answers(probabilities, total, clipped, repaired)
+    return Answers(probabilities, total, clipped, none)
 
 
 def log_evidence(operators: Operators, evidence: Evidence) -> tuple[Array, Array]:
     """log P̂(evidence), (n,); and where the signed model gave none and independence stood in."""
-    alone = _each_alone(operators, evidence)
-    return _total(operators, evidence.rows, _upward(operators, evidence), alone)
+    return _total(component_evidence(operators, evidence), operators.mix, evidence.rows)
 
 
 def _upward(operators: Operators, evidence: Evidence) -> dict[int, Message]:
-    """Leaf: t summed over what is possible. Inner: W contracted with the children's messages."""
+    """From the leaves to just below the roots."""
     plan = operators.plan
     up: dict[int, Message] = {}
-    number = {k: x for x, k in enumerate(plan.leaves)}
-    for k in reversed(range(len(plan.nodes))):
-        node = plan.nodes[k]
-        if node.is_leaf:
-            up[k] = _scaled(_leaf_message(operators, evidence, number[k]), np.zeros(1))
-        elif node.parent != k:
-            W = operators.tensors[k]
-            below = [up[c] for c in node.children]
-            product, log = _product(below)
-            up[k] = _scaled(W.reshape(-1, W.shape[-1]).T @ product, log)
+    for x, k in enumerate(plan.leaves):
+        up[k] = scaled(leaf_message(operators, evidence, x), np.zeros(1))
+    for k in reversed(plan.inner):
+        up[k] = pass_up(operators, k, up)
     return up
 
 
 def _downward(
     operators: Operators, up: Mapping[int, Message], targets: set[int]
 ) -> dict[int, Message]:
-    """Root: 𝒯 with all but one. Inner: W with the parent's message and all but one child."""
+    """From the roots to the targets."""
     plan = operators.plan
     needed = set(targets)
     for k in reversed(range(len(plan.nodes))):
@@ -167,21 +173,34 @@ def _downward(
             needed.add(plan.nodes[k].parent)
     down: dict[int, Message] = {}
     for k, node in enumerate(plan.nodes):
-        if k not in needed or node.is_leaf:
-            continue
-        tensor = operators.tensors[k]
-        for place, child in enumerate(node.children):
-            if child not in needed:
-                continue
-            others = [up[c] for c in node.children if c != child]
-            others += [] if node.parent == k else [down[k]]
-            product, log = _product(others)
-            matrix = np.moveaxis(tensor, place, 0).reshape(tensor.shape[place], -1)
-            down[child] = _scaled(matrix @ product, log)
+        if k in needed and node.parent != k:
+            down[k] = pass_down(operators, k, up, down)
     return down
 
 
-def _leaf_message(operators: Operators, evidence: Evidence, x: int) -> Array:
+def pass_up(operators: Operators, k: int, up: Mapping[int, Message]) -> Message:
+    """m_{C→parent} = W^S × m_1 × m_2 …: what node k tells its parent."""
+    W = operators.tensors[k]
+    product, log = combine([up[c] for c in operators.plan.nodes[k].children])
+    return scaled(W.reshape(-1, W.shape[-1]).T @ product, log)
+
+
+def pass_down(
+    operators: Operators, k: int, up: Mapping[int, Message], down: Mapping[int, Message]
+) -> Message:
+    """What its parent predicts for node k: 𝒯 or W with its own message and the siblings'."""
+    plan = operators.plan
+    parent = plan.nodes[k].parent
+    above = plan.nodes[parent]
+    others = [up[c] for c in above.children if c != k]
+    others += [] if above.parent == parent else [down[parent]]
+    product, log = combine(others)
+    tensor, place = operators.tensors[parent], above.children.index(k)
+    matrix = np.moveaxis(tensor, place, 0).reshape(tensor.shape[place], -1)
+    return scaled(matrix @ product, log)
+
+
+def leaf_message(operators: Operators, evidence: Evidence, x: int) -> Array:
     table = operators.leaves[x]  # (states, r)
     likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
     if likelihood is not None:
@@ -189,10 +208,12 @@ def _leaf_message(operators: Operators, evidence: Evidence, x: int) -> Array:
     whole: Array = table.sum(axis=0, keepdims=True)
     if codes is None:
         return whole.T
-    return np.concatenate([table, whole]).T.take(codes, axis=1)  # code -1 picks the sum over all states
+    return np.concatenate([table, whole]).T.take(
+        codes, axis=1
+    )  # code -1 picks the sum over all states
 
 
-def _product(messages: Sequence[Message]) -> tuple[Array, Array]:
+def combine(messages: Sequence[Message]) -> tuple[Array, Array]:
     """⊗ of messages, row by row: (r_1 r_2 …, n), and the sum of their logs."""
     value, log = np.ones((1, 1)), np.zeros(1)
     for m in messages:
@@ -201,7 +222,7 @@ def _product(messages: Sequence[Message]) -> tuple[Array, Array]:
     return value, log
 
 
-def _scaled(value: Array, log: Array) -> Message:
+def scaled(value: Array, log: Array) -> Message:
     size = np.abs(value).max(axis=0)
     size = np.where(size > 0, size, 1.0)
     return Message(value / size, log + np.log(size))
@@ -249,21 +270,48 @@ def _each_alone(operators: Operators, evidence: Evidence) -> _Alone:
     return _Alone(logs, component, finite, never)
 
 
-def _total(
-    operators: Operators, rows: int, up: Mapping[int, Message], alone: _Alone
-) -> tuple[Array, Array]:
-    """Σ over components of log P̂(e); where a component gives none, its columns on their own."""
-    plan = operators.plan
-    total = np.zeros(rows)
-    repaired = np.zeros(rows, dtype=bool)
-    for c, root in enumerate(plan.roots):
-        product, log = _product([up[k] for k in plan.nodes[root].children])
-        Z = (operators.tensors[root].reshape(1, -1) @ product)[0]
+@final
+@dataclass(frozen=True, slots=True)
+class ComponentEvidence:
+    """P̂(evidence in one component) = value · exp(log), perhaps negative; and under independence."""
+
+    value: Array  # (n,) or (1,)
+    log: Array
+    alone: Array  # log Π P̂(e_i)
+
+    def log_positive(self, mix: float) -> Array:
+        """log of max(P̂(e), 0) + mix · Π P̂(e_i)."""
         with np.errstate(divide="ignore"):
-            stand_in = np.log(operators.mix) + alone.of_component(c)
-            total = total + np.where(Z > 0, np.log(np.abs(Z)) + log, stand_in)
-        repaired = repaired | (Z <= 0)
-    return total, repaired
+            kept = np.log(np.maximum(self.value, 0.0)) + self.log
+            return np.asarray(np.logaddexp(kept, np.log(mix) + self.alone), dtype=float)
+
+
+def component_evidence(operators: Operators, evidence: Evidence) -> list[ComponentEvidence]:
+    """One entry per root."""
+    up = _upward(operators, evidence)
+    return _components(operators, up, _each_alone(operators, evidence))
+
+
+def _components(
+    operators: Operators, up: Mapping[int, Message], alone: _Alone
+) -> list[ComponentEvidence]:
+    found = []
+    for c, root in enumerate(operators.plan.roots):
+        product, log = combine([up[k] for k in operators.plan.nodes[root].children])
+        value = (operators.tensors[root].reshape(1, -1) @ product)[0]
+        found.append(ComponentEvidence(value, log, alone.of_component(c)))
+    return found
+
+
+def _total(components: Sequence[ComponentEvidence], mix: float, rows: int) -> tuple[Array, Array]:
+    """Σ over components of log P̂(e); where one gives none, its columns on their own (design 6)."""
+    total, none = np.zeros(rows), np.zeros(rows, dtype=bool)
+    for part in components:
+        with np.errstate(divide="ignore"):
+            signed = np.log(np.abs(part.value)) + part.log
+        total = total + np.where(part.value > 0, signed, part.log_positive(mix))
+        none = none | (part.value <= 0)
+    return total, none
 
 
 def _at_column(
@@ -290,7 +338,7 @@ def _at_column(
     return joint, prior
 
 
-def _repaired(
+def repaired(
     joint: Array, log: Array, prior: Array, around: Array, mix: float
 ) -> tuple[Array, Array]:
     """max(P̂(q, e), 0) + mix · P̂(q) Π P̂(e_i), normalised; and the share clipped (design 6)."""

@@ -1,0 +1,494 @@
+"""LatentModel: the engine behind the contract that scikit-learn users know. No mathematics here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from latentia.diagnostics import Diagnostics, diagnose
+from latentia.errors import (
+    ColumnWarning,
+    DataError,
+    EvidenceError,
+    EvidenceWarning,
+    IdentifiabilityWarning,
+    UnknownNameError,
+    WeightWarning,
+)
+from latentia.features.discrete import DiscreteColumn, decode, discover_states, encode
+from latentia.frames.local import LocalRows, compress
+from latentia.frames.table import Table, read_table
+from latentia.graph import LatentGraph, as_graph
+from latentia.joint import joint_posterior, most_probable
+from latentia.learners import PBP, PublishedPBP
+from latentia.messages import Answers, Evidence, answer, log_evidence, read_evidence
+from latentia.moments import Rows
+from latentia.operators import Operators
+from latentia.plan import Plan, make_plan
+from latentia.posterior import Assignment, Posterior
+from latentia.sampling import sample_rows
+from latentia.templates import latent_class
+from latentia.typing import Array, Codes, Label
+
+__all__ = ["LEARNERS", "LatentModel"]
+
+LEARNERS: dict[str, Any] = {"pbp": PBP, "paper": PublishedPBP}
+CHUNK_CELLS = 2**22  # message entries held at a time
+DEFAULT_STATES = 3
+
+
+class LatentModel(BaseEstimator):
+    """A latent-variable graphical model over the columns of a table.
+
+    Parameters
+    ----------
+    graph : str, edges, dict of parents, networkx graph or LatentGraph, optional
+        How columns and latents are tied together. Default: one latent class tells every column.
+    latents : dict of name -> number of states
+        The variables of the graph that are not columns.
+    learner : "pbp", "paper", or a learner such as ``PBP(...)`` or ``PBP.paper(...)``
+        How the model is learned.
+    kinds : dict of column -> "discrete", optional
+        Kinds of columns, where the rule by dtype is not wanted.
+    state_names : dict of column -> list of states, optional
+        States and their order; default: the sorted values seen in fit.
+
+    Examples
+    --------
+    >>> import numpy as np, latentia as lt
+    >>> rng = np.random.default_rng(0)
+    >>> h = rng.integers(2, size=3000)
+    >>> data = {c: np.where(rng.random(3000) < 0.8, h, 1 - h) for c in "xyz"}
+    >>> model = lt.LatentModel("H->x; H->y; H->z", latents={"H": 2}).fit(data)
+    >>> round(model.query("x", {"y": 1, "z": 1})[1], 2)
+    0.77
+    """
+
+    def __init__(
+        self,
+        graph: Any = None,
+        latents: Any = None,
+        learner: Any = "pbp",
+        kinds: Mapping[Any, str] | None = None,
+        state_names: Mapping[Any, Sequence[Any]] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.latents = latents
+        self.learner = learner
+        self.kinds = kinds
+        self.state_names = state_names
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from a table: pandas, polars, Arrow, dict of arrays, or numpy (graph order)."""
+        graph = None if self.graph is None else as_graph(self.graph, self.latents)
+        table = read_table(X, None if graph is None else _columns_of(graph))
+        if graph is None:
+            graph = self._default_graph(table)
+        names = _columns_of(graph)
+        self._check_table(table, graph, names)
+        weight = _checked_weight(sample_weight, table.length)
+        columns = [self._discover(table, name) for name in names]
+        codes = [encode(c, table.column(c.name)) for c in columns]
+        _note_constant(columns, codes)
+        learner = _as_learner(self.learner)
+        known = graph.with_states({c.name: len(c.states) for c in columns})
+        plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
+        for note in plan.notes:
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
+        rows = Rows(tuple(codes), weight)
+        source = LocalRows(compress(rows, [len(c.states) for c in columns]))
+        operators = learner.learn(plan, source)
+        gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
+        self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
+        return self
+
+    def _default_graph(self, table: Table) -> LatentGraph:
+        if self.latents is not None:
+            raise DataError("latents were given without a graph. Pass the graph that ties them.")
+        if not table.names:
+            raise DataError("0 feature(s): the table has no column to learn from.")
+        return latent_class(table.names, DEFAULT_STATES)
+
+    def _check_table(self, table: Table, graph: LatentGraph, names: Sequence[Label]) -> None:
+        for v in sorted(graph.latent):
+            if graph.names[v] in table.names:
+                raise DataError(
+                    f"{graph.names[v]!r} is latent in the graph but a column of the table. "
+                    "Rename the latent, drop the column, or do not declare it latent."
+                )
+        missing = [name for name in names if name not in table.names]
+        if missing:
+            raise UnknownNameError(
+                "column", missing[0], table.names, "The graph names it: add it or make it latent."
+            )
+        extra = [name for name in table.names if name not in names]
+        if extra:
+            shown = ", ".join(str(n) for n in extra[:10]) + (" …" if len(extra) > 10 else "")
+            warnings.warn(
+                f"{len(extra)} column(s) that the graph does not name are ignored: {shown}.",
+                ColumnWarning,
+                stacklevel=3,
+            )
+        if table.length == 0:
+            raise DataError("0 sample(s): the table has no rows to learn from.")
+
+    def _discover(self, table: Table, name: Label) -> DiscreteColumn:
+        kind = (self.kinds or {}).get(name)
+        if kind not in (None, "discrete"):
+            raise UnknownNameError(
+                f"kind of column {name!r}", kind, ["discrete"], "Continuous columns come later."
+            )
+        return discover_states(name, table.column(name), kind, (self.state_names or {}).get(name))
+
+    def _keep(
+        self,
+        plan: Plan,
+        operators: Operators,
+        columns: tuple[DiscreteColumn, ...],
+        diagnostics: Diagnostics,
+    ) -> None:
+        self.plan_ = plan
+        self.operators_ = operators
+        self.columns_ = columns
+        self.diagnostics_ = diagnostics
+        self.ranks_ = {
+            tuple(
+                plan.graph.names[v]
+                for x in range(n.first, n.last)
+                for v in plan.nodes[plan.leaves[x]].columns
+            ): n.rank
+            for k, n in enumerate(plan.nodes)
+            if n.parent != k
+        }
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def query(
+        self,
+        variables: Any,
+        evidence: Mapping[Any, Any] | None = None,
+        soft: Mapping[Any, Mapping[Any, float]] | None = None,
+    ) -> Posterior:
+        """P(variables | evidence): one variable, or several for their joint posterior.
+
+        `soft` gives likelihoods of states instead of one state: ``{"G": {0: .2, 1: .8}}``.
+        """
+        self._check_fitted()
+        names = self._named(variables)
+        codes, likelihoods = self._one_row(names, evidence or {}, soft or {})
+        places = [self._place(name) for name in names]
+        if len(places) == 1:
+            found = self._answer(read_evidence(self.plan_, codes, likelihoods), places)
+            v = self.plan_.graph.observed[places[0]]
+            table, log = found.probabilities[v][:, 0], float(found.log_evidence[0])
+            clipped = float(found.clipped[v][0])
+            if found.repaired[0]:
+                _warn_repaired(1)
+        else:
+            flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
+            table = flat.reshape([len(self.columns_[i].states) for i in places])
+        states = tuple(self.columns_[i].states for i in places)
+        shown = {**(evidence or {}), **{k: dict(v) for k, v in (soft or {}).items()}}
+        return Posterior(tuple(names), states, np.array(table), log, clipped, shown)
+
+    def map_query(
+        self,
+        variables: Any,
+        evidence: Mapping[Any, Any] | None = None,
+        soft: Mapping[Any, Mapping[Any, float]] | None = None,
+        random_state: Any = 0,
+    ) -> Assignment:
+        """The most probable joint assignment of variables given evidence.
+
+        Up to a million joint states are enumerated; beyond, a search answers with exact=False.
+        """
+        self._check_fitted()
+        names = self._named(variables)
+        codes, likelihoods = self._one_row(names, evidence or {}, soft or {})
+        places = [self._place(name) for name in names]
+        found, log, exact = most_probable(
+            self.operators_, codes, likelihoods, places, np.random.default_rng(random_state)
+        )
+        values = {
+            name: self.columns_[i].states[c]
+            for name, i, c in zip(names, places, found, strict=True)
+        }
+        return Assignment(values, log, exact)
+
+    def predict_proba(self, X: Any, target: Any = None) -> Any:
+        """P(target | all other present cells) of every row: (rows, states), as the frame came."""
+        place = self._target(target)
+        table = self._read(X)
+        column = self.columns_[place]
+        found = self._each(table, place)
+        return table.like({state: found[k] for k, state in enumerate(column.states)})
+
+    def predict(self, X: Any, target: Any = None) -> Any:
+        """The most probable state of `target` given all other present cells of each row."""
+        place = self._target(target)
+        table = self._read(X)
+        best = self._each(table, place).argmax(axis=0)
+        return table.like_column(decode(self.columns_[place], best), self.columns_[place].name)
+
+    def marginals(self, X: Any) -> dict[Any, Any]:
+        """P(column | all other present cells) for every column: name -> (rows, states)."""
+        self._check_fitted()
+        table = self._read(X)
+        observed = self.plan_.graph.observed
+        out = [np.empty((len(c.states), table.length)) for c in self.columns_]
+        for part, evidence in self._blocks(table):
+            found = answer(self.operators_, evidence)
+            for i, v in enumerate(observed):
+                out[i][:, part] = found.probabilities[v]
+        return {
+            c.name: table.like({state: out[i][k] for k, state in enumerate(c.states)})
+            for i, c in enumerate(self.columns_)
+        }
+
+    def score_samples(self, X: Any) -> Array:
+        """log P(present cells) of each row.
+
+        The closed form is signed: its scores need not sum to one over all rows and are no
+        likelihood; rows to which it gives no positive probability are scored as if their columns
+        were independent, times N^-½, with a warning.
+        """
+        self._check_fitted()
+        table = self._read(X)
+        out = np.empty(table.length)
+        repaired = 0
+        for part, evidence in self._blocks(table):
+            out[part], none = log_evidence(self.operators_, evidence)
+            repaired += int(none.sum())
+        if not np.isfinite(out).all():
+            row = int(np.argmin(np.isfinite(out)))
+            raise EvidenceError(
+                f"row {row} has probability zero under the model (a state that was never seen). "
+                "Drop such cells to marginalise them."
+            )
+        if repaired:
+            _warn_repaired(repaired)
+        return out
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log P(present cells) per row."""
+        scores = self.score_samples(X)
+        weight = _checked_weight(sample_weight, len(scores))
+        return float(np.average(scores, weights=weight))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> dict[Any, Any]:
+        """Rows drawn from the learned distribution: a dict of columns, ready for any data frame."""
+        self._check_fitted()
+        if n_samples < 1:
+            raise DataError(f"expected a positive number of samples, got {n_samples}.")
+        rng = _generator(random_state)
+        codes = sample_rows(self.operators_, int(n_samples), rng)
+        return {c.name: decode(c, x) for c, x in zip(self.columns_, codes, strict=True)}
+
+    # -- reading questions ---------------------------------------------------------------------
+
+    def _named(self, variables: Any) -> list[Label]:
+        """One label or several; a tuple may be a label of its own."""
+        known = self.plan_.graph.names
+        single = isinstance(variables, str) or not isinstance(variables, Iterable)
+        names = [variables] if single or _hashable_in(variables, known) else list(variables)
+        if not names:
+            raise EvidenceError("name at least one variable to ask for.")
+        if len(set(names)) != len(names):
+            raise EvidenceError(f"variables are asked for twice: {names}.")
+        return names
+
+    def _place(self, name: Label) -> int:
+        """Position of a column among the model's columns."""
+        for i, column in enumerate(self.columns_):
+            if column.name == name:
+                return i
+        if name in self.plan_.graph.names:
+            raise EvidenceError(
+                f"{name!r} is latent; only columns can be asked for or observed: "
+                f"{', '.join(str(c.name) for c in self.columns_)}."
+            )
+        raise UnknownNameError("variable", name, [c.name for c in self.columns_])
+
+    def _one_row(
+        self,
+        asked: Sequence[Label],
+        evidence: Mapping[Any, Any],
+        soft: Mapping[Any, Mapping[Any, float]],
+    ) -> tuple[list[Codes | None], dict[int, Array]]:
+        codes: list[Codes | None] = [None] * len(self.columns_)
+        for name in (*evidence, *soft):
+            if name in asked:
+                raise EvidenceError(
+                    f"{name!r} is asked for and observed at once. Leave it out of the evidence."
+                )
+            if name in evidence and name in soft:
+                raise EvidenceError(f"{name!r} has hard and soft evidence. Keep one of them.")
+        for name, state in evidence.items():
+            place = self._place(name)
+            if state is None or (isinstance(state, float) and np.isnan(state)):
+                continue  # a missing cell is not evidence
+            codes[place] = np.array([self.columns_[place].code(state)])
+        likelihoods = {}
+        for name, by_state in soft.items():
+            place = self._place(name)
+            column = self.columns_[place]
+            values = np.zeros(len(column.states))
+            for state, likelihood in by_state.items():
+                if not (np.isfinite(likelihood) and likelihood >= 0):
+                    raise EvidenceError(
+                        f"likelihoods must be finite and not negative, got {likelihood} "
+                        f"for {name!r}={state!r}."
+                    )
+                values[column.code(state)] = likelihood
+            if not values.sum() > 0:
+                raise EvidenceError(f"all likelihoods of {name!r} are zero; one must be positive.")
+            likelihoods[place] = values[:, None]
+        return codes, likelihoods
+
+    def _target(self, target: Any) -> int:
+        self._check_fitted()
+        if target is None:
+            raise EvidenceError(
+                "which column should be predicted? Pass target=, one of: "
+                f"{', '.join(str(c.name) for c in self.columns_)}."
+            )
+        return self._place(target)
+
+    def _read(self, X: Any) -> Table:
+        self._check_fitted()
+        table = read_table(X, [c.name for c in self.columns_])
+        known = {c.name for c in self.columns_}
+        if table.names and not known & set(table.names):
+            raise UnknownNameError(
+                "column", table.names[0], known, "No column of the model is there."
+            )
+        return table
+
+    def _blocks(self, table: Table, without: int | None = None) -> Iterator[tuple[slice, Evidence]]:
+        """Evidence of the table's rows, block by block; columns it lacks are not observed."""
+        there = set(table.names)
+        codes = [
+            encode(c, table.column(c.name)) if c.name in there and i != without else None
+            for i, c in enumerate(self.columns_)
+        ]
+        width = 4 * sum(leaf.shape[1] for leaf in self.operators_.leaves) + self.plan_.cost
+        step = max(256, CHUNK_CELLS // max(width, 1))
+        for start in range(0, table.length, step):
+            part = slice(start, min(start + step, table.length))
+            evidence = read_evidence(self.plan_, [None if c is None else c[part] for c in codes])
+            yield part, evidence
+
+    def _each(self, table: Table, place: int) -> Array:
+        out = np.empty((len(self.columns_[place].states), table.length))
+        v = self.plan_.graph.observed[place]
+        for part, evidence in self._blocks(table, without=place):
+            out[:, part] = answer(self.operators_, evidence, [v]).probabilities[v]
+        return out
+
+    def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:
+        observed = self.plan_.graph.observed
+        return answer(self.operators_, evidence, [observed[i] for i in places])
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "operators_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} instance is not fitted yet. Call fit(frame) first."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _columns_of(graph: LatentGraph) -> tuple[Label, ...]:
+    return tuple(graph.names[v] for v in graph.observed)
+
+
+def _as_learner(learner: Any) -> Any:
+    if isinstance(learner, str):
+        if learner not in LEARNERS:
+            raise UnknownNameError("learner", learner, LEARNERS)
+        return LEARNERS[learner]()
+    if not hasattr(learner, "learn"):
+        raise DataError(
+            f"expected a learner such as 'pbp' or PBP(...), got {type(learner).__name__}."
+        )
+    return learner
+
+
+def _checked_weight(weight: Any, rows: int) -> Array | None:
+    """Weights are frequencies: finite, not negative, one per row."""
+    if weight is None:
+        return None
+    values = np.asarray(weight, dtype=float)
+    if values.ndim == 0:
+        values = np.full(rows, float(values))
+    if values.shape != (rows,):
+        raise DataError(
+            f"expected one weight per row, sample_weight.shape == {(rows,)}, got {values.shape}."
+        )
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise DataError("weights must be finite and not negative. Drop or mend such rows.")
+    total = float(values.sum())
+    if not total > 0:
+        raise DataError("all weights are zero; at least one row must count.")
+    if rows > 10 and abs(total - 1.0) < 1e-3:
+        warnings.warn(
+            f"the {rows} weights sum to {total:.4g}: they look relative, but are read as "
+            "frequencies, so this is learned like one row. Multiply them by the number of rows.",
+            WeightWarning,
+            stacklevel=3,
+        )
+    return values
+
+
+def _note_constant(columns: Sequence[DiscreteColumn], codes: Sequence[Codes]) -> None:
+    flat = [
+        str(c.name)
+        for c, x in zip(columns, codes, strict=True)
+        if len(c.states) > 0 and len(np.unique(x[x >= 0])) < 2
+    ]
+    if flat:
+        warnings.warn(
+            f"column(s) with a single value cannot teach anything: {', '.join(flat[:10])}.",
+            ColumnWarning,
+            stacklevel=3,
+        )
+
+
+def _share_missing(codes: Codes, weight: Array | None) -> float:
+    return float(np.average(codes < 0, weights=weight))
+
+
+def _warn_repaired(rows: int) -> None:
+    warnings.warn(
+        f"the signed model gave {rows} row(s) no positive probability; their columns stand in as "
+        "if they were independent. More rows, or a learner with a valid distribution, would help.",
+        EvidenceWarning,
+        stacklevel=3,
+    )
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def _hashable_in(value: Any, known: Iterable[Label]) -> bool:
+    try:
+        return value in set(known)
+    except TypeError:
+        return False

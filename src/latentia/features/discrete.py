@@ -1,0 +1,179 @@
+"""Discrete columns: their states in a fixed order, and values as codes.
+
+States are sorted: numbers by size, strings by letter, False before True; categorical columns keep
+the order of their categories. Missing values (NaN, None, null) get the code -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from latentia.errors import DataError, UnknownNameError
+from latentia.typing import Codes, Label
+
+__all__ = ["DiscreteColumn", "Values", "decode", "discover_states", "encode"]
+
+MOST_STATES = 1000
+MANY_FLOATS = 20  # floats with more distinct values than this are continuous
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The cells of one column: an array, which of them are missing, and declared categories."""
+
+    cells: np.ndarray[Any, Any]  # numbers or objects
+    missing: np.ndarray[Any, Any] | None = None  # (n,) bool; None: nothing is missing
+    categories: tuple[Hashable, ...] | None = None
+
+    @property
+    def present(self) -> np.ndarray[Any, Any]:
+        return self.cells if self.missing is None else self.cells[~self.missing]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DiscreteColumn:
+    """A column and its states; code k stands for states[k]."""
+
+    name: Label
+    states: tuple[Hashable, ...]
+
+    def __post_init__(self) -> None:
+        if not self.states:
+            raise DataError(f"column {self.name!r} has no states.")
+        if len(set(self.states)) != len(self.states):
+            raise DataError(f"the states of {self.name!r} must differ, got {list(self.states)}.")
+
+    def code(self, state: Any) -> int:
+        """The code of one state."""
+        try:
+            return self.states.index(_plain(state))
+        except ValueError:
+            raise UnknownNameError(
+                f"state of {self.name!r}",
+                state,
+                self.states,
+                "Pass one of the states, or leave the variable out to marginalise it.",
+            ) from None
+
+
+def discover_states(
+    name: Label, values: Values, kind: str | None = None, given: Sequence[Any] | None = None
+) -> DiscreteColumn:
+    """The states of a column: those given, its categories, or the sorted values seen.
+
+    >>> discover_states("D", Values(np.array([3, 1, 1])))
+    DiscreteColumn(name='D', states=(1, 3))
+    """
+    if given is not None:
+        return DiscreteColumn(name, tuple(_plain(s) for s in given))
+    if values.categories is not None:
+        return DiscreteColumn(name, values.categories)
+    present = values.present
+    if not len(present):
+        raise DataError(
+            f"column {name!r} has no value at all. Drop it from the graph, make it latent, "
+            "or name its states in state_names."
+        )
+    states = _sorted_states(present)
+    floats = present.dtype.kind == "f" and any(isinstance(s, float) for s in states)
+    if kind is None and floats and len(states) > MANY_FLOATS:
+        raise DataError(
+            f"column {name!r} looks continuous ({len(states)} different decimal numbers), which is "
+            f"not supported yet. Bin it, or pass kinds={{{name!r}: 'discrete'}}."
+        )
+    if len(states) > MOST_STATES:
+        raise DataError(
+            f"column {name!r} has {len(states)} different values; at most {MOST_STATES} states are "
+            "sensible. Is it an identifier or continuous? Bin it or leave it out of the graph."
+        )
+    return DiscreteColumn(name, states)
+
+
+def encode(column: DiscreteColumn, values: Values) -> Codes:
+    """Codes of the cells, -1 where missing; an unseen state is an error.
+
+    >>> encode(DiscreteColumn("D", (1, 3)), Values(np.array([3, 1, 3]))).tolist()
+    [1, 0, 1]
+    """
+    dtype = np.int8 if len(column.states) <= 127 else np.int16
+    numeric = values.cells.dtype.kind in "iufb" and all(
+        isinstance(s, int | float) for s in column.states
+    )
+    find = _numeric_codes if numeric else _object_codes
+    codes = find(column.states, values)
+    if values.missing is not None:
+        codes[values.missing] = -1
+    unseen = codes < -1
+    if unseen.any():
+        row = int(np.argmax(unseen))
+        raise UnknownNameError(
+            f"state of {column.name!r} (row {row})",
+            _plain(values.cells[row]),
+            column.states,
+            "Map it to a known state or make the cell missing (None or NaN).",
+        )
+    return codes.astype(dtype)
+
+
+def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
+    """States of codes, in the plainest array that holds them."""
+    kinds = {type(s) for s in column.states}
+    if kinds <= {int} or kinds <= {float, int} or kinds <= {bool}:
+        return np.asarray(column.states)[codes]
+    states = np.empty(len(column.states), dtype=object)
+    states[:] = column.states
+    return states[codes]
+
+
+def _sorted_states(present: np.ndarray[Any, Any]) -> tuple[Hashable, ...]:
+    if present.dtype.kind in "iu" and len(present):
+        low, high = int(present.min()), int(present.max())
+        if high - low < 2**16:
+            seen = np.bincount(present.astype(np.int64) - low)
+            return tuple(int(s) + low for s in np.flatnonzero(seen))
+    if present.dtype.kind in "iufb":
+        states = np.unique(present).tolist()
+        whole = all(isinstance(s, float) and s.is_integer() for s in states)
+        return tuple(int(s) for s in states) if whole else tuple(states)
+    seen_objects = {_plain(v) for v in present.tolist()}
+    try:
+        return tuple(sorted(seen_objects))
+    except TypeError:  # values of several types: by type, then by what they print
+        return tuple(sorted(seen_objects, key=lambda s: (type(s).__name__, str(s))))
+
+
+def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
+    """-2 for a value that is no state."""
+    known: np.ndarray[Any, Any] = np.asarray(states, dtype=float)
+    cells = values.cells
+    if cells.dtype.kind in "iub":
+        low, high = int(known.min()), int(known.max())
+        if (known == known.astype(np.int64)).all() and high - low < 2**16:
+            table = np.full(high - low + 3, -2, dtype=np.int16)
+            table[known.astype(np.int64) - low + 1] = np.arange(len(known))
+            codes: Codes = table[np.clip(cells.astype(np.int64) - low + 1, 0, high - low + 2)]
+            return codes
+    order = np.argsort(known)
+    place = np.searchsorted(known[order], cells)
+    place = np.minimum(place, len(known) - 1)
+    return np.where(known[order][place] == cells, order[place], -2).astype(np.int64)
+
+
+def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
+    code: Mapping[Any, int] = {s: k for k, s in enumerate(states)}
+    missing = values.missing
+    cells = values.cells.tolist()
+    if missing is not None:
+        cells = [None if gone else v for v, gone in zip(cells, missing, strict=True)]
+    return np.fromiter((code.get(_plain(v), -2) for v in cells), dtype=np.int64, count=len(cells))
+
+
+def _plain(value: Any) -> Any:
+    """Python's own number or string for a numpy scalar; whole floats as they are."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,186 @@
+"""Tables in memory, whatever library they come from: columns out, the same kind of frame back.
+
+numpy arrays (names from the graph), dicts of arrays, and through narwhals every eager data frame
+(pandas, polars, Arrow, …). No library is imported that the user did not bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+
+from latentia.errors import DataError, FrameError, UnknownNameError
+from latentia.features.discrete import Values
+from latentia.typing import Label
+
+__all__ = ["Table", "read_table"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns by name, and the frame they came from."""
+
+    names: tuple[Label, ...]
+    length: int
+    native: Any
+    frame: nw.DataFrame[Any] | None  # None: numpy or dict
+
+    def column(self, name: Label) -> Values:
+        """The cells of one column."""
+        if name not in self.names:
+            raise UnknownNameError("column", name, self.names, "The graph names it; add it.")
+        if self.frame is not None:
+            return _series_values(self.frame.get_column(str(name)))
+        if isinstance(self.native, Mapping):
+            return _array_values(np.asarray(self.native[name]), name)
+        return _array_values(self.native[:, self.names.index(name)], name)
+
+    def like(self, columns: Mapping[Any, np.ndarray[Any, Any]]) -> Any:
+        """Columns as a frame of the same kind; numpy: a matrix."""
+        if self.frame is None:
+            if isinstance(self.native, Mapping):
+                return dict(columns)
+            return np.column_stack(list(columns.values()))
+        if _is_pandas(self.native):
+            return type(self.native)(dict(columns), index=self.native.index)
+        named = {str(name): values for name, values in columns.items()}
+        made = nw.from_dict(named, backend=nw.get_native_namespace(self.native))
+        return made.to_native()
+
+    def like_column(self, values: np.ndarray[Any, Any], name: Label) -> Any:
+        """One column as a series of the same kind; numpy and dict: an array."""
+        if self.frame is None:
+            return values
+        if _is_pandas(self.native):
+            frame = type(self.native)({name: values}, index=self.native.index)
+            return frame[name]
+        plain = values.tolist() if values.dtype == object else values
+        backend = nw.get_native_namespace(self.native)
+        return nw.new_series(str(name), plain, backend=backend).to_native()
+
+
+def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
+    """Look at a table; nothing is copied yet."""
+    if isinstance(data, np.ndarray):
+        return _numpy_table(data, graph_names)
+    if isinstance(data, Mapping):
+        lengths = {str(name): len(np.asarray(values)) for name, values in data.items()}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"the columns have different lengths: {lengths}.")
+        return Table(tuple(data), next(iter(lengths.values()), 0), data, None)
+    if hasattr(data, "toarray"):
+        raise FrameError(
+            f"sparse data ({type(data).__name__}) are not supported; pass data.toarray()."
+        )
+    if isinstance(data, list | tuple) and data and not isinstance(data[0], Mapping):
+        try:
+            return _numpy_table(np.asarray(data), graph_names)
+        except ValueError as error:
+            raise DataError(f"cannot read rows from a list: {error}") from None
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError:
+        raise FrameError(
+            "expected a pandas, polars or Arrow table, a dict of arrays or a numpy array, "
+            f"got {type(data).__name__}. Collect lazy frames first."
+        ) from None
+    names = tuple(data.columns) if _is_pandas(data) else tuple(frame.columns)
+    if _is_pandas(data) and any(not isinstance(name, str) for name in names):
+        return Table(names, len(frame), data, _named_by_text(data))
+    return Table(names, len(frame), data, frame)
+
+
+def _numpy_table(data: np.ndarray[Any, Any], graph_names: Sequence[Label] | None) -> Table:
+    if data.dtype.kind == "c":
+        raise DataError("Complex data not supported; pass real numbers or states.")
+    if data.ndim != 2:
+        raise DataError(
+            f"expected a table with rows and columns (2D array), got {data.ndim} dimension(s). "
+            "Reshape your data: one row per case, one column per variable."
+        )
+    names = tuple(graph_names) if graph_names is not None else None
+    if names is None:
+        names = tuple(f"x{i}" for i in range(data.shape[1]))
+    if len(names) != data.shape[1]:
+        raise DataError(
+            f"X has {data.shape[1]} features, but LatentModel is expecting {len(names)} features "
+            f"as input: the graph's columns in order, {', '.join(map(str, names[:10]))}. "
+            "Pass a data frame to go by name."
+        )
+    return Table(names, len(data), data, None)
+
+
+def _named_by_text(data: Any) -> nw.DataFrame[Any]:
+    """narwhals wants names that are text; other labels are looked up by what they print."""
+    copy = data.copy(deep=False)
+    copy.columns = [str(name) for name in data.columns]
+    return nw.from_native(copy, eager_only=True)
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "pandas"
+
+
+def _series_values(series: nw.Series[Any]) -> Values:
+    dtype = series.dtype
+    missing = series.is_null().to_numpy()
+    if dtype.is_float():
+        cells = series.to_numpy()
+        return _checked(np.asarray(cells, dtype=float), missing | np.isnan(cells.astype(float)))
+    if dtype.is_integer() or dtype == nw.Boolean:
+        if missing.any():
+            kept = series.drop_nulls().to_numpy()
+            cells = np.zeros(len(missing), dtype=kept.dtype)
+            cells[~missing] = kept
+            return Values(cells, missing)
+        return Values(series.to_numpy())
+    categories = None
+    if dtype in (nw.Categorical, nw.Enum):
+        categories = tuple(series.cat.get_categories().to_list())
+    cells = np.empty(len(series), dtype=object)
+    cells[:] = series.to_list()
+    return _object_values(cells, missing, categories)
+
+
+def _array_values(cells: np.ndarray[Any, Any], name: Label) -> Values:
+    if cells.ndim != 1:
+        raise DataError(f"column {name!r} must have one dimension, got {cells.ndim}.")
+    if isinstance(cells, np.ma.MaskedArray):
+        gone = np.ma.getmaskarray(cells)
+        inner = _array_values(np.asarray(cells.data), name)
+        return Values(inner.cells, gone if inner.missing is None else gone | inner.missing)
+    if cells.dtype.kind == "f":
+        return _checked(cells, np.isnan(cells))
+    if cells.dtype.kind in "iub":
+        return Values(cells)
+    objects = cells.astype(object)
+    return _object_values(objects, np.zeros(len(objects), dtype=bool), None)
+
+
+def _object_values(
+    cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any], categories: Any
+) -> Values:
+    """Objects: None and values that differ from themselves (NaN, NaT) are missing."""
+    gone = missing | np.fromiter((v is None or _is_nan(v) for v in cells), bool, len(cells))
+    return Values(cells, gone if gone.any() else None, categories)
+
+
+def _is_nan(value: Any) -> bool:
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA cannot be compared
+        return True
+
+
+def _checked(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> Values:
+    if np.isinf(cells).any():
+        raise DataError(
+            "Input contains infinity; expected finite numbers or missing cells (NaN). "
+            "Replace infinite values."
+        )
+    return Values(cells, missing if missing.any() else None)

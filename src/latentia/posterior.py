@@ -1,0 +1,135 @@
+"""Posterior: the answer to one question, with what it rests on."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from latentia.typing import Array, Label
+
+__all__ = ["Assignment", "Posterior"]
+
+BAR = 24
+MOST_ROWS = 30
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """P̂(variables | evidence) as a table, one axis per variable in the order asked.
+
+    >>> p = Posterior(("D",), (("low", "high"),), np.array([0.25, 0.75]))
+    >>> p["high"], p.probabilities
+    (0.75, {'low': 0.25, 'high': 0.75})
+    """
+
+    variables: tuple[Label, ...]
+    states: tuple[tuple[Hashable, ...], ...]
+    table: Array
+    log_evidence: float = 0.0
+    clipped: float = 0.0  # share of negative mass that was cut off (design 6)
+    evidence: Mapping[Any, Any] | None = None
+
+    @property
+    def probabilities(self) -> dict[Any, float]:
+        """By state name; by tuples of state names for several variables."""
+        return {self._key(key): float(p) for key, p in self._cells()}
+
+    @property
+    def mode(self) -> Any:
+        """The most probable state (a tuple of states for several variables)."""
+        return max(self.probabilities.items(), key=lambda item: item[1])[0]
+
+    def __getitem__(self, state: Any) -> float:
+        try:
+            return self.probabilities[state]
+        except (KeyError, TypeError):
+            raise KeyError(f"{state!r} is no state of {self._title()}") from None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.table, dtype=dtype or float)
+
+    def __len__(self) -> int:
+        return self.table.size
+
+    def _cells(self) -> Iterator[tuple[tuple[Hashable, ...], float]]:
+        return zip(itertools.product(*self.states), self.table.ravel().tolist(), strict=True)
+
+    def _key(self, key: tuple[Hashable, ...]) -> Any:
+        return key[0] if len(key) == 1 else key
+
+    def _title(self) -> str:
+        what = ", ".join(str(v) for v in self.variables)
+        given = ", ".join(f"{k}={v}" for k, v in (self.evidence or {}).items())
+        return f"P({what} | {given})" if given else f"P({what})"
+
+    def _foot(self) -> str:
+        parts = []
+        if self.evidence:
+            parts.append(f"log P(evidence) = {self.log_evidence:.4f}")
+        if self.clipped > 0.005:
+            parts.append(f"clipped {self.clipped:.1%}")
+        return "; ".join(parts)
+
+    def _shown(self) -> tuple[list[tuple[str, float]], int]:
+        cells = [(", ".join(map(str, key)), p) for key, p in self._cells()]
+        if len(cells) <= MOST_ROWS:
+            return cells, 0
+        top = sorted(cells, key=lambda cell: -cell[1])[:MOST_ROWS]
+        return top, len(cells) - MOST_ROWS
+
+    def __repr__(self) -> str:
+        cells, hidden = self._shown()
+        width = max(len(name) for name, _ in cells)
+        lines = [self._title()]
+        for name, p in cells:
+            lines.append(f"  {name.ljust(width)}  {p:6.4f}  {_bar(p)}".rstrip())
+        if hidden:
+            lines.append(f"  … and {hidden} less probable ones")
+        return "\n".join(lines + ([self._foot()] if self._foot() else []))
+
+    def _repr_html_(self) -> str:
+        cells, hidden = self._shown()
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(name)}</td>"
+            f"<td>{p:.4f}</td><td style='width:160px'><div style='background:#4477aa;height:10px;"
+            f"width:{max(p, 0) * 160:.1f}px'></div></td></tr>"
+            for name, p in cells
+        )
+        more = f"<tr><td colspan='3'>… and {hidden} more</td></tr>" if hidden else ""
+        return (
+            f"<table><caption style='text-align:left'>{html.escape(self._title())}</caption>"
+            f"{rows}{more}</table><small>{html.escape(self._foot())}</small>"
+        )
+
+
+class Assignment(dict[Any, Any]):
+    """The most probable states of some variables: a dict with its probability.
+
+    `exact` is False where the assignments were too many to enumerate and a search stands in.
+    """
+
+    def __init__(self, values: Mapping[Any, Any], log_probability: float, exact: bool) -> None:
+        super().__init__(values)
+        self.log_probability = log_probability
+        self.exact = exact
+
+    @property
+    def probability(self) -> float:
+        """P̂(assignment | evidence)."""
+        return math.exp(self.log_probability)
+
+    def __repr__(self) -> str:
+        how = "exact" if self.exact else "by search"
+        return f"{dict(self)} with probability {self.probability:.4g} ({how})"
+
+
+def _bar(p: float) -> str:
+    eighths = round(max(min(p, 1.0), 0.0) * BAR * 8)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

@@ -1,0 +1,116 @@
+"""Ready graphs: latent class, hidden Markov chain, factorial chain, latent tree, grid.
+
+Each returns a LatentGraph with latents H… and columns X… (or the names given).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from latentia.errors import GraphError
+from latentia.graph import LatentGraph, as_graph
+from latentia.typing import Label
+
+__all__ = ["factorial_markov", "grid", "hidden_markov", "latent_class", "latent_tree"]
+
+
+def latent_class(columns: Sequence[Label] | int, states: int | None = None) -> LatentGraph:
+    """One latent class tells every column.
+
+    >>> str(latent_class(["a", "b", "c"], 2))
+    '(H[2])->a; (H[2])->b; (H[2])->c'
+    """
+    names = _names(columns)
+    latent = _fresh("H", names)
+    return as_graph([(latent, name) for name in names], latents={latent: states})
+
+
+def hidden_markov(
+    length: int, states: int | None = None, columns: Sequence[Label] | None = None
+) -> LatentGraph:
+    """H0 → H1 → …, each H_t telling its column X_t (or `columns[t]`).
+
+    >>> str(hidden_markov(2, 3))
+    '(H0[3])->(H1[3]); (H0[3])->X0; (H1[3])->X1'
+    """
+    if length < 1:
+        raise GraphError(f"a chain needs at least one step, got {length}.")
+    names = list(columns) if columns is not None else [f"X{t}" for t in range(length)]
+    if len(names) != length:
+        raise GraphError(f"a chain of {length} steps needs {length} columns, got {len(names)}.")
+    edges: list[tuple[Label, Label]] = [(f"H{t}", f"H{t + 1}") for t in range(length - 1)]
+    edges += [(f"H{t}", names[t]) for t in range(length)]
+    return as_graph(edges, latents={f"H{t}": states for t in range(length)})
+
+
+def factorial_markov(length: int, chains: int, states: int | None = None) -> LatentGraph:
+    """Several latent chains side by side; X_t is told by all of them at step t.
+
+    >>> str(factorial_markov(1, 2, 2))
+    '(H0_0[2])->X0; (H1_0[2])->X0'
+    """
+    if length < 1 or chains < 1:
+        raise GraphError(f"need at least one step and one chain, got {length} and {chains}.")
+    edges = [(f"H{c}_{t}", f"H{c}_{t + 1}") for c in range(chains) for t in range(length - 1)] + [
+        (f"H{c}_{t}", f"X{t}") for t in range(length) for c in range(chains)
+    ]
+    latents = {f"H{c}_{t}": states for c in range(chains) for t in range(length)}
+    return as_graph(edges, latents=latents)
+
+
+def latent_tree(nested: Sequence[Any], states: int | None = None) -> LatentGraph:
+    """A latent for every list, telling what is in it: columns and further lists.
+
+    >>> str(latent_tree([["a", "b"], ["c", "d"]], 2))
+    '(H0[2])->(H1[2]); (H1[2])->a; (H1[2])->b; (H0[2])->(H2[2]); (H2[2])->c; (H2[2])->d'
+    """
+    edges: list[tuple[Label, Label]] = []
+    latents: dict[Label, int | None] = {}
+
+    def grow(items: Sequence[Any]) -> str:
+        if not items:
+            raise GraphError("a list in the tree is empty; every latent needs something below it.")
+        own = f"H{len(latents)}"
+        latents[own] = states
+        for item in items:
+            if isinstance(item, list):
+                place = len(edges)
+                child = grow(item)
+                edges.insert(place, (own, child))
+            else:
+                edges.append((own, item))
+        return own
+
+    grow(list(nested))
+    return as_graph(edges, latents=latents)
+
+
+def grid(rows: int, columns: int, states: int | None = None) -> LatentGraph:
+    """A grid of latents H_i_j told by their upper and left neighbours, each telling X_i_j.
+
+    >>> str(grid(1, 2, 2))
+    '(H0_0[2])->(H0_1[2]); (H0_0[2])->X0_0; (H0_1[2])->X0_1'
+    """
+    if rows < 1 or columns < 1:
+        raise GraphError(f"a grid needs rows and columns, got {rows} × {columns}.")
+    cells = [(i, j) for i in range(rows) for j in range(columns)]
+    edges = [(f"H{i}_{j}", f"H{i + 1}_{j}") for i, j in cells if i + 1 < rows]
+    edges += [(f"H{i}_{j}", f"H{i}_{j + 1}") for i, j in cells if j + 1 < columns]
+    edges += [(f"H{i}_{j}", f"X{i}_{j}") for i, j in cells]
+    return as_graph(edges, latents={f"H{i}_{j}": states for i, j in cells})
+
+
+def _names(columns: Sequence[Label] | int) -> list[Label]:
+    names: list[Label] = (
+        [f"X{i}" for i in range(columns)] if isinstance(columns, int) else list(columns)
+    )
+    if not names:
+        raise GraphError("name at least one column.")
+    return names
+
+
+def _fresh(name: str, taken: Sequence[Label]) -> str:
+    while name in taken:
+        name += "_"
+    return name
