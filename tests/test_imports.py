@@ -35,6 +35,8 @@ LAYERS = (
     "joint sampling",
     "posterior",
     "diagnostics",
+    "shafer_shenoy",
+    "tables",
     "exact",
     "testing",
     "estimator",

@@ -1,235 +1,30 @@
-"""TabularModel: known tables, exact answers (Shafer-Shenoy on the library's own junction trees).
-
-One sweep of messages up the tree and one down. Messages are logs, summed state by state, so that no
-state is ever lost, and shifted to a largest entry of 0 in every row. Inside, arrays are (states of
-the variables …, rows), rows last; an axis of size one stands for all that does not depend on it.
-"""
+"""TabularModel: known tables, exact answers (Shafer-Shenoy on the library's own junction trees)."""
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
+from latentia.errors import DataError, EvidenceError, UnknownNameError
 from latentia.graph import GraphLike, LatentGraph, Latents, as_graph
-from latentia.junction import JunctionTree, clique_tree
-from latentia.triangulate import eliminate, log_states, moralise
+from latentia.shafer_shenoy import Network, Scope, axes_without, collect, infer, shares, wire
+from latentia.tables import (
+    Codes,
+    Evidence,
+    Soft,
+    checked_codes,
+    log_likelihoods,
+    read_codes,
+    read_tables,
+)
 from latentia.typing import Array, Label
 
-__all__ = ["Network", "TabularModel", "collect", "distribute", "infer", "wire"]
-
-Scope: TypeAlias = tuple[int, ...]
-Axes: TypeAlias = tuple[int, ...]
-States: TypeAlias = NDArray[np.int64]
-Evidence: TypeAlias = "Mapping[Any, int] | NDArray[Any] | Sequence[Sequence[int]] | None"
-Soft: TypeAlias = "Mapping[Any, Any] | None"
-Inbox: TypeAlias = "tuple[dict[int, Array], ...]"
-
-CLIQUE_LIMIT = 10**8  # joint states of a clique
-AXES_LIMIT = 30  # variables of a clique: an array has only so many axes
-BLOCK = 2**17  # numbers in the largest clique over a block of rows: what a cache holds
-MEMORY = 2**23  # … and in all messages
-SUM_TOLERANCE = 1e-8  # rows of a CPT sum to one this well
-ROUNDING = 1e-14  # … and are left as they are if they do so this well
-
-
-# --- the tree -------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Network:
-    """A rooted junction tree whose cliques carry tables: P(x) ∝ exp Σ_i ψ_i(x on clique i)."""
-
-    cliques: tuple[Scope, ...]  # variables in ascending order: the axes of ψ_i
-    parent: tuple[int, ...]  # a root points at itself
-    order: tuple[int, ...]  # parents before children
-    homes: tuple[tuple[int, ...], ...]  # cliques that hold a variable, smallest first
-    psi: tuple[Array, ...]  # log of the product of the tables at home here: (states …, 1)
-
-    def home(self, scope: Scope) -> int:
-        """A smallest clique that holds all of `scope`."""
-        return _home(self.cliques, self.homes, scope)
-
-    def rows_at_once(self) -> int:
-        """How many rows of evidence to take together."""
-        above = [self.cliques[up] for up in self.parent]
-        numbers = 0  # in a row of all messages, up and down
-        for clique, over, psi in zip(self.cliques, above, self.psi, strict=True):
-            numbers += 2 * math.prod(
-                n for v, n in zip(clique, psi.shape, strict=False) if v in over
-            )
-        return max(1, min(BLOCK // max(psi.size for psi in self.psi), MEMORY // numbers))
-
-
-def wire(
-    graph: LatentGraph, tables: Mapping[Scope, Array], order: str = "min_fill", root: Scope = ()
-) -> Network:
-    """The junction tree of a graph, each table in a smallest clique, variables `root` on top."""
-    tree = clique_tree(eliminate(moralise(graph, [root]), log_states(graph), order))
-    sizes = _checked_sizes(graph, tree)
-    found: list[list[int]] = [[] for _ in graph.names]
-    for i in sorted(range(len(sizes)), key=lambda i: (sizes[i], i)):
-        for v in tree.cliques[i]:
-            found[v].append(i)
-    homes = tuple(tuple(h) for h in found)
-    if root:
-        tree = _rooted_at(tree, _home(tree.cliques, homes, root))
-    cliques = tuple(tuple(sorted(clique)) for clique in tree.cliques)
-    psi = [np.zeros((1,) * (len(clique) + 1)) for clique in cliques]
-    for scope, table in tables.items():
-        i = _home(cliques, homes, scope)
-        ascending = _log(table).transpose(np.argsort(scope))[..., None]  # (states …, 1)
-        psi[i] = psi[i] + _placed(ascending, scope, cliques[i])
-    for i, clique in enumerate(cliques):
-        psi[i] = np.broadcast_to(psi[i], (*(graph.states[v] or 1 for v in clique), 1))
-        psi[i].flags.writeable = False
-    return Network(cliques, tree.parent, tuple(tree.order()), homes, tuple(psi))
-
-
-def _checked_sizes(graph: LatentGraph, tree: JunctionTree) -> list[int]:
-    """Joint states of every clique, none of them too many."""
-    sizes = [math.prod(graph.states[v] or 1 for v in clique) for clique in tree.cliques]
-    for size, clique in zip(sizes, tree.cliques, strict=True):
-        if size > CLIQUE_LIMIT or len(clique) > AXES_LIMIT:
-            names = [graph.names[v] for v in sorted(clique)]
-            raise PlanError(
-                f"exact inference needs a table over {len(names)} variables with {size:,} joint "
-                f"states, expected at most {AXES_LIMIT} variables and {CLIQUE_LIMIT:,} states: "
-                f"{names[:AXES_LIMIT]}. Try another elimination order (order=…), cut edges "
-                "between them, give them fewer states, or ask for fewer variables together."
-            )
-    return sizes
-
-
-def _rooted_at(tree: JunctionTree, root: int) -> JunctionTree:
-    top = root
-    while tree.parent[top] != top:
-        top = tree.parent[top]
-    return tree.rooted_at([root if i == top else i for i, up in enumerate(tree.parent) if up == i])
-
-
-def _home(cliques: Sequence[Iterable[int]], homes: Sequence[Sequence[int]], scope: Scope) -> int:
-    rarest = min(scope, key=lambda v: len(homes[v]))
-    return next(i for i in homes[rarest] if set(scope) <= set(cliques[i]))
-
-
-# --- messages -------------------------------------------------------------------------------------
-
-
-def collect(network: Network, evidence: Mapping[int, Array]) -> tuple[Inbox, Array]:
-    """Up: μ_i(s) = log Σ exp(ψ_i + λ + Σ μ_child) over clique i without s; and log Σ_x of it all.
-
-    Evidence: log λ of a variable, (states, rows). inbox[i][j] is what i got from j, on the axes of
-    clique i; inbox[i][-1 - v] the evidence on v. The log total is (rows,), or (1,) for all rows.
-    """
-    log_total: Array = np.zeros(1)
-    inbox: Inbox = tuple({} for _ in network.cliques)
-    for v, likelihood in evidence.items():
-        i = network.homes[v][0]
-        inbox[i][-1 - v] = _placed(likelihood, (v,), network.cliques[i])
-    for i in reversed(network.order):
-        clique, up = network.cliques[i], network.parent[i]
-        above = network.cliques[up] if up != i else ()
-        message = log_sum(sum(inbox[i].values(), network.psi[i]), _axes_without(clique, above))
-        top = _finite(message.max(axis=tuple(range(message.ndim - 1))))  # (rows,)
-        if up == i:
-            log_total = log_total + message
-        else:
-            log_total = log_total + top
-            inbox[up][i] = _placed(message - top, clique, above)
-    return inbox, log_total
-
-
-def distribute(network: Network, inbox: Inbox) -> Inbox:
-    """Down: to each child log Σ exp(ψ_i + λ + all messages but its own) over clique i without s."""
-    inbox = tuple(dict(box) for box in inbox)
-    for i in network.order:
-        clique = network.cliques[i]
-        children = [j for j in inbox[i] if j >= 0 and network.parent[j] == i]
-        own = sum((x for j, x in inbox[i].items() if j not in children), np.zeros(1))
-        rests = _all_but_one(own, [inbox[i][j] for j in children])
-        for j, rest in zip(children, rests, strict=True):
-            below = network.cliques[j]
-            message = log_sum(network.psi[i] + rest, _axes_without(clique, below))
-            top = _finite(message.max(axis=tuple(range(message.ndim - 1))))
-            inbox[j][i] = _placed(message - top, clique, below)
-    return inbox
-
-
-def infer(
-    network: Network, evidence: Mapping[int, Array], wanted: Sequence[Scope] = ()
-) -> tuple[Array, list[Array]]:
-    """log Σ_x exp(Σ ψ + Σ λ), and P(scope | evidence) for each wanted scope within a clique.
-
-    Answers are (rows,) and (states, ascending variables …, rows), or have one row for all.
-    """
-    inbox, log_total = collect(network, evidence)
-    asked: dict[int, list[int]] = {}
-    for k, scope in enumerate(wanted):
-        asked.setdefault(network.home(scope), []).append(k)
-    if any(network.parent[i] != i for i in asked):
-        inbox = distribute(network, inbox)
-    answers = [np.zeros(1)] * len(wanted)
-    for i, questions in asked.items():
-        belief = sum(inbox[i].values(), network.psi[i])
-        for k in questions:
-            part = log_sum(belief, _axes_without(network.cliques[i], wanted[k]))
-            answers[k] = shares(part, tuple(range(part.ndim - 1)))
-    return log_total, answers
-
-
-def log_sum(x: Array, axes: Axes) -> Array:
-    """log Σ exp x over axes; the largest of each sum is taken out first, and may be -inf."""
-    top = _finite(x.max(axis=axes, keepdims=True))
-    return np.asarray(_log(np.exp(x - top).sum(axis=axes)) + np.squeeze(top, axis=axes))
-
-
-def shares(x: Array, axes: Axes) -> Array:
-    """exp x / Σ exp x over axes; zeros where all of x is -inf."""
-    y = np.exp(x - _finite(x.max(axis=axes, keepdims=True)))
-    total = y.sum(axis=axes, keepdims=True)
-    return np.asarray(y / np.where(total > 0, total, 1.0))
-
-
-def _all_but_one(first: Array, rest: Sequence[Array]) -> Iterator[Array]:
-    """`first` plus all of `rest` but one, for each: two sweeps, as -inf cannot be subtracted."""
-    behind = [np.zeros(1)]
-    for x in reversed(rest[1:]):
-        behind.append(behind[-1] + x)
-    for x, after in zip(rest, reversed(behind), strict=False):
-        yield first + after
-        first = first + x
-
-
-def _placed(x: Array, scope: Iterable[int], clique: Scope) -> Array:
-    """(states of what scope and clique share …, rows) -> on the axes of the clique."""
-    sizes, inside = iter(x.shape), set(scope)
-    return x.reshape([next(sizes) if v in inside else 1 for v in clique] + [x.shape[-1]])
-
-
-def _axes_without(clique: Scope, scope: Iterable[int]) -> Axes:
-    inside = set(scope)
-    return tuple(k for k, v in enumerate(clique) if v not in inside)
-
-
-def _finite(x: Array) -> Array:
-    return np.where(np.isfinite(x), x, 0.0)
-
-
-def _log(x: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
-
-
-# --- the model ------------------------------------------------------------------------------------
+__all__ = ["TabularModel"]
 
 
 @final
@@ -263,7 +58,7 @@ class TabularModel:
         latents: Latents = None,
         order: str = "min_fill",
     ) -> None:
-        read, tables = _read_tables(as_graph(graph, latents), cpts)
+        read, tables = read_tables(as_graph(graph, latents), cpts)
         network = wire(read, tables, order)
         partition = 0.0 if read.directed else float(collect(network, {})[1][0])
         if partition == -math.inf:
@@ -351,7 +146,7 @@ class TabularModel:
 
     def sample(
         self, n: int, rng: np.random.Generator | int | None = None, latents: bool = False
-    ) -> States:
+    ) -> Codes:
         """n independent rows of codes: (n, observables), or (n, all variables)."""
         if n < 0:
             raise DataError(f"expected a number of rows of 0 or more, got {n}.")
@@ -359,7 +154,7 @@ class TabularModel:
         codes = draw_all(self, n, np.random.default_rng(rng))
         return codes if latents else codes[:, self.graph.observed]
 
-    def evidence(self, columns: Any) -> States:
+    def evidence(self, columns: Any) -> Codes:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         codes, observed = np.asarray(columns), self.graph.observed
         if codes.ndim != 2 or codes.shape[1] != len(observed):
@@ -369,7 +164,7 @@ class TabularModel:
             )
         wide = np.full((len(codes), len(self.names)), -1, dtype=codes.dtype)
         wide[:, observed] = codes
-        return _checked_codes(wide, self)
+        return checked_codes(wide, self)
 
     def _numbers(self, variables: Any) -> list[int]:
         number = {name: v for v, name in enumerate(self.names)}
@@ -388,13 +183,13 @@ class TabularModel:
         self, network: Network, evidence: Evidence, soft: Soft, wanted: Sequence[Scope]
     ) -> tuple[Array, list[Array]]:
         """`infer` in blocks of rows, rows first."""
-        codes, weights = _read_evidence(self, evidence, soft)
+        codes, weights = read_codes(self, evidence, soft)
         step = network.rows_at_once()
         blocks = []
         for start in range(0, max(len(codes), 1), step):
             rows = slice(start, start + step)
             part = codes[rows]
-            log_total, answers = infer(network, _log_likelihoods(self, part, weights, rows), wanted)
+            log_total, answers = infer(network, log_likelihoods(self, part, weights, rows), wanted)
             found = [log_total - self.log_partition, *answers]
             blocks.append([np.broadcast_to(x, (*x.shape[:-1], len(part))) for x in found])
         joined = (np.concatenate(x, axis=-1) for x in zip(*blocks, strict=True))
@@ -412,194 +207,7 @@ def _check_possible(log_evidence: Array) -> None:
         )
 
 
-# --- reading tables -------------------------------------------------------------------------------
-
-
-def _read_tables(
-    graph: LatentGraph, cpts: Mapping[Any, Any]
-) -> tuple[LatentGraph, dict[Scope, Array]]:
-    """The graph with all states known, and the tables by the numbers of their variables."""
-    if not isinstance(cpts, Mapping):
-        raise DataError(f"expected tables as {{variable: array}}, got {type(cpts).__name__}.")
-    read = _directed_scopes if graph.directed else _undirected_scopes
-    tables: dict[Scope, Array] = {}
-    counts = list(graph.states)
-    for scope, key in read(graph, cpts).items():
-        table = tables[scope] = _checked_numbers(cpts[key], key, [graph.names[v] for v in scope])
-        for v, count in zip(scope, table.shape, strict=True):
-            if counts[v] not in (None, count):
-                raise DataError(
-                    f"{graph.names[v]!r} has {counts[v]} states in the graph or in another table, "
-                    f"got {count} in the table of {key!r}. All must agree."
-                )
-            counts[v] = count
-        if graph.directed:
-            tables[scope] = table = _checked_sums(table, key)
-        table.flags.writeable = False
-    for name, count in zip(graph.names, counts, strict=True):
-        if count is None:
-            raise DataError(
-                f"the number of states of {name!r} is unknown: no table holds it. Give a potential "
-                "for it, or its number of states in the graph."
-            )
-    return replace(graph, states=tuple(counts)), tables
-
-
-def _directed_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope, Any]:
-    for key in cpts:
-        if key not in graph.names:
-            raise UnknownNameError("variable", key, graph.names, "Tables go by the graph's names.")
-    missing = [name for name in graph.names if name not in cpts]
-    if missing:
-        raise DataError(f"expected a table for every variable, got none for {missing[:20]}.")
-    above = graph.parents()
-    return {(*above[v], v): name for v, name in enumerate(graph.names)}
-
-
-def _undirected_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope, Any]:
-    number = {name: v for v, name in enumerate(graph.names)}
-    near, found = moralise(graph), dict[Scope, Any]()
-    for key in cpts:
-        names = (key,) if key in number or not isinstance(key, tuple) else key
-        for name in names:
-            if name not in number:
-                raise UnknownNameError("variable", name, graph.names, f"In the potential {key!r}.")
-        scope = tuple(number[name] for name in names)
-        apart = [(a, b) for k, a in enumerate(scope) for b in scope[:k] if b not in near[a]]
-        if apart or not scope:
-            pairs = [(graph.names[b], graph.names[a]) for a, b in apart[:5]]
-            raise DataError(
-                f"the variables of the potential {key!r} must form a clique of the graph; these "
-                f"are not tied: {pairs}. Add the edges, or split the potential."
-            )
-        if scope in found:
-            raise DataError(f"the potential {key!r} is given twice. Multiply the two.")
-        found[scope] = key
-    return found
-
-
-def _checked_numbers(table: Any, key: Any, axes: Sequence[Label]) -> Array:
-    try:
-        numbers = np.array(table, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"expected an array of numbers as table of {key!r}, got {table!r}."
-        ) from None
-    if numbers.ndim != len(axes):
-        raise DataError(
-            f"expected {len(axes)} axes in the table of {key!r}, one each for {list(axes)} in this "
-            f"order, got shape {numbers.shape}."
-        )
-    if not np.isfinite(numbers).all() or (numbers < 0).any() or not numbers.any():
-        raise DataError(
-            f"expected finite numbers of 0 or more, not all 0, in the table of {key!r}, got "
-            f"{numbers.size} cells between {numbers.min(initial=0)} and {numbers.max(initial=0)}."
-        )
-    return numbers
-
-
-def _checked_sums(table: Array, key: Any) -> Array:
-    sums = table.sum(axis=-1, keepdims=True)
-    off = float(np.abs(sums - 1).max())
-    if off > SUM_TOLERANCE:
-        raise DataError(
-            f"expected the last axis of the table of {key!r} to sum to 1 (within {SUM_TOLERANCE}), "
-            f"got sums off by up to {off:.3g}. Its axes must be (parents in the graph's order, "
-            "itself); if they are, divide by the sums."
-        )
-    return np.where(np.abs(sums - 1) > ROUNDING, table / sums, table)
-
-
-# --- reading evidence -----------------------------------------------------------------------------
-
-
-def _read_evidence(
-    model: TabularModel, evidence: Evidence, soft: Soft
-) -> tuple[States, dict[int, Array]]:
-    """Codes (rows, variables), and likelihoods {variable: (rows or 1, states)}."""
-    number = {name: v for v, name in enumerate(model.names)}
-    for name in [*(evidence if isinstance(evidence, Mapping) else ()), *(soft or ())]:
-        if name not in number:
-            raise UnknownNameError("variable", name, model.names)
-    if evidence is None or isinstance(evidence, Mapping):
-        codes = np.full((1, len(number)), -1, dtype=np.int64)
-        for name, code in (evidence or {}).items():
-            try:
-                codes[0, number[name]] = operator.index(code)
-            except TypeError:
-                raise EvidenceError(
-                    f"expected the code of a state of {name!r}, a whole number, got {code!r}."
-                ) from None
-    else:
-        codes = np.asarray(evidence)
-    codes = _checked_codes(codes, model)
-    weights = {
-        number[name]: _checked_likelihood(x, name, model.states[number[name]])
-        for name, x in (soft or {}).items()
-    }
-    rows = {len(codes), *(len(x) for x in weights.values())} - {1}
-    if len(rows) > 1:
-        raise EvidenceError(
-            f"expected as many rows of soft evidence as of hard, or one, got {sorted(rows)}."
-        )
-    return np.broadcast_to(codes, (max(rows, default=1), codes.shape[1])), weights
-
-
-def _checked_codes(codes: NDArray[Any], model: TabularModel) -> States:
-    n = len(model.names)
-    if codes.ndim != 2 or codes.shape[1] != n:
-        raise EvidenceError(
-            f"expected codes of shape (rows, {n}), one column for every variable, latents too, got "
-            f"{codes.shape}. `evidence(columns)` of the model adds the latents to observables."
-        )
-    if not np.issubdtype(codes.dtype, np.integer):
-        raise EvidenceError(
-            f"expected whole numbers as codes, -1 where unobserved, got dtype {codes.dtype}. "
-            "Number the states of each variable 0, 1, … and convert with astype(int)."
-        )
-    wrong = np.argwhere((codes < -1) | (codes >= np.array(model.states)))
-    if len(wrong):
-        row, v = wrong[0]
-        raise EvidenceError(
-            f"variable {model.names[v]!r} has states 0 to {model.states[v] - 1}, got "
-            f"{codes[row, v]} in row {row}. Pass one of the states, or -1 to leave it unobserved."
-        )
-    return codes.astype(np.int64)
-
-
-def _checked_likelihood(likelihood: Any, name: Label, states: int) -> Array:
-    try:
-        numbers = np.atleast_2d(np.asarray(likelihood, dtype=np.float64))  # (rows or 1, states)
-    except (TypeError, ValueError):
-        numbers = np.full((1, 1), np.nan)
-    wanted = numbers.ndim == 2 and numbers.shape[1] == states
-    if not wanted or not np.isfinite(numbers).all() or (numbers < 0).any():
-        raise EvidenceError(
-            f"expected as soft evidence on {name!r} finite likelihoods of 0 or more, of shape "
-            f"({states},) or (rows, {states}), got {likelihood!r}."
-        )
-    return numbers
-
-
-def _log_likelihoods(
-    model: TabularModel, codes: States, soft: Mapping[int, Array], rows: slice
-) -> dict[int, Array]:
-    """log λ of each variable with any evidence in this block of rows: (states, rows)."""
-    found: dict[int, Array] = {}
-    for v in np.flatnonzero((codes >= 0).any(axis=0)).tolist():
-        column = codes[:, v]  # (rows,)
-        agrees = (column == np.arange(model.states[v])[:, None]) | (column < 0)
-        found[v] = np.where(agrees, 0.0, -np.inf)
-    for v, likelihood in soft.items():
-        part = likelihood if len(likelihood) == 1 else likelihood[rows]
-        found[v] = found.get(v, np.zeros(1)) + _log(part.T)
-    return found
-
-
-# --- sampling -------------------------------------------------------------------------------------
-
-
-def _sample_ancestors(model: TabularModel, n: int, rng: np.random.Generator) -> States:
+def _sample_ancestors(model: TabularModel, n: int, rng: np.random.Generator) -> Codes:
     """Each variable given its parents, parents first."""
     codes = np.zeros((n, len(model.names)), dtype=np.int64)
     tables = {scope[-1]: (scope[:-1], table) for scope, table in model.tables.items()}
@@ -619,7 +227,7 @@ def _sample_ancestors(model: TabularModel, n: int, rng: np.random.Generator) -> 
     return codes
 
 
-def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> States:
+def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> Codes:
     """Each clique given what it shares with its parent, from the roots down."""
     codes = np.zeros((n, len(model.names)), dtype=np.int64)
     network = model.network
@@ -629,7 +237,7 @@ def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> State
         shared = tuple(v for v in clique if up != i and v in network.cliques[up])
         fresh = tuple(v for v in clique if v not in shared)
         inside = sum(inbox[i].values(), network.psi[i])  # (states …, 1)
-        table = shares(inside, _axes_without(clique, shared))[..., 0]
+        table = shares(inside, axes_without(clique, shared))[..., 0]
         ordered = table.transpose([clique.index(v) for v in (*shared, *fresh)])
         sizes = [model.states[v] for v in fresh]
         drawn = _draw(
@@ -640,7 +248,7 @@ def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> State
     return codes
 
 
-def _flat(codes: States, scope: Scope, states: Sequence[int]) -> States:
+def _flat(codes: Codes, scope: Scope, states: Sequence[int]) -> Codes:
     """The joint state of some columns as one number: (rows,)."""
     flat = np.zeros(len(codes), dtype=np.int64)
     for v in scope:
@@ -648,7 +256,7 @@ def _flat(codes: States, scope: Scope, states: Sequence[int]) -> States:
     return flat
 
 
-def _draw(table: Array, given: States, rng: np.random.Generator) -> States:
+def _draw(table: Array, given: Codes, rng: np.random.Generator) -> Codes:
     """A state from row `given` of a table of P(state | row), for each: all in one search."""
     bounds = np.cumsum(table, axis=1)
     last = bounds[:, -1:]
