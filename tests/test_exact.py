@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from latentia import exact
+from latentia import shafer_shenoy
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact import TabularModel
 from latentia.graph import as_graph
@@ -249,7 +249,7 @@ def test_blocks_and_orders_change_nothing(monkeypatch, order):
     codes = rows_of_evidence(model, rng, rows=30)
     other = TabularModel(model.graph, model.cpts, order=order)
     expected, log_expected = model.posteriors(codes), model.log_evidence(codes)
-    monkeypatch.setattr(exact, "BLOCK", 1)
+    monkeypatch.setattr(shafer_shenoy, "BLOCK", 1)
     np.testing.assert_allclose(other.log_evidence(codes), log_expected, atol=1e-12)
     for name, found in other.posteriors(codes.astype(np.int8)).items():
         np.testing.assert_allclose(found, expected[name], atol=1e-12)
