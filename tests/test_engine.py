@@ -78,7 +78,7 @@ def worst_error(operators, table, evidence):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_exact_moments_give_exact_answers(kind):
-    """25 models of each of the kinds, both learners, random evidence; 225 models in all."""
+    """25 models of each kind, both learners, random evidence; 250 models in all."""
     for seed in range(25):
         plan, table, rng = draw(kind, seed)
         evidence = random_evidence(table, rng)
@@ -90,6 +90,11 @@ def test_exact_moments_give_exact_answers(kind):
 CHAIN_8 = ("; ".join(f"H{t}->H{t + 1}" for t in range(5)) + "; ") + "; ".join(
     f"H{t}->X{t}" for t in range(6)
 )
+GRID_3 = "; ".join(
+    [f"a{t}->b{t}->c{t}" for t in range(3)]
+    + [f"{c}{t}->{c}{t + 1}" for c in "abc" for t in range(2)]
+    + [f"{c}{t}->X{c}{t}" for c in "abc" for t in range(3)]
+)
 FOUR_CHAINS = "; ".join(f"{c}0->{c}1; {c}0->X{c}0; {c}1->X{c}1" for c in "abcd") + (
     "; a0->b0; b0->c0; c0->d0"
 )
@@ -100,12 +105,17 @@ FOUR_CHAINS = "; ".join(f"{c}0->{c}1; {c}0->X{c}0; {c}1->X{c}1" for c in "abcd")
     [
         (CHAIN_8, {f"H{t}": 8 for t in range(6)}, {f"X{t}": 2 for t in range(6)}),
         (
+            GRID_3,
+            {f"{c}{t}": 2 for c in "abc" for t in range(3)},
+            {f"X{c}{t}": 2 for c in "abc" for t in range(3)},
+        ),
+        (
             FOUR_CHAINS,
             {f"{c}{t}": 2 for c in "abcd" for t in range(2)},
             {f"X{c}{t}": 2 for c in "abcd" for t in range(2)},
         ),
     ],
-    ids=["8 states through 2 symbols", "four coupled chains"],
+    ids=["8 states through 2 symbols", "3 × 3 latents", "four coupled chains"],
 )
 def test_hard_structures_are_exact(text, latents, states):
     """Badly conditioned by nature: the joint itself stays exact in L1 (design 4.2: 1e-10)."""
@@ -199,17 +209,17 @@ class TestWhatMustFail:
     @pytest.mark.parametrize("learner", LEARNERS)
     def test_deficient_beta(self, learner):
         """A binary instrument for a three-state separator."""
-        plan = make_plan(
-            "A->B; A->p,q; B->r,s", {"A": 3, "B": 3}, {"p": 2, "q": 4, "r": 4, "s": 4}
-        )
+        plan = make_plan("A->B; A->p,q; B->r,s", {"A": 3, "B": 3}, {"p": 2, "q": 4, "r": 4, "s": 4})
         rng = np.random.default_rng(5)
         table = brute_force(random_model(plan.graph, rng))
         binary = next(x for x, k in enumerate(plan.leaves) if plan.nodes[k].columns == (2,))
         poor = self.changed(
             plan,
-            lambda n: {"outside" if binary not in range(n.first, n.last) else "inside": Side(
-                (binary,), 2, ((binary,),), 2
-            )},
+            lambda n: {
+                "outside" if binary not in range(n.first, n.last) else "inside": Side(
+                    (binary,), 2, ((binary,),), 2
+                )
+            },
         )
         assert self.error_with(plan, table, rng, learner) < EXACT
         assert self.error_with(poor, table, rng, learner) > 1e-4
@@ -229,7 +239,7 @@ class TestWhatMustFail:
 
     def test_wrong_split(self, monkeypatch):
         """What both sides share is empty for four latents that are all tied: independence."""
-        plan, table, rng = draw("clique4", 3)
+        plan, _, _ = draw("clique4", 3)
 
         def shared(cliques, hub, pair, rest, weight):
             sides = [[cliques[hub] & cliques[j] for j in side] for side in (pair, rest)]

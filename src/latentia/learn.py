@@ -14,7 +14,7 @@ import numpy as np
 from latentia.basis import Basis, canonical_basis, evaluate, leaf_coordinates
 from latentia.errors import DataError
 from latentia.moments import Moments, PairLayout, Rows, pair_layout, row_chunks, sum_pairs
-from latentia.operators import Operators, SeparatorReport
+from latentia.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.plan import Plan
 from latentia.sharpen import needs_sharpening, sharpen
 from latentia.typing import Array, Source
@@ -84,6 +84,7 @@ def solve_operators(
     leaves = []
     for k in plan.leaves:
         mu = _leaf_marginal(layout, k, pairs)
+        mu = smooth_unseen(mu, N) if regularize else mu
         coordinates = leaf_coordinates(plan, basis, k)
         leaves.append(mu[:, None] * np.column_stack([np.ones(len(mu)), coordinates]))
         marginals.append(mu)

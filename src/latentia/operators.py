@@ -12,7 +12,7 @@ from latentia.errors import LatentiaError
 from latentia.plan import Plan
 from latentia.typing import Array
 
-__all__ = ["Operators", "SeparatorReport"]
+__all__ = ["Operators", "SeparatorReport", "smooth_unseen"]
 
 
 @final
@@ -57,3 +57,16 @@ class Operators:
             if not np.isfinite(array).all():
                 raise LatentiaError("an operator is not finite; the data or the plan is at fault.")
             array.setflags(write=False)
+
+
+def smooth_unseen(mu: Array, N: float) -> Array:
+    """Marginal of a column in which a state never seen counts as half a row.
+
+    Such a state says nothing about the others: as evidence it is neutral, and not impossible.
+
+    >>> smooth_unseen(np.array([1.0, 0.0]), 9.5)
+    array([0.95, 0.05])
+    """
+    unseen = mu == 0
+    counts = mu * N + 0.5 * unseen
+    return np.asarray(counts / counts.sum(), dtype=float)

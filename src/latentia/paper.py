@@ -15,7 +15,7 @@ import numpy as np
 from latentia.core import Block
 from latentia.errors import DataError, PlanError
 from latentia.moments import Moments, Rows, block_codes, leaf_codes
-from latentia.operators import Operators, SeparatorReport
+from latentia.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.plan import Plan
 from latentia.regression import Predictions, Solver, cross_fitted, stage_1, stage_2
 from latentia.solve import Ridge, Solution, Truncated
@@ -43,6 +43,7 @@ def learn_as_published(
     N = tables.weight
     if not N > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
+    marginals = [_marginal(plan, k, tables) for k in plan.leaves]
     first, second = (1.0 / N, 10.0 / N) if ridge is None else ridge
     tensors, reports = {}, {}
     for k in plan.inner:
@@ -56,17 +57,21 @@ def learn_as_published(
     for k in plan.roots:
         counts = tables.sums[f"root/{k}"]
         tensors[k] = (counts / counts.sum()).reshape(_shape(plan, k))
-    leaves, marginals = [], []
-    for k in plan.leaves:
-        counts = tables.sums[f"leaf/{k}"]
-        if not counts.sum() > 0:
-            names = ", ".join(str(plan.graph.names[v]) for v in plan.nodes[k].columns)
-            raise DataError(f"no row has a value in {names}. Drop the column from the graph.")
-        Phi = np.eye(len(counts))  # its column a is θ at state a: step 1 of the inference
+    leaves = []
+    for mu in marginals:
+        Phi = np.eye(len(mu))  # its column a is θ at state a: step 1 of the inference
         leaves.append(np.asarray(np.linalg.pinv(Phi).T, dtype=float))
-        marginals.append(np.asarray(counts / counts.sum(), dtype=float))
     mix = N**-0.5 if second > 0 else 0.0
+    marginals = [smooth_unseen(mu, N) if mix > 0 else mu for mu in marginals]
     return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports)
+
+
+def _marginal(plan: Plan, k: int, tables: Moments) -> Array:
+    counts = tables.sums[f"leaf/{k}"]
+    if not counts.sum() > 0:
+        names = ", ".join(str(plan.graph.names[v]) for v in plan.nodes[k].columns)
+        raise DataError(f"no row has a value in {names}. Drop the column from the graph.")
+    return np.asarray(counts / counts.sum(), dtype=float)
 
 
 def core_of(plan: Plan, k: int) -> Block:

@@ -97,6 +97,14 @@ def _loop(rng: Generator) -> LatentGraph:
     return _counted(rng, edges + _hang(rng.integers(1, 3, size).tolist()))
 
 
+def _ladder(rng: Generator) -> LatentGraph:
+    """Three coupled binary chains of two steps: a separator of three latents."""
+    ties = [("H0", "H1"), ("H1", "H2"), ("H3", "H4"), ("H4", "H5"), ("H0", "H5")]
+    ties += [("H0", "H3"), ("H1", "H4"), ("H2", "H5")]
+    graph = as_graph(ties + _hang([1] * 6), {f"H{k}": 2 for k in range(6)})
+    return graph.with_states({f"X{k}": int(rng.integers(2, 5)) for k in range(6)})
+
+
 def _clique4(rng: Generator) -> LatentGraph:
     """Four latents all tied to each other, one column each; directed or not."""
     edges = [(f"H{a}", f"H{b}") for b in range(4) for a in range(b)]
@@ -154,6 +162,7 @@ KINDS: dict[str, Callable[[Generator], LatentGraph]] = {
     "latent_class": _latent_class,
     "diamond": _diamond,
     "loop": _loop,
+    "ladder": _ladder,
     "clique4": _clique4,
     "inside": _inside,
     "forest": _forest,
