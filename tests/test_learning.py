@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import xlogy
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
-from sklearn.svm import SVR, LinearSVC
+from sklearn.svm import LinearSVC
 
 from latentia import PBP, moments
 from latentia.errors import DataError, MomentsError
@@ -234,14 +234,13 @@ class TestStage1:
             Lasso(alpha=1e-4),
             LogisticRegression(),
             RandomForestClassifier(20, random_state=0),
-            SVR(),
+            GradientBoostingRegressor(n_estimators=20, random_state=0),  # one output at a time
         ],
         ids=lambda e: type(e).__name__,
     )
     def test_any_regressor_or_classifier(self, problem, estimator):
         table, rows = problem
-        small = rows[:600] if isinstance(estimator, SVR) else rows
-        operators = PBP.paper(stage1=estimator).learn(DIAMOND, LocalRows(small))
+        operators = PBP.paper(stage1=estimator).learn(DIAMOND, LocalRows(rows))
         assert weighted_kl(operators, table, 0) < marginal_kl(table, 0)
 
     def test_least_squares_agrees_with_counts(self, problem):
