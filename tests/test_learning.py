@@ -133,10 +133,10 @@ def test_large_graphs_are_counted_in_panels(monkeypatch):
     """A long chain: several panels, the same operators as counted in one."""
     plan = make_plan(hidden_markov(60, 3), states={f"X{t}": 4 for t in range(60)})
     source = LocalRows(random_rows(plan, np.random.default_rng(0), 200, missing=0.1))
-    assert len(pair_layout(plan).panels) == 1
+    assert len(pair_layout(plan).spans) == 1
     one = learn_closed_form(plan, source)
     monkeypatch.setattr(moments, "PANEL_STATES", 128)
-    assert len(pair_layout(plan).panels) > 2
+    assert len(pair_layout(plan).spans) > 2
     for a, b in zip(tensors_of(one), tensors_of(learn_closed_form(plan, source)), strict=True):
         np.testing.assert_allclose(np.abs(a), np.abs(b), atol=1e-9)  # bases are free up to sign
 

@@ -67,8 +67,8 @@ class Chain:
 
 def population_pairs(layout, chain):
     sums = {}
-    for p, panel in enumerate(layout.panels):
-        total = np.zeros((layout.offsets[p][-1],) * 2)
+    for p, panel in enumerate(layout.spans):
+        total = np.zeros((layout.width(p),) * 2)
         times = {block: column_of(layout.plan, block) for block in panel}
         for a, b in itertools.combinations_with_replacement(panel, 2):
             table = (

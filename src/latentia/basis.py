@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -30,7 +30,7 @@ __all__ = [
     "Values",
     "canonical_basis",
     "contrasts",
-    "evaluate",
+    "evaluator",
     "leaf_coordinates",
     "neighbour_products",
 ]
@@ -121,7 +121,7 @@ def _contrast(mu: Array) -> Array:
 
 def canonical_basis(layout: PairLayout, moments: Moments, regularize: bool) -> Basis:
     """CCA of inside against outside at every separator, r(S) - 1 directions at most."""
-    panels = [panel_covariance(layout, p, moments) for p in range(len(layout.panels))]
+    panels = [panel_covariance(layout, p, moments) for p in range(len(layout.spans))]
     entries: list[tuple[Any, ...]] = []
     for k, node in enumerate(layout.plan.nodes):
         if node.parent == k:
@@ -190,9 +190,8 @@ class PanelCovariance:
 def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelCovariance:
     """From counts of pairs to covariances of contrasts, for all blocks of a panel at once."""
     C = moments.sums[f"pairs/{panel}"]  # (states, states)
-    blocks, offsets = layout.panels[panel], layout.offsets[panel]
-    spans = [slice(a, b) for a, b in itertools.pairwise(offsets)]
-    E = np.zeros((offsets[-1], len(blocks)))  # which state belongs to which block
+    blocks, spans = zip(*layout.spans[panel].items(), strict=True)
+    E = np.zeros((len(C), len(blocks)))  # which state belongs to which block
     for i, span in enumerate(spans):
         E[span, i] = 1.0
     weights = E.T @ C @ E
@@ -255,26 +254,41 @@ class Values:
     marks: dict[int, Array]  # leaf: (states, n), divided by its presence
 
 
-def evaluate(layout: PairLayout, basis: Basis, rows: Rows) -> Values:
-    """θ and η of every row, through all rounds."""
-    plan, leaves = layout.plan, leaf_codes(layout.plan, rows)
-    values = Values({}, {}, {})
-    for p in range(len(layout.panels)):
-        wanted = _wanted(layout, basis, p)
-        marks = one_hot(layout, p, leaves)  # (states, n)
-        found = _stack(layout, p, [side for _, _, side in wanted]) @ marks
-        start = 0
-        for node, store, side in wanted:
-            stop = start + side.size
-            (values.theta if store == "theta" else values.eta)[node] = _with_ones(found[start:stop])
-            start = stop
-        for k in plan.leaves:
-            if layout.panel_of[k] == p:
-                own = marks[layout.span(p, (plan.nodes[k].first,))]
-                values.marks[k] = own if basis.shares[k] == 1 else own / basis.shares[k]
-    for done in basis.rounds:
-        values = _advance(plan, done, values)
-    return values
+def evaluator(layout: PairLayout, basis: Basis) -> Callable[[Rows], Values]:
+    """A function that finds θ and η of a block of rows, through all rounds."""
+    plan = layout.plan
+    panels = range(len(layout.spans))
+    wanted = [_wanted(layout, basis, p) for p in panels]
+    stacked = [_stack(layout, p, [side for _, _, side in wanted[p]]) for p in panels]
+    own = [
+        [
+            (k, layout.span(p, (plan.nodes[k].first,)))
+            for k in plan.leaves
+            if layout.panel_of[k] == p
+        ]
+        for p in panels
+    ]
+
+    def evaluate(rows: Rows) -> Values:
+        leaves = leaf_codes(plan, rows)
+        values = Values({}, {}, {})
+        for p in panels:
+            marks = one_hot(layout, p, leaves)  # (states, n)
+            found = stacked[p] @ marks  # (coordinates, n)
+            start = 0
+            for node, store, side in wanted[p]:
+                stop = start + side.size
+                target = values.theta if store == "theta" else values.eta
+                target[node] = _with_ones(found[start:stop])
+                start = stop
+            for k, span in own[p]:
+                share = basis.shares[k]
+                values.marks[k] = marks[span] if share == 1 else marks[span] / share
+        for done in basis.rounds:
+            values = _advance(plan, done, values)
+        return values
+
+    return evaluate
 
 
 def neighbour_products(plan: Plan, k: int, values: Values) -> tuple[list[Array], list[Array]]:
@@ -337,7 +351,7 @@ def _wanted(layout: PairLayout, basis: Basis, panel: int) -> list[tuple[int, str
 
 def _stack(layout: PairLayout, panel: int, sides: Sequence[Coordinates]) -> Array:
     """All coordinate tables of a panel in one matrix: (coordinates, states of its blocks)."""
-    stacked = np.zeros((sum(side.size for side in sides), layout.offsets[panel][-1]))
+    stacked = np.zeros((sum(side.size for side in sides), layout.width(panel)))
     start = 0
     for side in sides:
         stop = start + side.size

@@ -11,12 +11,13 @@ from functools import partial
 
 import numpy as np
 
-from latentia.basis import Basis, canonical_basis, evaluate, leaf_coordinates
+from latentia.basis import Basis, canonical_basis, evaluator, leaf_coordinates
 from latentia.errors import DataError
 from latentia.moments import Moments, PairLayout, Rows, pair_layout, row_chunks, sum_pairs
 from latentia.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.plan import Plan
 from latentia.sharpen import needs_sharpening, sharpen
+from latentia.solve import one_thread
 from latentia.typing import Array, Source
 
 __all__ = ["learn_closed_form", "solve_operators", "sum_products"]
@@ -28,7 +29,8 @@ def learn_closed_form(plan: Plan, source: Source, regularize: bool = True) -> Op
     pairs = source.fold(partial(sum_pairs, layout))  # pass 1
     if not pairs.weight > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
-    basis = canonical_basis(layout, pairs, regularize)
+    with one_thread():
+        basis = canonical_basis(layout, pairs, regularize)
     if needs_sharpening(plan):
         basis = sharpen(layout, basis, source, regularize)
     products = source.fold(partial(sum_products, layout, basis))  # pass 2
@@ -40,12 +42,13 @@ def sum_products(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
     plan = layout.plan
     nodes = sorted({*plan.inner, *plan.roots})
     sums: dict[str, Array] = {}
-    width = 2 * max(offsets[-1] for offsets in layout.offsets) + 2 * sum(
+    width = max(map(layout.width, range(len(layout.spans)))) + 2 * sum(
         basis.size(k) for k in range(len(plan.nodes))
     )
+    evaluate = evaluator(layout, basis)
     for part in row_chunks(len(rows), width):
         block = rows[part]
-        values = evaluate(layout, basis, block)
+        values = evaluate(block)
         for k in nodes:
             factors = [values.theta[c] for c in plan.nodes[k].children]
             factors += [values.eta[k]] if plan.nodes[k].parent != k else []

@@ -87,14 +87,16 @@ class PairLayout:
     """Which blocks are counted together: panels small enough for one matrix product each."""
 
     plan: Plan
-    panels: tuple[tuple[Block, ...], ...]
     panel_of: tuple[int, ...]  # the panel that holds all blocks of node k (-1 at a root)
-    offsets: tuple[tuple[int, ...], ...]  # where each block's indicators start; the end is last
+    spans: tuple[Mapping[Block, slice], ...]  # per panel: where each block's indicators are
+
+    def width(self, panel: int) -> int:
+        """Indicators of all blocks of a panel."""
+        return int(max(span.stop for span in self.spans[panel].values()))
 
     def span(self, panel: int, block: Block) -> slice:
         """Rows of `block` in the panel's matrix."""
-        place = self.panels[panel].index(block)
-        return slice(self.offsets[panel][place], self.offsets[panel][place + 1])
+        return self.spans[panel][block]
 
 
 def pair_layout(plan: Plan) -> PairLayout:
@@ -114,12 +116,12 @@ def pair_layout(plan: Plan) -> PairLayout:
             panels.append({})
         panels[-1].update(wanted)
         panel_of[k] = len(panels) - 1
-    ordered = [sorted(p, key=lambda b: (len(b), b)) for p in panels]
-    offsets = [
-        tuple(int(x) for x in np.cumsum([0, *(panel[b] for b in blocks)]))
-        for panel, blocks in zip(panels, ordered, strict=True)
-    ]
-    return PairLayout(plan, tuple(map(tuple, ordered)), tuple(panel_of), tuple(offsets))
+    spans = []
+    for panel in panels:
+        blocks = sorted(panel, key=lambda b: (len(b), b))
+        ends = np.cumsum([panel[b] for b in blocks]).tolist()
+        spans.append({b: slice(e - panel[b], e) for b, e in zip(blocks, ends, strict=True)})
+    return PairLayout(plan, tuple(panel_of), tuple(spans))
 
 
 def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
@@ -128,15 +130,14 @@ def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
     dtype = np.float32 if rows.weight is None else np.float64
     sums: dict[str, Array] = {}
     leaves = leaf_codes(layout.plan, rows)
-    for p, panel in enumerate(layout.panels):
-        width = layout.offsets[p][-1]
+    for p in range(len(layout.spans)):
+        width = layout.width(p)
         total = np.zeros((width, width))
         for part in row_chunks(len(rows), width):
             F = one_hot(layout, p, [c[part] for c in leaves], dtype)  # (width, n)
             G = F if rows.weight is None else F * rows.weight[part]
             total += F @ G.T
         sums[f"pairs/{p}"] = total
-        assert len(panel) == len(layout.offsets[p]) - 1
     return Moments(f"pairs of plan {layout.plan.fingerprint}", rows.total, len(rows), sums)
 
 
@@ -145,14 +146,11 @@ def one_hot(
 ) -> Array:
     """Indicators of the blocks of a panel: (states of all blocks, n); zero where missing."""
     sizes = layout.plan.leaf_states()
-    n = len(leaves[0])
-    marks = np.empty((layout.offsets[panel][-1], n), dtype=bool)
-    row = 0
-    for block in layout.panels[panel]:
+    marks = np.empty((layout.width(panel), len(leaves[0])), dtype=bool)
+    for block, span in layout.spans[panel].items():
         codes = block_codes(leaves, sizes, block)
-        for state in range(math.prod(sizes[x] for x in block)):
+        for state, row in enumerate(range(span.start, span.stop)):
             np.equal(codes, state, out=marks[row])
-            row += 1
     return marks.astype(dtype)
 
 
@@ -177,6 +175,6 @@ def block_codes(codes: Sequence[Codes], sizes: Sequence[int], block: Sequence[in
 
 def row_chunks(count: int, width: int) -> Iterator[slice]:
     """Slices of rows small enough for `width` features at a time."""
-    step = max(64, CHUNK_CELLS // max(width, 1))
+    step = max(512, CHUNK_CELLS // max(width, 1))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))

@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from latentia.basis import Basis, Round, evaluate, neighbour_products
+from latentia.basis import Basis, Round, evaluator, neighbour_products
 from latentia.moments import Moments, PairLayout, Rows, row_chunks
 from latentia.plan import Plan
-from latentia.solve import canonical
+from latentia.solve import canonical, one_thread
 from latentia.typing import Array, Source
 
 __all__ = ["needs_sharpening", "sharpen", "sum_neighbours"]
@@ -34,7 +34,8 @@ def sharpen(layout: PairLayout, basis: Basis, source: Source, regularize: bool) 
     """Two more passes over the rows."""
     for _ in range(ROUNDS):
         moments = source.fold(partial(sum_neighbours, layout, basis))
-        basis = _next_round(layout.plan, basis, moments, regularize)
+        with one_thread():
+            basis = _next_round(layout.plan, basis, moments, regularize)
     return basis
 
 
@@ -43,10 +44,11 @@ def sum_neighbours(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
     plan = layout.plan
     nodes = _sharpened(plan, basis)
     sums: dict[str, Array] = {}
-    width = max(offsets[-1] for offsets in layout.offsets) + 2 * MOST_FEATURES
+    width = max(map(layout.width, range(len(layout.spans)))) + 2 * MOST_FEATURES
+    evaluate = evaluator(layout, basis)
     for part in row_chunks(len(rows), width):
         block = rows[part]
-        values = evaluate(layout, basis, block)
+        values = evaluate(block)
         for k in nodes:
             inner, outer = neighbour_products(plan, k, values)
             z = np.concatenate([np.ones((1, len(block))), *inner, *outer])

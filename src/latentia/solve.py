@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import final
+from functools import cache
+from typing import Any, final
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from latentia.typing import Array
 
-__all__ = ["Canonical", "Ridge", "Solution", "Truncated", "canonical", "whitener"]
+__all__ = [
+    "Canonical",
+    "Ridge",
+    "Solution",
+    "Truncated",
+    "canonical",
+    "one_thread",
+    "whitener",
+]
 
 ROOT_CUT = 1e-8  # directions of relative variance below this are none
 CORRELATION_CUT = 1e-12
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """BLAS on one thread: thousands of small factorisations only wait for each other on more."""
+    found: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return found
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @final
