@@ -2,7 +2,8 @@
 
 Arrays are (r, n): one column per row of evidence, or one for all rows where nothing below was
 observed. An upward message is a functional on E[θ | ·]; a downward one is P(e outside) E[θ | e
-outside]. Each is divided by its largest magnitude, whose log is kept.
+outside]. Both are told relative to independence: divided by Π P̂(e_i) over their evidence, so that
+they stay near one; after many leaves they are also divided by their largest entry, the log kept.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ __all__ = [
     "pass_up",
     "read_evidence",
     "repaired",
-    "scaled",
 ]
+
+RESCALE = 16  # leaves: their messages are near one, but not so near for ever
+LARGEST_LOG = 600.0
 
 
 @final
@@ -51,6 +54,7 @@ class Message:
 
     value: Array
     log: Array
+    leaves: int  # whose evidence went in since the last rescaling
 
 
 @final
@@ -132,15 +136,12 @@ def answer(
     home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
     up = _upward(operators, evidence)
     down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
-    alone = _each_alone(operators, evidence)
-    total, none = _total(_components(operators, up, alone), operators.mix, evidence.rows)
+    total, none = _total(_components(operators, evidence, up), operators.mix, evidence.rows)
     probabilities, clipped = {}, {}
     for v in wanted:
-        x = home[v]
-        joint, prior = _at_column(operators, evidence, x, v, down[plan.leaves[x]].value)
-        table, lost = repaired(
-            joint, down[plan.leaves[x]].log, prior, alone.without(x), operators.mix
-        )
+        below = down[plan.leaves[home[v]]]
+        joint, prior = _at_column(operators, evidence, home[v], v, below.value)
+        table, lost = repaired(joint, below.log, prior, operators.mix)
         probabilities[v] = np.broadcast_to(table, (len(table), evidence.rows))
         clipped[v] = np.broadcast_to(lost, (evidence.rows,))
     return Answers(probabilities, total, clipped, none)
@@ -156,7 +157,7 @@ def _upward(operators: Operators, evidence: Evidence) -> dict[int, Message]:
     plan = operators.plan
     up: dict[int, Message] = {}
     for x, k in enumerate(plan.leaves):
-        up[k] = scaled(leaf_message(operators, evidence, x), np.zeros(1))
+        up[k] = leaf_message(operators, evidence, x)
     for k in reversed(plan.inner):
         up[k] = pass_up(operators, k, up)
     return up
@@ -181,8 +182,8 @@ def _downward(
 def pass_up(operators: Operators, k: int, up: Mapping[int, Message]) -> Message:
     """m_{C→parent} = W^S × m_1 × m_2 …: what node k tells its parent."""
     W = operators.tensors[k]
-    product, log = combine([up[c] for c in operators.plan.nodes[k].children])
-    return scaled(W.reshape(-1, W.shape[-1]).T @ product, log)
+    below = combine([up[c] for c in operators.plan.nodes[k].children])
+    return _scaled(W.reshape(-1, W.shape[-1]).T, below)
 
 
 def pass_down(
@@ -194,86 +195,52 @@ def pass_down(
     above = plan.nodes[parent]
     others = [up[c] for c in above.children if c != k]
     others += [] if above.parent == parent else [down[parent]]
-    product, log = combine(others)
     tensor, place = operators.tensors[parent], above.children.index(k)
     matrix = np.moveaxis(tensor, place, 0).reshape(tensor.shape[place], -1)
-    return scaled(matrix @ product, log)
+    return _scaled(matrix, combine(others))
 
 
-def leaf_message(operators: Operators, evidence: Evidence, x: int) -> Array:
-    table = operators.leaves[x]  # (states, r)
+def leaf_message(operators: Operators, evidence: Evidence, x: int) -> Message:
+    """t summed over what is possible at leaf x, divided by P̂(evidence at x)."""
+    table, mu = operators.leaves[x], operators.marginals[x]  # (states, r), (states,)
     likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
     if likelihood is not None:
-        return table.T @ likelihood
-    whole: Array = table.sum(axis=0, keepdims=True)
-    if codes is None:
-        return whole.T
-    return np.concatenate([table, whole]).T.take(
-        codes, axis=1
-    )  # code -1 picks the sum over all states
+        value = table.T @ likelihood / np.maximum(mu @ likelihood, 1e-300)
+    elif codes is not None:
+        # one row more, for code -1: nothing observed is the sum over all states
+        rows = np.concatenate([table / np.maximum(mu, 1e-300)[:, None], table.sum(axis=0)[None]])
+        value = rows.T.take(codes, axis=1)
+    else:
+        value = table.sum(axis=0)[:, None]
+    return Message(value, np.zeros(1), 1)
 
 
-def combine(messages: Sequence[Message]) -> tuple[Array, Array]:
+def combine(messages: Sequence[Message]) -> Message:
     """⊗ of messages, row by row: (r_1 r_2 …, n), and the sum of their logs."""
-    value, log = np.ones((1, 1)), np.zeros(1)
-    for m in messages:
+    if not messages:
+        return Message(np.ones((1, 1)), np.zeros(1), 0)
+    value, log, leaves = messages[0].value, messages[0].log, messages[0].leaves
+    for m in messages[1:]:
         value = (value[:, None, :] * m.value[None, :, :]).reshape(len(value) * len(m.value), -1)
         log = log + m.log
-    return value, log
+        leaves += m.leaves
+    return Message(value, log, leaves)
 
 
-def scaled(value: Array, log: Array) -> Message:
+def _scaled(matrix: Array, message: Message) -> Message:
+    """matrix @ message, divided by its largest magnitude where much evidence has gone in."""
+    value = matrix @ message.value
+    if message.leaves <= RESCALE:
+        return Message(value, message.log, message.leaves)
     size = np.abs(value).max(axis=0)
     size = np.where(size > 0, size, 1.0)
-    return Message(value / size, log + np.log(size))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Alone:
-    """log P̂(evidence of each leaf) on its own, and sums of these over each component."""
-
-    logs: list[Array]  # per leaf: (n,) or (1,); -inf for values never seen
-    component: list[int]  # per leaf
-    finite: list[Array]  # per component: sum of the finite logs
-    never: list[Array]  # per component: how many are -inf
-
-    def of_component(self, c: int) -> Array:
-        return np.where(self.never[c] > 0, -np.inf, self.finite[c])
-
-    def without(self, x: int) -> Array:
-        """The component of leaf x without x itself."""
-        c, own = self.component[x], self.logs[x]
-        never = ~np.isfinite(own)
-        rest = self.finite[c] - np.where(never, 0.0, own)
-        return np.where(self.never[c] - never > 0, -np.inf, rest)
-
-
-def _each_alone(operators: Operators, evidence: Evidence) -> _Alone:
-    logs, component, finite, never = [], [], [], []
-    with np.errstate(divide="ignore"):
-        for mu, likelihood, codes in zip(
-            operators.marginals, evidence.likelihoods, evidence.codes, strict=True
-        ):
-            if likelihood is not None:
-                logs.append(np.log(mu @ likelihood))
-            elif codes is not None:
-                logs.append(np.append(np.log(mu), 0.0)[codes])  # code -1 picks log 1
-            else:
-                logs.append(np.zeros(1))
-    for c, root in enumerate(operators.plan.roots):
-        node = operators.plan.nodes[root]
-        own = logs[node.first : node.last]
-        component += [c] * len(own)
-        finite.append(np.asarray(sum(np.where(np.isfinite(log), log, 0.0) for log in own)))
-        never.append(np.asarray(sum((~np.isfinite(log)).astype(int) for log in own)))
-    return _Alone(logs, component, finite, never)
+    return Message(value / size, message.log + np.log(size), 1)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ComponentEvidence:
-    """P̂(evidence in one component) = value · exp(log), perhaps negative; and under independence."""
+    """P̂(evidence in one component) = value · exp(log + alone); value may be negative."""
 
     value: Array  # (n,) or (1,)
     log: Array
@@ -283,24 +250,38 @@ class ComponentEvidence:
         """log of max(P̂(e), 0) + mix · Π P̂(e_i)."""
         with np.errstate(divide="ignore"):
             kept = np.log(np.maximum(self.value, 0.0)) + self.log
-            return np.asarray(np.logaddexp(kept, np.log(mix) + self.alone), dtype=float)
+            return np.asarray(np.logaddexp(kept, np.log(mix)) + self.alone, dtype=float)
 
 
 def component_evidence(operators: Operators, evidence: Evidence) -> list[ComponentEvidence]:
     """One entry per root."""
-    up = _upward(operators, evidence)
-    return _components(operators, up, _each_alone(operators, evidence))
+    return _components(operators, evidence, _upward(operators, evidence))
 
 
 def _components(
-    operators: Operators, up: Mapping[int, Message], alone: _Alone
+    operators: Operators, evidence: Evidence, up: Mapping[int, Message]
 ) -> list[ComponentEvidence]:
     found = []
-    for c, root in enumerate(operators.plan.roots):
-        product, log = combine([up[k] for k in operators.plan.nodes[root].children])
-        value = (operators.tensors[root].reshape(1, -1) @ product)[0]
-        found.append(ComponentEvidence(value, log, alone.of_component(c)))
+    for root in operators.plan.roots:
+        node = operators.plan.nodes[root]
+        below = combine([up[k] for k in node.children])
+        value = (operators.tensors[root].reshape(1, -1) @ below.value)[0]
+        alone = np.zeros(1)
+        for x in range(node.first, node.last):
+            alone = alone + _alone(operators.marginals[x], evidence, x)
+        found.append(ComponentEvidence(value, below.log, alone))
     return found
+
+
+def _alone(mu: Array, evidence: Evidence, x: int) -> Array:
+    """log P̂(evidence at leaf x), (n,) or (1,); -inf for values never seen."""
+    likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
+    with np.errstate(divide="ignore"):
+        if likelihood is not None:
+            return np.asarray(np.log(mu @ likelihood), dtype=float)
+        if codes is not None:
+            return np.append(np.log(mu), 0.0).take(codes)  # code -1 picks log 1
+    return np.zeros(1)
 
 
 def _total(components: Sequence[ComponentEvidence], mix: float, rows: int) -> tuple[Array, Array]:
@@ -308,7 +289,7 @@ def _total(components: Sequence[ComponentEvidence], mix: float, rows: int) -> tu
     total, none = np.zeros(rows), np.zeros(rows, dtype=bool)
     for part in components:
         with np.errstate(divide="ignore"):
-            signed = np.log(np.abs(part.value)) + part.log
+            signed = np.log(np.abs(part.value)) + part.log + part.alone
         total = total + np.where(part.value > 0, signed, part.log_positive(mix))
         none = none | (part.value <= 0)
     return total, none
@@ -317,7 +298,7 @@ def _total(components: Sequence[ComponentEvidence], mix: float, rows: int) -> tu
 def _at_column(
     operators: Operators, evidence: Evidence, x: int, column: int, down: Array
 ) -> tuple[Array, Array]:
-    """P̂(column, e) and P̂(column), with the evidence of columns that share its leaf."""
+    """P̂(column, e) / Π P̂(e_i) and P̂(column), with the evidence of columns that share its leaf."""
     plan = operators.plan
     columns = plan.nodes[plan.leaves[x]].columns
     joint = operators.leaves[x] @ down  # (states of the leaf, n)
@@ -338,16 +319,17 @@ def _at_column(
     return joint, prior
 
 
-def repaired(
-    joint: Array, log: Array, prior: Array, around: Array, mix: float
-) -> tuple[Array, Array]:
-    """max(P̂(q, e), 0) + mix · P̂(q) Π P̂(e_i), normalised; and the share clipped (design 6)."""
-    lost = np.maximum(-joint, 0).sum(axis=0) / np.maximum(np.abs(joint).sum(axis=0), 1e-300)
-    table = np.maximum(joint, 0)
+def repaired(joint: Array, log: Array, prior: Array, mix: float) -> tuple[Array, Array]:
+    """max(P̂(q, e), 0) + mix · P̂(q) Π P̂(e_i), normalised; and the share clipped (design 6).
+
+    `joint` · exp(log) is P̂(q, e) / Π P̂(e_i): (states, n).
+    """
+    table = np.maximum(joint, 0.0)
+    kept = table.sum(axis=0)
+    lost = kept - joint.sum(axis=0)  # the negative part, with its sign turned
+    share = lost / np.maximum(kept + lost, 1e-300)
     if mix > 0:
-        # both terms on the scale of the larger: neither may under- or overflow
-        level = np.where(np.isfinite(around), np.maximum(log, around), log)
-        table = table * np.exp(log - level) + mix * prior * np.exp(around - level)
+        table = table + mix * prior * np.exp(np.minimum(-log, LARGEST_LOG))
     total = table.sum(axis=0)
     if not (total > 0).all():
         raise EvidenceError(
@@ -355,4 +337,4 @@ def repaired(
             "(a value never seen in training, or values never seen together). Leave the value out "
             "to marginalise it."
         )
-    return table / total, lost
+    return table / total, share

@@ -6,6 +6,8 @@ leaves drawn before it, with the messages of finished subtrees in place of "noth
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from latentia.messages import (
@@ -15,7 +17,6 @@ from latentia.messages import (
     pass_up,
     read_evidence,
     repaired,
-    scaled,
 )
 from latentia.operators import Operators
 from latentia.typing import Array, Codes
@@ -28,15 +29,13 @@ def sample_rows(operators: Operators, n: int, rng: np.random.Generator) -> tuple
     plan = operators.plan
     number = {k: x for x, k in enumerate(plan.leaves)}
     nothing = read_evidence(plan, [None] * len(plan.graph.observed))
-    up = {k: scaled(leaf_message(operators, nothing, x), np.zeros(1)) for k, x in number.items()}
+    up = {k: leaf_message(operators, nothing, x) for k, x in number.items()}
     for k in reversed(plan.inner):
         up[k] = pass_up(operators, k, up)
     down: dict[int, Message] = {}
-    around = np.zeros(n)  # log of the drawn leaves' probabilities, each on its own
     drawn: dict[int, Codes] = {}
     for k, node in enumerate(plan.nodes):  # preorder: parents first, leaves from left to right
         if node.parent == k:
-            around = np.zeros(n)  # components are independent
             continue
         down[k] = pass_down(operators, k, up, down)
         if not node.is_leaf:
@@ -44,17 +43,21 @@ def sample_rows(operators: Operators, n: int, rng: np.random.Generator) -> tuple
         x = number[k]
         joint = operators.leaves[x] @ down[k].value
         prior = operators.marginals[x][:, None]
-        table, _ = repaired(joint, down[k].log, prior, around, operators.mix)
+        table, _ = repaired(joint, down[k].log, prior, operators.mix)
         codes = _draw(np.broadcast_to(table, (len(table), n)), rng)
         drawn[k] = codes
-        with np.errstate(divide="ignore"):
-            around = around + np.log(operators.marginals[x])[codes]
-        up[k] = scaled(operators.leaves[x].T.take(codes, axis=1), np.zeros(1))
+        evidence = replace(nothing, codes=_only(codes, x, len(plan.leaves)))
+        up[k] = leaf_message(operators, evidence, x)
         done = node.parent
         while plan.nodes[done].last == node.last and plan.nodes[done].parent != done:
             up[done] = pass_up(operators, done, up)  # its last leaf was drawn
             done = plan.nodes[done].parent
     return _columns(operators, drawn)
+
+
+def _only(codes: Codes, x: int, count: int) -> tuple[Codes | None, ...]:
+    """Evidence at leaf x alone."""
+    return tuple(codes if y == x else None for y in range(count))
 
 
 def _draw(table: Array, rng: np.random.Generator) -> Codes:
