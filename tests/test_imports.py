@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "latentia"
 # A module may import modules of earlier lines only; a folder counts as one module.
 LAYERS = (
     "errors typing",
+    "solve",
     "graph",
     "triangulate",
     "junction",
@@ -24,13 +25,13 @@ LAYERS = (
     "features",
     "moments",
     "frames",
-    "solve",
     "basis",
     "sharpen",
     "regression",
     "operators",
     "learn paper",
     "learners",
+    "ranks",
     "messages",
     "joint sampling",
     "posterior",
@@ -40,21 +41,27 @@ LAYERS = (
     "exact",
     "testing",
     "estimator",
-    "classifier store cli draw datasets experiments",
+    "classifier store draw datasets experiments",
     "__init__",
+    "cli",
     "__main__",
 )
 LEVEL = {module: level for level, line in enumerate(LAYERS) for module in line.split()}
 
-# Imports within a line, as (importer, imported).
-ALLOWED: frozenset[tuple[str, str]] = frozenset()
+# Imports within a line or against the direction, as (importer, imported); within functions only.
+ALLOWED: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("estimator", "store"),  # LatentModel.save is a door to store.save
+        ("store", "__version__"),  # a model file tells which latentia wrote it
+    }
+)
 
 # Run in a new process: scikit-learn may import pandas if it is there, latentia may not.
 WATCHED = """
 import builtins
 
 original = builtins.__import__
-optional = "pandas polars pyarrow dask pyspark matplotlib networkx pyagrum".split()
+optional = "pandas polars pyarrow dask pyspark matplotlib networkx pyagrum typer rich".split()
 
 def watched(name, globals=None, *rest, **named):
     importer = (globals or {}).get("__name__") or ""
@@ -64,6 +71,7 @@ def watched(name, globals=None, *rest, **named):
 
 builtins.__import__ = watched
 import latentia
+import latentia.cli
 """
 
 

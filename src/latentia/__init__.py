@@ -9,6 +9,7 @@ from latentia.moments import Moments
 from latentia.operators import Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.store import load
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "PBP",
     "PublishedPBP",
     "LatentModel",
+    "load",
     "Posterior",
     "Assignment",
     "TabularModel",

@@ -9,7 +9,9 @@ from typing import final
 from latentia.operators import Operators
 from latentia.typing import Label
 
-__all__ = ["Diagnostics", "diagnose"]
+__all__ = ["Diagnostics", "SeparatorLine", "diagnose"]
+
+MOST_SHOWN = 6
 
 
 @final
@@ -18,7 +20,8 @@ class SeparatorLine:
     """One separator: what lies below it, the rank used and wanted, the weakest correlation kept."""
 
     variables: tuple[Label, ...]
-    inside: tuple[Label, ...]
+    inside: tuple[Label, ...]  # the first few columns below
+    below: int  # how many there are
     rank: int
     wanted: int
     weakest: float | None
@@ -46,7 +49,8 @@ class Diagnostics:
         for s in self.separators:
             rank = str(s.rank) if s.rank == s.wanted else f"{s.rank} of {s.wanted}"
             weakest = "" if s.weakest is None else f"{s.weakest:.4f}"
-            rows.append((_set(s.variables), _listing(s.inside), rank, weakest))
+            inside = _listing(s.inside) + (f",… ({s.below})" if s.below > len(s.inside) else "")
+            rows.append(("{" + _listing(s.variables) + "}", inside, rank, weakest))
         widths = [max(len(row[c]) for row in rows) for c in range(4)]
         lines += [
             "  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in rows
@@ -62,10 +66,12 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
     lines = []
     for k, report in sorted(operators.reports.items()):
         node = plan.nodes[k]
+        shown = range(node.first, min(node.last, node.first + MOST_SHOWN))
         lines.append(
             SeparatorLine(
                 variables=tuple(names[v] for v in sorted(node.separator)),
-                inside=tuple(names[v] for x in range(node.first, node.last) for v in columns[x]),
+                inside=tuple(names[v] for x in shown for v in columns[x]),
+                below=sum(len(columns[x]) for x in range(node.first, node.last)),
                 rank=report.rank,
                 wanted=report.wanted,
                 weakest=min(report.correlations, default=None),
@@ -75,10 +81,5 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
     return Diagnostics(operators.weight, learner, dict(missing), tuple(lines), plan.notes)
 
 
-def _set(names: tuple[Label, ...]) -> str:
-    return "{" + _listing(names) + "}"
-
-
-def _listing(names: tuple[Label, ...], most: int = 6) -> str:
-    shown = ",".join(str(n) for n in names[:most])
-    return shown + (f",… ({len(names)})" if len(names) > most else "")
+def _listing(names: tuple[Label, ...]) -> str:
+    return ",".join(str(n) for n in names)

@@ -16,6 +16,7 @@ __all__ = [
     "LatentiaWarning",
     "MomentsError",
     "PlanError",
+    "StoreError",
     "StructureError",
     "UnknownNameError",
     "WeightWarning",
@@ -59,6 +60,10 @@ class MomentsError(LatentiaError, ValueError):
 
 class EvidenceError(LatentiaError, ValueError):
     """A question that cannot be answered as asked."""
+
+
+class StoreError(LatentiaError, ValueError):
+    """A model that cannot be kept in a file, or a file that holds no model."""
 
 
 class UnknownNameError(LatentiaError, KeyError):

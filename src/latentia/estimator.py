@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -20,8 +20,8 @@ from latentia.errors import (
     UnknownNameError,
     WeightWarning,
 )
-from latentia.features.discrete import DiscreteColumn, decode, discover_states, encode
-from latentia.frames.local import LocalRows, compress
+from latentia.features.discrete import DiscreteColumn, Values, decode, discover_states, encode
+from latentia.frames.local import LocalRows, compress, in_parallel
 from latentia.frames.table import Table, read_table
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
@@ -31,6 +31,7 @@ from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.ranks import class_states
 from latentia.sampling import sample_rows
 from latentia.templates import latent_class
 from latentia.typing import Array, Codes, Label
@@ -38,8 +39,7 @@ from latentia.typing import Array, Codes, Label
 __all__ = ["LEARNERS", "LatentModel"]
 
 LEARNERS: dict[str, Any] = {"pbp": PBP, "paper": PublishedPBP}
-CHUNK_CELLS = 2**22  # message entries held at a time
-DEFAULT_STATES = 3
+BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
 
 
 class LatentModel(BaseEstimator):
@@ -47,8 +47,10 @@ class LatentModel(BaseEstimator):
 
     Parameters
     ----------
-    graph : str, edges, dict of parents, networkx graph or LatentGraph, optional
-        How columns and latents are tied together. Default: one latent class tells every column.
+    graph : str, edges, dict of parents, networkx graph, LatentGraph or callable, optional
+        How columns and latents are tied together; or a function that makes one of these from the
+        list of column names. Default: one latent class tells every column, with as many states as
+        the data show.
     latents : dict of name -> number of states
         The variables of the graph that are not columns.
     learner : "pbp", "paper", or a learner such as ``PBP(...)`` or ``PBP.paper(...)``
@@ -87,34 +89,47 @@ class LatentModel(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table: pandas, polars, Arrow, dict of arrays, or numpy (graph order)."""
-        graph = None if self.graph is None else as_graph(self.graph, self.latents)
+        fixed = self.graph is not None and not callable(self.graph)
+        graph = as_graph(self.graph, self.latents) if fixed else None
         table = read_table(X, None if graph is None else _columns_of(graph))
         if graph is None:
-            graph = self._default_graph(table)
+            graph = self._graph_over(table)
         names = _columns_of(graph)
         self._check_table(table, graph, names)
         weight = _checked_weight(sample_weight, table.length)
-        columns = [self._discover(table, name) for name in names]
-        codes = [encode(c, table.column(c.name)) for c in columns]
+        cells = [table.column(name) for name in names]
+        if weight is not None and (weight == 0).any():  # as if these rows were not there
+            cells, weight = [c.where(weight > 0) for c in cells], weight[weight > 0]
+        columns = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
+        codes = [encode(c, values) for c, values in zip(columns, cells, strict=True)]
         _note_constant(columns, codes)
         learner = _as_learner(self.learner)
-        known = graph.with_states({c.name: len(c.states) for c in columns})
+        rows = Rows(tuple(codes), weight)
+        sizes = [len(c.states) for c in columns]
+        source = LocalRows(compress(rows, sizes))
+        if self.graph is None:
+            graph = latent_class(names, class_states(sizes, source))
+        known = graph.with_states(dict(zip(names, sizes, strict=True)))
         plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
         for note in plan.notes:
             warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
-        rows = Rows(tuple(codes), weight)
-        source = LocalRows(compress(rows, [len(c.states) for c in columns]))
         operators = learner.learn(plan, source)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
 
-    def _default_graph(self, table: Table) -> LatentGraph:
+    def _graph_over(self, table: Table) -> LatentGraph:
+        """The graph that depends on the columns: a function of their names, or one latent class."""
+        if not table.names:
+            raise DataError(
+                f"0 feature(s) (shape=({table.length}, 0)) while a minimum of 1 is required: "
+                "the table has no column to learn from."
+            )
+        if callable(self.graph):
+            return as_graph(self.graph(list(table.names)), self.latents)
         if self.latents is not None:
             raise DataError("latents were given without a graph. Pass the graph that ties them.")
-        if not table.names:
-            raise DataError("0 feature(s): the table has no column to learn from.")
-        return latent_class(table.names, DEFAULT_STATES)
+        return latent_class(table.names, 2)  # its number of states comes from the data
 
     def _check_table(self, table: Table, graph: LatentGraph, names: Sequence[Label]) -> None:
         for v in sorted(graph.latent):
@@ -137,15 +152,18 @@ class LatentModel(BaseEstimator):
                 stacklevel=3,
             )
         if table.length == 0:
-            raise DataError("0 sample(s): the table has no rows to learn from.")
+            raise DataError(
+                f"0 sample(s) (shape=(0, {len(names)})) while a minimum of 1 is required: "
+                "the table has no rows to learn from."
+            )
 
-    def _discover(self, table: Table, name: Label) -> DiscreteColumn:
+    def _discover(self, name: Label, values: Values) -> DiscreteColumn:
         kind = (self.kinds or {}).get(name)
         if kind not in (None, "discrete"):
             raise UnknownNameError(
                 f"kind of column {name!r}", kind, ["discrete"], "Continuous columns come later."
             )
-        return discover_states(name, table.column(name), kind, (self.state_names or {}).get(name))
+        return discover_states(name, values, kind, (self.state_names or {}).get(name))
 
     def _keep(
         self,
@@ -158,17 +176,27 @@ class LatentModel(BaseEstimator):
         self.operators_ = operators
         self.columns_ = columns
         self.diagnostics_ = diagnostics
-        self.ranks_ = {
-            tuple(
-                plan.graph.names[v]
-                for x in range(n.first, n.last)
-                for v in plan.nodes[plan.leaves[x]].columns
-            ): n.rank
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.empty(len(columns), dtype=object)
+        self.feature_names_in_[:] = [c.name for c in columns]
+
+    @property
+    def ranks_(self) -> dict[tuple[Label, ...], int]:
+        """Rank of every separator, by the columns below it."""
+        self._check_fitted()
+        plan = self.plan_
+        columns = [plan.nodes[k].columns for k in plan.leaves]
+        return {
+            tuple(plan.graph.names[v] for x in range(n.first, n.last) for v in columns[x]): n.rank
             for k, n in enumerate(plan.nodes)
             if n.parent != k
         }
-        self.n_features_in_ = len(columns)
-        self.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file, at once or not at all; `latentia.load` reads it."""
+        from latentia.store import save
+
+        save(self, path)
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -225,30 +253,56 @@ class LatentModel(BaseEstimator):
         return Assignment(values, log, exact)
 
     def predict_proba(self, X: Any, target: Any = None) -> Any:
-        """P(target | all other present cells) of every row: (rows, states), as the frame came."""
-        place = self._target(target)
+        """P(target | all other present cells) of every row: (rows, states), as the frame came.
+
+        Without a target: those of all columns side by side, named ``column=state``.
+        """
+        self._check_fitted()
+        if target is None:
+            table = self._read(X)
+            found = self._all(table)
+            return table.like(
+                {
+                    f"{c.name}={state}": found[i][k]
+                    for i, c in enumerate(self.columns_)
+                    for k, state in enumerate(c.states)
+                }
+            )
+        place = self._place(target)
         table = self._read(X)
-        column = self.columns_[place]
-        found = self._each(table, place)
-        return table.like({state: found[k] for k, state in enumerate(column.states)})
+        each = self._each(table, place)
+        return table.like({state: each[k] for k, state in enumerate(self.columns_[place].states)})
 
     def predict(self, X: Any, target: Any = None) -> Any:
-        """The most probable state of `target` given all other present cells of each row."""
-        place = self._target(target)
+        """The most probable state of `target` given all other present cells of each row.
+
+        Without a target: the table's columns with their missing cells filled in, each by its most
+        probable state given the present cells of its row.
+        """
+        self._check_fitted()
+        if target is None:
+            return self._completed(self._read(X))
+        place = self._place(target)
         table = self._read(X)
         best = self._each(table, place).argmax(axis=0)
         return table.like_column(decode(self.columns_[place], best), self.columns_[place].name)
+
+    def _completed(self, table: Table) -> Any:
+        found = self._all(table)
+        filled = {}
+        for i, c in enumerate(self.columns_):
+            best = found[i].argmax(axis=0)
+            if c.name in table.names:
+                codes = encode(c, table.column(c.name))
+                best = np.where(codes < 0, best, codes)
+            filled[c.name] = decode(c, best)
+        return table.like(filled)
 
     def marginals(self, X: Any) -> dict[Any, Any]:
         """P(column | all other present cells) for every column: name -> (rows, states)."""
         self._check_fitted()
         table = self._read(X)
-        observed = self.plan_.graph.observed
-        out = [np.empty((len(c.states), table.length)) for c in self.columns_]
-        for part, evidence in self._blocks(table):
-            found = answer(self.operators_, evidence)
-            for i, v in enumerate(observed):
-                out[i][:, part] = found.probabilities[v]
+        out = self._all(table)
         return {
             c.name: table.like({state: out[i][k] for k, state in enumerate(c.states)})
             for i, c in enumerate(self.columns_)
@@ -263,19 +317,20 @@ class LatentModel(BaseEstimator):
         """
         self._check_fitted()
         table = self._read(X)
-        out = np.empty(table.length)
-        repaired = 0
-        for part, evidence in self._blocks(table):
-            out[part], none = log_evidence(self.operators_, evidence)
-            repaired += int(none.sum())
+        out, none = np.empty(table.length), np.zeros(table.length, dtype=bool)
+
+        def work(part: slice, evidence: Evidence) -> None:
+            out[part], none[part] = log_evidence(self.operators_, evidence)
+
+        self._in_blocks(table, work)
         if not np.isfinite(out).all():
             row = int(np.argmin(np.isfinite(out)))
             raise EvidenceError(
-                f"row {row} has probability zero under the model (a state that was never seen). "
-                "Drop such cells to marginalise them."
+                f"row {row} has probability zero under the model (values never seen, or never seen "
+                "together). Make one of its cells missing to marginalise it."
             )
-        if repaired:
-            _warn_repaired(repaired)
+        if none.any():
+            _warn_repaired(int(none.sum()))
         return out
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -354,15 +409,6 @@ class LatentModel(BaseEstimator):
             likelihoods[place] = values[:, None]
         return codes, likelihoods
 
-    def _target(self, target: Any) -> int:
-        self._check_fitted()
-        if target is None:
-            raise EvidenceError(
-                "which column should be predicted? Pass target=, one of: "
-                f"{', '.join(str(c.name) for c in self.columns_)}."
-            )
-        return self._place(target)
-
     def _read(self, X: Any) -> Table:
         self._check_fitted()
         table = read_table(X, [c.name for c in self.columns_])
@@ -373,25 +419,44 @@ class LatentModel(BaseEstimator):
             )
         return table
 
-    def _blocks(self, table: Table, without: int | None = None) -> Iterator[tuple[slice, Evidence]]:
-        """Evidence of the table's rows, block by block; columns it lacks are not observed."""
+    def _in_blocks(
+        self, table: Table, work: Callable[[slice, Evidence], None], without: int | None = None
+    ) -> None:
+        """`work` on the evidence of each block of rows; what the table lacks is not observed."""
         there = set(table.names)
         codes = [
             encode(c, table.column(c.name)) if c.name in there and i != without else None
             for i, c in enumerate(self.columns_)
         ]
-        width = 4 * sum(leaf.shape[1] for leaf in self.operators_.leaves) + self.plan_.cost
-        step = max(256, CHUNK_CELLS // max(width, 1))
-        for start in range(0, table.length, step):
-            part = slice(start, min(start + step, table.length))
-            evidence = read_evidence(self.plan_, [None if c is None else c[part] for c in codes])
-            yield part, evidence
+
+        def block(start: int) -> None:
+            part = slice(start, min(start + BLOCK_ROWS, table.length))
+            seen = [None if c is None else c[part] for c in codes]
+            work(part, read_evidence(self.plan_, seen))
+
+        for _ in in_parallel(block, range(0, table.length, BLOCK_ROWS)):
+            pass
+
+    def _all(self, table: Table) -> list[Array]:
+        """P(column | all other present cells) for every column: (states, rows) each."""
+        out = [np.empty((len(c.states), table.length)) for c in self.columns_]
+
+        def work(part: slice, evidence: Evidence) -> None:
+            found = answer(self.operators_, evidence)
+            for i, v in enumerate(self.plan_.graph.observed):
+                out[i][:, part] = found.probabilities[v]
+
+        self._in_blocks(table, work)
+        return out
 
     def _each(self, table: Table, place: int) -> Array:
         out = np.empty((len(self.columns_[place].states), table.length))
         v = self.plan_.graph.observed[place]
-        for part, evidence in self._blocks(table, without=place):
+
+        def work(part: slice, evidence: Evidence) -> None:
             out[:, part] = answer(self.operators_, evidence, [v]).probabilities[v]
+
+        self._in_blocks(table, work, without=place)
         return out
 
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:

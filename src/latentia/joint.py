@@ -49,8 +49,8 @@ def joint_posterior(
         components = component_evidence(operators, evidence)
         logs[part] = sum(c.log_positive(operators.mix) for c in components)
         with np.errstate(divide="ignore"):
-            magnitude[part] = sum(np.log(np.abs(c.value)) + c.log for c in components)
-        negative[part] = np.logical_or.reduce([c.value < 0 for c in components])
+            magnitude[part] = sum(np.log(np.abs(c.value)) + c.log + c.alone for c in components)
+        negative[part] = sum((c.value < 0).astype(int) for c in components) > 0
     top = logs.max()
     if not np.isfinite(top):
         raise EvidenceError(
@@ -60,8 +60,9 @@ def joint_posterior(
     table = np.exp(logs - top)
     alone = read_evidence(operators.plan, codes, soft)
     total = log_evidence(operators, alone)[0]
-    size = np.exp(magnitude - magnitude.max())
-    return table / table.sum(), float(total[0]), float(size[negative].sum() / size.sum())
+    size = np.exp(magnitude - max(magnitude.max(), -1e300))
+    clipped = float(size[negative].sum() / max(size.sum(), 1e-300))
+    return table / table.sum(), float(total[0]), clipped
 
 
 def most_probable(

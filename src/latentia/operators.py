@@ -45,13 +45,18 @@ class Operators:
 
     def __post_init__(self) -> None:
         plan = self.plan
+        if {*self.tensors} != {*plan.inner, *plan.roots}:
+            raise LatentiaError("there must be one tensor for every clique of the plan.")
+        for x, states in enumerate(plan.leaf_states()):
+            if self.leaves[x].shape[:1] != (states,) or self.marginals[x].shape != (states,):
+                raise LatentiaError(f"leaf {x} has {states} states; its tables have others.")
         ranks = {k: self.leaves[x].shape[1] for x, k in enumerate(plan.leaves)}
         for k in sorted(self.tensors, reverse=True):
-            children = plan.nodes[k].children
-            below = tuple(ranks[c] for c in children)
+            node = plan.nodes[k]
+            below = tuple(ranks[c] for c in node.children)
             shape = self.tensors[k].shape
-            if shape[: len(children)] != below:
-                raise LatentiaError(f"the operator of node {k} has shape {shape}, not {below}.")
+            if shape[: len(below)] != below or len(shape) != len(below) + (node.parent != k):
+                raise LatentiaError(f"the operator of node {k} has shape {shape}, not {below}…")
             ranks[k] = shape[-1]
         for array in (*self.leaves, *self.tensors.values(), *self.marginals):
             if not np.isfinite(array).all():

@@ -34,6 +34,11 @@ class Values:
     def present(self) -> np.ndarray[Any, Any]:
         return self.cells if self.missing is None else self.cells[~self.missing]
 
+    def where(self, kept: np.ndarray[Any, Any]) -> Values:
+        """The cells of some rows only."""
+        missing = None if self.missing is None else self.missing[kept]
+        return Values(self.cells[kept], missing, self.categories)
+
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-import narwhals as nw
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from latentia.errors import DataError, FrameError, UnknownNameError
@@ -66,6 +66,10 @@ class Table:
 
 def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     """Look at a table; nothing is copied yet."""
+    if hasattr(data, "toarray"):
+        raise FrameError(
+            f"sparse data ({type(data).__name__}) are not supported; pass data.toarray()."
+        )
     if isinstance(data, np.ndarray):
         return _numpy_table(data, graph_names)
     if isinstance(data, Mapping):
@@ -73,10 +77,6 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
         if len(set(lengths.values())) > 1:
             raise DataError(f"the columns have different lengths: {lengths}.")
         return Table(tuple(data), next(iter(lengths.values()), 0), data, None)
-    if hasattr(data, "toarray"):
-        raise FrameError(
-            f"sparse data ({type(data).__name__}) are not supported; pass data.toarray()."
-        )
     if isinstance(data, list | tuple) and data and not isinstance(data[0], Mapping):
         try:
             return _numpy_table(np.asarray(data), graph_names)
@@ -85,6 +85,8 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
+        if hasattr(data, "__array__"):
+            return _numpy_table(np.asarray(data), graph_names)
         raise FrameError(
             "expected a pandas, polars or Arrow table, a dict of arrays or a numpy array, "
             f"got {type(data).__name__}. Collect lazy frames first."
@@ -139,12 +141,19 @@ def _series_values(series: nw.Series[Any]) -> Values:
             cells[~missing] = kept
             return Values(cells, missing)
         return Values(series.to_numpy())
-    categories = None
-    if dtype in (nw.Categorical, nw.Enum):
-        categories = tuple(series.cat.get_categories().to_list())
     cells = np.empty(len(series), dtype=object)
     cells[:] = series.to_list()
-    return _object_values(cells, missing, categories)
+    return _object_values(cells, missing, _categories(series))
+
+
+def _categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
+    """Declared states: pandas categories and polars enums. Other categoricals share one pool."""
+    native = series.to_native()
+    if _is_pandas(native) and hasattr(native, "cat"):
+        return tuple(native.cat.categories.tolist())
+    if isinstance(series.dtype, nw.Enum):
+        return tuple(series.dtype.categories)
+    return None
 
 
 def _array_values(cells: np.ndarray[Any, Any], name: Label) -> Values:

@@ -1,0 +1,5 @@
+"""Model files: one per model, no pickle, the same answers bit for bit (docs/file-format.md)."""
+
+from latentia.store.file import load, save
+
+__all__ = ["load", "save"]

@@ -1,0 +1,261 @@
+"""Records: a fitted LatentModel as JSON values and a list of arrays, and back.
+
+Shapes are not written down: they follow from the plan and the rank of each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from latentia.diagnostics import diagnose
+from latentia.errors import LatentiaError, StoreError
+from latentia.estimator import LEARNERS, LatentModel
+from latentia.features.discrete import DiscreteColumn
+from latentia.graph import LatentGraph, as_graph
+from latentia.operators import Operators, SeparatorReport
+from latentia.plan import Plan
+from latentia.store.plain import (
+    LARGEST_COUNT,
+    fields,
+    items,
+    number,
+    pack,
+    text,
+    unpack,
+    whole,
+    wholes,
+)
+from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
+from latentia.typing import Array
+
+__all__ = ["Fetch", "read_record", "write_record"]
+
+Shape: TypeAlias = tuple[int, ...]
+Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
+
+LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers cannot overflow
+
+
+# -- the whole model -------------------------------------------------------------------------------
+
+
+def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
+    """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
+    operators = model.operators_
+    tensors = [operators.tensors[k] for k in sorted(operators.tensors)]
+    arrays = [*operators.leaves, *operators.marginals, *tensors]
+    for array in arrays:
+        if array.dtype != np.float64:
+            raise StoreError(f"operators must be 64-bit numbers, got {array.dtype}.")
+    axes = [_memory_order(array) for array in arrays]
+    missing = model.diagnostics_.missing
+    record = {
+        "kind": "LatentModel",
+        "parameters": _write_parameters(model),
+        "plan": write_plan(model.plan_),
+        "states": [
+            [pack(state, f"a state of column {c.name!r}") for state in c.states]
+            for c in model.columns_
+        ],
+        "operators": {
+            **_write_operators(operators),
+            "turned": [[i, a] for i, a in enumerate(axes) if a != sorted(a)],
+        },
+        "fit": {
+            "learner": model.diagnostics_.learner,
+            "missing": [float(missing[c.name]) for c in model.columns_],
+        },
+    }
+    return record, [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
+
+
+def read_record(record: Any, fetch: Fetch) -> LatentModel:
+    """The model of a record; `fetch` brings the arrays once their shapes are known."""
+    kind, parameters, structure, states, learned, fit = fields(
+        record, "kind", "parameters", "plan", "states", "operators", "fit"
+    )
+    if kind != "LatentModel":
+        raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
+    plan = read_plan(structure)
+    columns = _read_columns(states, plan)
+    operators = _read_operators(learned, plan, fetch)
+    learner, missing = fields(fit, "learner", "missing")
+    shares = zip(columns, items(missing, len(columns)), strict=True)
+    gaps = {column.name: number(share) for column, share in shares}
+    model = LatentModel(**_read_parameters(parameters))
+    model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
+    return model
+
+
+def _read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
+    observed = plan.graph.observed
+    columns = []
+    for v, states in zip(observed, items(record, len(observed)), strict=True):
+        name, count = plan.graph.names[v], plan.graph.states[v]
+        columns.append(DiscreteColumn(name, tuple(unpack(state) for state in items(states))))
+        if len(states) != count:
+            raise StoreError(f"expected {count} states of column {name!r:.80}, got {len(states)}.")
+    return tuple(columns)
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+def _write_parameters(model: LatentModel) -> dict[str, Any]:
+    graph = None if model.graph is None else _graph_given(model)
+    latents = None
+    if graph is not None and model.latents is not None:
+        latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
+    given = model.state_names
+    names = None if given is None else {name: list(states) for name, states in given.items()}
+    return {
+        "graph": None if graph is None else write_graph(graph),
+        "latents": pack(latents, "a latent"),
+        "learner": _write_learner(model.learner),
+        "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
+        "state_names": pack(names, "a name in state_names"),
+    }
+
+
+def _read_parameters(record: Any) -> dict[str, Any]:
+    graph, latents, learner, kinds, names = fields(
+        record, "graph", "latents", "learner", "kinds", "state_names"
+    )
+    found = {"latents": unpack(latents), "kinds": unpack(kinds), "state_names": unpack(names)}
+    for name, value in found.items():
+        if value is not None and not isinstance(value, dict):
+            raise StoreError(f"expected a dict for the parameter {name}, got {value!r:.80}.")
+    return {
+        "graph": None if graph is None else read_graph(graph),
+        "learner": _read_learner(learner),
+        **found,
+    }
+
+
+def _graph_given(model: LatentModel) -> LatentGraph:
+    try:
+        return as_graph(model.graph, model.latents)
+    except LatentiaError:  # a generator of edges is used up by fit
+        return model.plan_.graph
+
+
+def _write_learner(learner: Any) -> dict[str, Any]:
+    """A name, a known kind with plain parameters, or else what it prints."""
+    if isinstance(learner, str):
+        return {"name": learner}
+    name = type(learner).__name__
+    if _kinds().get(name) is type(learner):
+        try:
+            values = learner.get_params(deep=False)
+            return {"kind": name, "parameters": {k: pack(v, k) for k, v in values.items()}}
+        except StoreError:
+            pass
+    return {"text": repr(learner)}
+
+
+def _read_learner(record: Any) -> Any:
+    if isinstance(record, dict) and set(record) == {"text"}:
+        return "pbp"
+    if isinstance(record, dict) and set(record) == {"name"}:
+        if text(record["name"]) not in LEARNERS:
+            raise StoreError(f"expected a learner among {list(LEARNERS)}, got {record['name']!r}.")
+        return record["name"]
+    kind, values = fields(record, "kind", "parameters")
+    made = _kinds().get(text(kind))
+    if made is None:
+        raise StoreError(f"expected a learner among {list(_kinds())}, got {kind!r:.80}.")
+    names = list(made().get_params(deep=False))
+    parameters = zip(names, fields(values, *names), strict=True)
+    return made(**{name: unpack(value) for name, value in parameters})
+
+
+def _kinds() -> dict[str, Any]:
+    """Learners whose parameters are kept: those of the estimator's table, by class name."""
+    return {kind.__name__: kind for kind in LEARNERS.values()}
+
+
+# -- what was learned ------------------------------------------------------------------------------
+
+
+def _memory_order(array: Array) -> list[int]:
+    """Axes from the slowest to the fastest: sums depend on it in the last bit."""
+    return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+
+
+def _write_operators(operators: Operators) -> dict[str, Any]:
+    plan = operators.plan
+    leaf = {k: operators.leaves[x].shape[1] for x, k in enumerate(plan.leaves)}
+    inner = {k: operators.tensors[k].shape[-1] for k in plan.inner}
+    ranks = {**leaf, **inner, **dict.fromkeys(plan.roots, 1)}
+    return {
+        "ranks": [ranks[k] for k in range(len(plan.nodes))],
+        "weight": float(operators.weight),
+        "mix": float(operators.mix),
+        "reports": [
+            [
+                k,
+                int(report.rank),
+                int(report.wanted),
+                [pack(float(x), "a correlation") for x in report.correlations],
+                pack(float(report.condition), "a condition"),
+            ]
+            for k, report in operators.reports.items()
+        ],
+    }
+
+
+def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
+    ranks, weight, mix, reports, turned = fields(
+        record, "ranks", "weight", "mix", "reports", "turned"
+    )
+    sizes = wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes))
+    shapes = _shapes(plan, sizes)
+    axes = {i: list(range(len(shape))) for i, shape in enumerate(shapes)}
+    for turn in items(turned):
+        which, order = items(turn, 2)
+        place = whole(which, len(shapes))
+        if sorted(wholes(order, len(shapes[place]))) != axes[place]:
+            raise StoreError(f"expected an order of {len(axes[place])} axes, got {order!r:.80}.")
+        axes[place] = order
+    found = fetch([tuple(shape[a] for a in axes[i]) for i, shape in enumerate(shapes)])
+    arrays = [array.transpose(np.argsort(axes[i])) for i, array in enumerate(found)]
+    for array in arrays:
+        if not (array.min() >= -LARGEST_NUMBER and array.max() <= LARGEST_NUMBER):
+            raise StoreError(f"expected finite numbers up to {LARGEST_NUMBER:g} in operators.")
+    n = len(plan.leaves)
+    for mu in arrays[n : 2 * n]:
+        if mu.min() < 0 or abs(mu.sum() - 1) > 1e-6:
+            raise StoreError("expected the probabilities of a column to be positive with sum 1.")
+    return Operators(
+        plan=plan,
+        leaves=tuple(arrays[:n]),
+        tensors=dict(zip(sorted({*plan.inner, *plan.roots}), arrays[2 * n :], strict=True)),
+        marginals=tuple(arrays[n : 2 * n]),
+        weight=number(weight, 0.0, LARGEST_NUMBER),
+        mix=number(mix, 0.0, 1.0),
+        reports=dict(_read_report(report, len(plan.nodes)) for report in items(reports)),
+    )
+
+
+def _shapes(plan: Plan, ranks: Sequence[int]) -> list[Shape]:
+    """Of leaf tables, of marginals, and of tensors by node."""
+    states = plan.leaf_states()
+    shapes: list[Shape] = [(states[x], ranks[k]) for x, k in enumerate(plan.leaves)]
+    shapes += [(count,) for count in states]
+    for k in sorted({*plan.inner, *plan.roots}):
+        below = tuple(ranks[c] for c in plan.nodes[k].children)
+        shapes.append(below if plan.nodes[k].parent == k else (*below, ranks[k]))
+    return shapes
+
+
+def _read_report(record: Any, nodes: int) -> tuple[int, SeparatorReport]:
+    node, rank, wanted, correlations, condition = items(record, 5)
+    return whole(node, nodes), SeparatorReport(
+        rank=whole(rank, LARGEST_COUNT),
+        wanted=whole(wanted, LARGEST_COUNT),
+        correlations=tuple(number(x) for x in items(correlations)),
+        condition=number(condition),
+    )
