@@ -30,6 +30,7 @@ LAYERS = (
     "regression",
     "operators",
     "learn paper",
+    "spectral",
     "learners",
     "ranks",
     "messages",

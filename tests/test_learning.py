@@ -11,7 +11,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
-from latentia import PBP, moments
+from latentia import PBP, Spectral, moments
 from latentia.errors import DataError, MomentsError
 from latentia.frames.local import LocalRows
 from latentia.learn import learn_closed_form
@@ -19,7 +19,7 @@ from latentia.messages import answer, read_evidence
 from latentia.moments import Rows, pair_layout, sum_pairs
 from latentia.paper import sum_tables
 from latentia.plan import make_plan
-from latentia.templates import hidden_markov
+from latentia.templates import hidden_markov, latent_class
 from latentia.testing import all_rows, brute_force, random_graph, random_model
 
 DIAMOND = make_plan(
@@ -188,6 +188,24 @@ def test_the_default_converges(plan, column):
         assert kl[-1] < marginal_kl(table, column) / 20
         slopes.append(np.polyfit(np.log(sizes), np.log(kl), 1)[0])
     assert -1.3 < np.median(slopes) < -0.7, slopes
+
+
+def test_spectral_is_unstable_above_the_true_rank():
+    """Without a ridge, a rank above the truth inverts noise; the closed form shrinks it away."""
+    truth = make_plan(latent_class(5, 2), states={f"X{i}": 4 for i in range(5)})
+    over = make_plan(latent_class(5, 4), states={f"X{i}": 4 for i in range(5)})
+    ratios = {"spectral": [], "pbp": []}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        table = brute_force(random_model(truth.graph, rng, 0.4))
+        codes, weight = all_rows(table)
+        counts = rng.multinomial(3000, weight / weight.sum()).astype(float)
+        source = LocalRows(Rows(tuple(codes[counts > 0].T), counts[counts > 0]))
+        for name, learner in (("spectral", Spectral()), ("pbp", PBP())):
+            right, wrong = (weighted_kl(learner.learn(p, source), table, 0) for p in (truth, over))
+            ratios[name].append(wrong / right)
+    assert np.median(ratios["spectral"]) > 5
+    assert np.median(ratios["pbp"]) < 2.5
 
 
 class TestMissingCells:

@@ -4,7 +4,7 @@ from latentia import errors, templates, testing
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
 from latentia.graph import LatentGraph, as_graph
-from latentia.learners import PBP, PublishedPBP
+from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.moments import Moments
 from latentia.operators import Operators
 from latentia.plan import Plan, make_plan
@@ -23,6 +23,7 @@ __all__ = [
     "Operators",
     "PBP",
     "PublishedPBP",
+    "Spectral",
     "LatentModel",
     "load",
     "Posterior",

@@ -25,7 +25,7 @@ from latentia.frames.local import LocalRows, compress, in_parallel
 from latentia.frames.table import Table, read_table
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
-from latentia.learners import PBP, PublishedPBP
+from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, log_evidence, read_evidence
 from latentia.moments import Rows
 from latentia.operators import Operators
@@ -38,7 +38,7 @@ from latentia.typing import Array, Codes, Label
 
 __all__ = ["LEARNERS", "LatentModel"]
 
-LEARNERS: dict[str, Any] = {"pbp": PBP, "paper": PublishedPBP}
+LEARNERS: dict[str, Any] = {"pbp": PBP, "paper": PublishedPBP, "spectral": Spectral}
 BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
 
 

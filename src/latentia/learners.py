@@ -10,9 +10,10 @@ from latentia.learn import learn_closed_form
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
+from latentia.spectral import learn_spectral
 from latentia.typing import Source
 
-__all__ = ["PBP", "PublishedPBP"]
+__all__ = ["PBP", "PublishedPBP", "Spectral"]
 
 
 class PBP(BaseEstimator):
@@ -69,3 +70,23 @@ class PublishedPBP(BaseEstimator):
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows; with `stage1`, the rows themselves."""
         return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
+
+
+class Spectral(BaseEstimator):
+    """The spectral algorithm for latent junction trees (Parikh et al. 2012; design 9).
+
+    Ranks as given by the graph, no ridge: with more states than the data have it is unstable.
+
+    Parameters
+    ----------
+    repair : bool
+        Mix a little independence into answers, as the other learners do. False leaves the joint
+        probability as published, perhaps negative, and answers only cut off at zero.
+    """
+
+    def __init__(self, repair: bool = True) -> None:
+        self.repair = repair
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """One pass over the rows."""
+        return learn_spectral(plan, source, self.repair)

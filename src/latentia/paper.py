@@ -21,7 +21,14 @@ from latentia.regression import Predictions, Solver, cross_fitted, stage_1, stag
 from latentia.solve import Ridge, Solution, Truncated
 from latentia.typing import Array, Source
 
-__all__ = ["core_of", "learn_as_published", "sum_tables"]
+__all__ = [
+    "child_cores",
+    "core_of",
+    "count_blocks",
+    "leaf_marginal",
+    "learn_as_published",
+    "sum_tables",
+]
 
 LARGEST_TABLE = 2**26
 
@@ -43,7 +50,7 @@ def learn_as_published(
     N = tables.weight
     if not N > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
-    marginals = [_marginal(plan, k, tables) for k in plan.leaves]
+    marginals = [leaf_marginal(plan, k, tables) for k in plan.leaves]
     first, second = (1.0 / N, 10.0 / N) if ridge is None else ridge
     tensors, reports = {}, {}
     for k in plan.inner:
@@ -66,7 +73,8 @@ def learn_as_published(
     return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports)
 
 
-def _marginal(plan: Plan, k: int, tables: Moments) -> Array:
+def leaf_marginal(plan: Plan, k: int, tables: Moments) -> Array:
+    """P̂(x) of the leaf at node k."""
     counts = tables.sums[f"leaf/{k}"]
     if not counts.sum() > 0:
         names = ", ".join(str(plan.graph.names[v]) for v in plan.nodes[k].columns)
@@ -86,21 +94,24 @@ def sum_tables(plan: Plan, rows: Rows) -> Moments:
     sums: dict[str, Array] = {}
     for k in plan.inner:
         beta = plan.nodes[k].outside.core
-        kappa = _kappa(plan, k)
-        sums[f"alpha/{k}"] = _count(plan, leaves, (core_of(plan, k), beta), rows.weight)
-        sums[f"kappa/{k}"] = _count(plan, leaves, (*kappa, beta), rows.weight)
+        kappa = child_cores(plan, k)
+        sums[f"alpha/{k}"] = count_blocks(plan, leaves, (core_of(plan, k), beta), rows.weight)
+        sums[f"kappa/{k}"] = count_blocks(plan, leaves, (*kappa, beta), rows.weight)
     for k in plan.roots:
-        sums[f"root/{k}"] = _count(plan, leaves, _kappa(plan, k), rows.weight)
+        sums[f"root/{k}"] = count_blocks(plan, leaves, child_cores(plan, k), rows.weight)
     for k in plan.leaves:
-        sums[f"leaf/{k}"] = _count(plan, leaves, ((plan.nodes[k].first,),), rows.weight)
+        sums[f"leaf/{k}"] = count_blocks(plan, leaves, ((plan.nodes[k].first,),), rows.weight)
     return Moments(f"tables of plan {plan.fingerprint}", rows.total, len(rows), sums)
 
 
-def _kappa(plan: Plan, k: int) -> tuple[Block, ...]:
+def child_cores(plan: Plan, k: int) -> tuple[Block, ...]:
+    """α of every child: the blocks whose joint indicator is κ."""
     return tuple(core_of(plan, c) for c in plan.nodes[k].children)
 
 
-def _count(plan: Plan, leaves: list[Any], blocks: tuple[Block, ...], weight: Array | None) -> Array:
+def count_blocks(
+    plan: Plan, leaves: list[Any], blocks: tuple[Block, ...], weight: Array | None
+) -> Array:
     """Weighted counts of the joint states of blocks, over the rows that have all of them."""
     sizes = plan.leaf_states()
     joint = tuple(x for block in blocks for x in block)
@@ -120,7 +131,7 @@ def _count(plan: Plan, leaves: list[Any], blocks: tuple[Block, ...], weight: Arr
 
 
 def _shape(plan: Plan, k: int) -> tuple[int, ...]:
-    sizes = [plan.block_states(b) for b in _kappa(plan, k)]
+    sizes = [plan.block_states(b) for b in child_cores(plan, k)]
     return (
         tuple(sizes) if plan.nodes[k].parent == k else (*sizes, plan.block_states(core_of(plan, k)))
     )
@@ -155,7 +166,7 @@ def _from_rows(
     sizes = plan.leaf_states()
     leaves = leaf_codes(plan, rows)
     beta = plan.nodes[k].outside.core
-    kappa = tuple(x for block in _kappa(plan, k) for x in block)
+    kappa = tuple(x for block in child_cores(plan, k) for x in block)
     alpha = core_of(plan, k)
     codes = {b: _codes(leaves, sizes, b) for b in (alpha, beta, kappa)}
     there = np.logical_and.reduce([c >= 0 for c in codes.values()])
