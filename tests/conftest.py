@@ -1,7 +1,73 @@
 """Hypothesis draws the same examples everywhere, unless --hypothesis-profile=explore."""
 
+from collections.abc import Sequence
+
+import networkx as nx
+import numpy as np
+import pytest
 from hypothesis import settings
+
+from latentia.graph import LatentGraph
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile("ci")
+
+PRIME = 2**31 - 1
+
+
+class ExactRanks:
+    """Generic ranks from the full joint of random tables, modulo a prime: nothing is rounded.
+
+    Ranks of almost all tables are those of random ones, over any large field.
+    """
+
+    def __init__(self, graph: LatentGraph, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        states = [count or 1 for count in graph.states]
+        joint = np.ones(states, dtype=np.int64)
+        for family in self._families(graph):
+            table = rng.integers(PRIME, size=[states[v] for v in family])
+            if graph.directed:  # rows add up to one
+                table[..., -1] = (1 - table[..., :-1].sum(axis=-1)) % PRIME
+            shape = [states[v] if v in family else 1 for v in range(len(states))]
+            joint = joint * table.transpose(np.argsort(family)).reshape(shape) % PRIME
+        self.columns = graph.observed
+        self.joint = joint.sum(axis=tuple(graph.latent)) % PRIME
+
+    @staticmethod
+    def _families(graph: LatentGraph) -> list[tuple[int, ...]]:
+        if graph.directed:
+            return [(*above, child) for child, above in enumerate(graph.parents())]
+        tied = nx.empty_graph(len(graph.names))
+        tied.add_edges_from(graph.edges)
+        return [tuple(clique) for clique in nx.find_cliques(tied)]
+
+    def rank(self, blocks: Sequence[Sequence[int]], others: Sequence[int]) -> int:
+        """rank E[θ φ(others)ᵀ], θ the joint indicators of blocks of columns, φ that of others."""
+        tables = [
+            np.einsum(self.joint, self.columns, [*block, *others]).reshape(
+                -1, max(1, int(np.prod(self._sizes(others))))
+            )
+            for block in blocks
+        ]
+        return _rank_modulo(np.concatenate(tables) % PRIME)
+
+    def _sizes(self, columns: Sequence[int]) -> list[int]:
+        return [self.joint.shape[self.columns.index(v)] for v in columns]
+
+
+def _rank_modulo(matrix: np.ndarray) -> int:
+    """Gaussian elimination in the field of PRIME elements."""
+    rank = 0
+    while matrix.any():
+        i, j = np.unravel_index(int((matrix != 0).argmax()), matrix.shape)
+        pivot = matrix[i] * pow(int(matrix[i, j]), -1, PRIME) % PRIME
+        matrix = (matrix - matrix[:, j, None] * pivot) % PRIME
+        rank += 1
+    return rank
+
+
+@pytest.fixture(scope="session")
+def exact_ranks() -> type[ExactRanks]:
+    return ExactRanks

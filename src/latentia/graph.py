@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, TypeAlias, final
 
 from latentia.errors import GraphError, UnknownNameError
 from latentia.typing import Label
 
-__all__ = ["GraphLike", "LatentGraph", "Latents", "as_graph", "find_cycle", "relevant"]
+__all__ = ["GraphLike", "LatentGraph", "Latents", "as_graph", "find_cycle", "relevant", "spell"]
 
 Latents: TypeAlias = Mapping[Any, int | None] | Iterable[Any] | None
 GraphLike: TypeAlias = "str | LatentGraph | Mapping[Any, Any] | Iterable[Any]"
@@ -46,13 +47,8 @@ class LatentGraph:
             raise GraphError(f"variable names must differ, got {list(self.names)}.")
         if len(self.states) != n or not self.latent <= set(range(n)):
             raise GraphError("states and latents must match the variables.")
-        for name, count in zip(self.names, self.states, strict=True):
-            if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
-                raise GraphError(
-                    f"the number of states of {name!r} must be a whole number, got {count!r}."
-                )
-            if count is not None and count < 1:
-                raise GraphError(f"{name!r} needs at least one state, got {count}.")
+        counts = tuple(map(_whole, self.names, self.states))
+        object.__setattr__(self, "states", counts)  # numpy's integers become Python's
         self._check_edges()
         if len(self.latent) == n:
             raise GraphError(
@@ -61,6 +57,11 @@ class LatentGraph:
 
     def _check_edges(self) -> None:
         seen = set(self.edges)
+        inside = range(len(self.names))
+        if len(seen) < len(self.edges) or not all(a in inside and b in inside for a, b in seen):
+            raise GraphError(
+                f"edges must differ and join variables of the graph, got {self.edges}."
+            )
         for a, b in self.edges:
             if a == b:
                 raise GraphError(f"{self.names[a]!r} is tied to itself. Remove the self-loop.")
@@ -69,6 +70,8 @@ class LatentGraph:
                     f"contradictory edges {self.names[a]!r} -> {self.names[b]!r} and "
                     f"{self.names[b]!r} -> {self.names[a]!r}. Keep one direction."
                 )
+            if not self.directed and a > b:
+                raise GraphError(f"undirected edges run from smaller to larger, got {(a, b)}.")
         if self.directed:
             cycle = find_cycle(len(self.names), self.edges)
             if cycle:
@@ -179,7 +182,7 @@ def relevant(graph: LatentGraph) -> LatentGraph:
 
 
 def find_cycle(n: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """A directed cycle, or the empty list."""
+    """A directed cycle from its smallest variable on, or the empty list."""
     children: list[list[int]] = [[] for _ in range(n)]
     waiting = [0] * n
     for a, b in edges:
@@ -199,7 +202,9 @@ def find_cycle(n: int, edges: Iterable[tuple[int, int]]) -> list[int]:
     path = [min(stuck)]
     while parent[path[-1]] not in path:
         path.append(parent[path[-1]])
-    return path[path.index(parent[path[-1]]) :][::-1]
+    cycle = path[path.index(parent[path[-1]]) :][::-1]
+    start = cycle.index(min(cycle))
+    return cycle[start:] + cycle[:start]
 
 
 @dataclass
@@ -232,25 +237,21 @@ class _Reading:
     def finish(self, latents: Latents, states: Mapping[Any, int] | None) -> LatentGraph:
         counts: dict[Label, int | None] = dict(self.states or {})
         hidden = dict(self.latents or {})
-        given = latents if isinstance(latents, Mapping) else dict.fromkeys(_sequence(latents))
-        for name, count in given.items():
+        for name, count in _pairs(latents):
             self._check_known(name, "latent")
             hidden[name] = count
-        for name, count in {**hidden, **(states or {})}.items():
+        for name, count in [*hidden.items(), *_counts(states)]:
             self._check_known(name, "variable")
-            before = counts.get(name)
-            if before is not None and count is not None and before != count:
-                raise GraphError(f"{name!r} was given {before} states and {count} states.")
-            counts[name] = count if count is not None else before
+            counts[name] = _agreed(name, counts.get(name), count)
         names = tuple(self.names)
         number = {name: i for i, name in enumerate(names)}
         directed = self.directed is not False
-        edges = dict.fromkeys((number[a], number[b]) for a, b in self.edges)
+        edges = {(number[a], number[b]) for a, b in self.edges}
         if not directed:
-            edges = dict.fromkeys((min(a, b), max(a, b)) for a, b in edges)
+            edges = {(min(a, b), max(a, b)) for a, b in edges}
         return LatentGraph(
             names=names,
-            edges=tuple(edges),
+            edges=tuple(sorted(edges)),
             latent=frozenset(number[name] for name in hidden),
             states=tuple(counts.get(name) for name in names),
             directed=directed,
@@ -268,10 +269,14 @@ _COUNTED = re.compile(r"^(.*?)\s*\[\s*(\d+)\s*\]$")
 def _read_text(text: str) -> _Reading:
     """`A->B; A->C,D; c[3]`: chains of ->, <- or --, commas for several, [k] for a state count."""
     read = _Reading({}, [], states={})
+    _read_statements(text, read)
+    return read
+
+
+def _read_statements(text: str, read: _Reading) -> None:
     for statement in re.split(r"[;\n]", text):
         if statement.strip():
             _read_statement(statement.strip(), read)
-    return read
 
 
 def _read_statement(statement: str, read: _Reading) -> None:
@@ -288,17 +293,15 @@ def _read_name(word: str, statement: str, read: _Reading) -> str:
     word = word.strip()
     counted = _COUNTED.match(word)
     name = counted.group(1).strip() if counted else word
-    if not name or re.search(r"[\[\]<>]", name):
+    if not name or re.search(r"[\[\]<>]|^-|-$", name):
         raise GraphError(
             f"cannot read {statement!r}: expected names joined by ->, <- or --, "
             f"such as 'A->B; B--C; C[3]', got {word!r}."
         )
     read.names.setdefault(name)
     if counted:
-        count, states = int(counted.group(2)), read.states or {}
-        before = states.setdefault(name, count)
-        if before != count:
-            raise GraphError(f"{name!r} was given {before} states and {count} states.")
+        states = read.states or {}
+        states[name] = _agreed(name, states.get(name), int(counted.group(2)))
         read.states = states
     return name
 
@@ -323,7 +326,7 @@ def _read_edges(edges: Iterable[Any]) -> _Reading:
     read = _Reading({}, [], states={})
     for edge in _sequence(edges):
         if isinstance(edge, str):
-            _read_statement(edge.strip(), read)
+            _read_statements(edge, read)
         elif isinstance(edge, Sequence) and len(edge) == 2:
             read.add_edge(edge[0], edge[1], directed=True)
         elif isinstance(edge, Sequence) and len(edge) == 1:
@@ -340,19 +343,63 @@ def _sequence(items: Any) -> list[Any]:
     if isinstance(items, str):
         return [items]
     if isinstance(items, AbstractSet):
-        return sorted(items, key=repr)
+        return sorted(items, key=spell)
     if not isinstance(items, Iterable):
         raise GraphError(f"expected a list of names, got {items!r}.")
     return list(items)
+
+
+def spell(label: Label) -> str:
+    """What a label prints, the same on every run: the members of sets are sorted.
+
+    >>> spell(("t", frozenset({2, 1, 10})))
+    "('t', {1, 10, 2})"
+    """
+    if isinstance(label, AbstractSet):
+        return "{" + ", ".join(sorted(map(spell, label))) + "}"
+    if isinstance(label, tuple):
+        return "(" + ", ".join(map(spell, label)) + ")"
+    return repr(label)
+
+
+def _pairs(latents: Latents) -> list[tuple[Label, int | None]]:
+    if isinstance(latents, Mapping):
+        return list(latents.items())
+    return [(_checked_label(name), None) for name in _sequence(latents)]
+
+
+def _counts(states: Mapping[Any, int] | None) -> list[tuple[Label, int]]:
+    try:
+        return [] if states is None else list(dict(states).items())
+    except (TypeError, ValueError):
+        raise GraphError(f"expected states as {{name: how many}}, got {states!r}.") from None
+
+
+def _agreed(name: Label, before: int | None, count: int | None) -> int | None:
+    if before is not None and count is not None and before != count:
+        raise GraphError(f"{name!r} was given {before} states and {count} states. Keep one.")
+    return count if count is not None else before
+
+
+def _whole(name: Label, count: Any) -> int | None:
+    if count is None:
+        return None
+    if isinstance(count, bool) or not isinstance(count, Integral):
+        raise GraphError(f"the number of states of {name!r} must be a whole number, got {count!r}.")
+    if count < 1:
+        raise GraphError(f"{name!r} needs at least one state, got {count}.")
+    return int(count)
 
 
 def _checked_label(name: Any) -> Label:
     try:
         hash(name)
     except TypeError:
-        raise GraphError(f"variable names must be hashable, got {name!r}.") from None
+        raise GraphError(
+            f"variable names must be hashable, got {name!r}. Use a string, a number or a tuple."
+        ) from None
     if name is None or name != name:
-        raise GraphError(f"{name!r} cannot name a variable.")
+        raise GraphError(f"{name!r} cannot name a variable. Use a string, a number or a tuple.")
     return name  # type: ignore[no-any-return]
 
 

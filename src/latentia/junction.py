@@ -42,6 +42,10 @@ class JunctionTree:
     def __post_init__(self) -> None:
         if not len(self.cliques) == len(self.parent) == len(self.holds):
             raise StructureError("cliques, parents and columns held must be equally many.")
+        if not all(0 <= up < len(self.cliques) for up in self.parent):
+            raise StructureError(f"parents must be numbers of cliques, got {self.parent}.")
+        if any(held and frozenset(held) != self.cliques[i] for i, held in enumerate(self.holds)):
+            raise StructureError("a leaf clique is the columns that it holds, and nothing else.")
         homes: dict[int, int] = {}
         links: dict[int, int] = {}
         for i, up in enumerate(self.parent):
@@ -159,7 +163,7 @@ def split_branches(tree: JunctionTree, weight: Sequence[float]) -> JunctionTree:
             links.append([hub, *moving])
             for j in moving:
                 links[j][links[j].index(hub)] = new
-                useful[j, new] = useful[j, hub]
+                useful[j, new], useful[new, j] = useful[j, hub], useful[hub, j]
             useful[hub, new] = useful[new, hub] = True
             links[hub] = [j for j in links[hub] if j not in moving] + [new]
             if pair_leaves:

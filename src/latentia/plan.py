@@ -14,11 +14,11 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.core import Block, Side, choose_side, nearest
+from latentia.core import LARGEST_GROUP, Block, Side, choose_side, nearest
 from latentia.errors import GraphError, PlanError
-from latentia.graph import GraphLike, LatentGraph, Latents, as_graph, relevant
-from latentia.junction import JunctionTree, clique_tree, grow_leaves, split_branches
-from latentia.rank import GenericModel, draw_generic
+from latentia.graph import GraphLike, LatentGraph, Latents, as_graph, relevant, spell
+from latentia.junction import JunctionTree, clique_tree, grow_leaves, leaf_counts, split_branches
+from latentia.rank import GenericModel, check_cliques, draw_generic
 from latentia.skeleton import Skeleton, contract
 from latentia.triangulate import eliminate, log_states, moralise
 from latentia.typing import Label
@@ -108,8 +108,10 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         """Moments belong together only if they were gathered for the same plan."""
+        graph = self.graph  # sets are sorted: equal ones may print in different orders
         facts = (
-            self.graph,
+            [spell(name) for name in graph.names],
+            (sorted(graph.edges), sorted(graph.latent), graph.states, graph.directed),
             [(n.parent, n.columns, n.rank, n.inside, n.outside) for n in self.nodes],
         )
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
@@ -143,6 +145,7 @@ def make_plan(
     leaves = _leaf_groups(known, groups)
     near = moralise(known, leaves)
     tree = grow_leaves(clique_tree(eliminate(near, weight, order)), leaves, weight)
+    check_cliques(known, tree)
     skeleton = contract(split_branches(tree, weight), weight, root)
     models = [
         draw_generic(known, skeleton.tree, np.random.default_rng([2020, draw]))
@@ -150,7 +153,8 @@ def make_plan(
     ]
     nodes = _nodes(known, skeleton, near, models, width)
     numbers = tuple(k for k, node in enumerate(nodes) if node.is_leaf)
-    plan = Plan(known, skeleton.tree, tuple(nodes), numbers, tuple(_notes(known, models)))
+    notes = (*_notes(known, models), *_shortfalls(known, nodes))
+    plan = Plan(known, skeleton.tree, tuple(nodes), numbers, notes)
     _check_cost(plan)
     return plan
 
@@ -169,6 +173,8 @@ def _leaf_groups(graph: LatentGraph, groups: Iterable[Iterable[Label]]) -> list[
     """Every column in one leaf, in input order."""
     chosen: dict[int, tuple[int, ...]] = {}
     for group in groups:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise GraphError(f"expected groups as lists of columns, got {group!r} for a list.")
         members = tuple(sorted(graph.index(name) for name in group))
         for v in members:
             if v in graph.latent:
@@ -253,20 +259,23 @@ def _search_side(
 
 def _notes(graph: LatentGraph, models: Sequence[GenericModel]) -> list[str]:
     """Latents whose states no separator can tell apart, and what would help."""
-    tree = models[0].tree
+    tree, near = models[0].tree, models[0].near
+    behind = leaf_counts(tree)
     best: dict[int, tuple[int, frozenset[int], int]] = {}
     for i, up in enumerate(tree.parent):
         if up == i:
             continue
-        separator = tree.separator(i, up)
-        hidden = [v for v in separator if v in graph.latent]
-        if hidden:
-            rank = max(model.rank(i) for model in models)
-            for v in hidden:
-                others = math.prod(graph.states[u] or 1 for u in separator if u != v)
-                told = rank // others
+        rank = max(model.rank(i) for model in models)
+        # what ties either end to its other branches cuts the two sides apart as well
+        cuts = [tree.separator(i, up)]
+        for here, there in ((i, up), (up, i)):
+            others = [k for k in near[here] if k != there and behind[here, k]]
+            cuts.append(frozenset().union(*(tree.separator(here, k) for k in others)))
+        for cut in cuts:
+            for v in cut & graph.latent:
+                told = rank // math.prod(graph.states[u] or 1 for u in cut if u != v)
                 if v not in best or told > best[v][0]:
-                    best[v] = (told, separator, rank)
+                    best[v] = (told, cut, rank)
     notes = []
     for v in sorted(best):
         told, separator, rank = best[v]
@@ -279,6 +288,22 @@ def _notes(graph: LatentGraph, models: Sequence[GenericModel]) -> list[str]:
                 f"observed: separator {{{names}}} wants rank {full}, at most {rank} is to be had. "
                 f"Give it fewer states, or columns with more states below it."
             )
+    return notes
+
+
+def _shortfalls(graph: LatentGraph, nodes: Sequence[Node]) -> list[str]:
+    """Sides of separators whose features miss the rank, because joint ones would be too large."""
+    notes = []
+    for node in nodes:
+        for where, side in (("inside", node.inside), ("outside", node.outside)):
+            reached = max(side.core_rank, side.wide_rank)
+            if reached < node.rank:
+                names = ", ".join(str(graph.names[v]) for v in sorted(node.separator))
+                notes.append(
+                    f"the features {where} separator {{{names}}} reach rank {reached} of "
+                    f"{node.rank}: it takes joint ones of columns with more than {LARGEST_GROUP:,} "
+                    f"joint states. Give these columns fewer states."
+                )
     return notes
 
 

@@ -8,7 +8,7 @@ almost every table of that structure. This is the one module of the structure th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -19,10 +19,12 @@ from latentia.graph import LatentGraph
 from latentia.junction import JunctionTree, leaf_counts, leaf_intervals
 from latentia.typing import Array
 
-__all__ = ["GenericModel", "draw_generic", "numerical_rank"]
+__all__ = ["GenericModel", "check_cliques", "draw_generic", "numerical_rank"]
 
 TOLERANCE = 1e-9  # relative; rounding stays near 1e-15, generic values above 1e-6
 LARGEST = 2**24  # joint states of a clique times the bases passed through it
+LARGEST_SUM = 2**26  # joint states of all cliques together
+MOST_AXES = 30  # numpy's arrays have few more, and a clique with more is absurd
 
 
 def numerical_rank(matrix: Array, tolerance: float = TOLERANCE) -> int:
@@ -62,7 +64,7 @@ class GenericModel:
     spans: Mapping[tuple[int, int], Array]  # (i, j): basis behind i, (states of S, rank)
     near: tuple[tuple[int, ...], ...]
     leaves: Leaves
-    tables: dict[Any, Array] = field(default_factory=dict)  # memory of `table`
+    parts: dict[Any, Array] = field(default_factory=dict)  # memory of `span`
 
     def separator_prior(self, i: int, j: int) -> Array:
         """P(s), flat."""
@@ -80,40 +82,53 @@ class GenericModel:
         """rank E[θ φ(other side)ᵀ], θ the joint indicators of groups of leaves behind i."""
         if not groups:
             return 1
-        features = np.concatenate([self.table(i, j, group) for group in groups], axis=1)
-        features = features / np.maximum(np.linalg.norm(features, axis=0), 1e-300)
+        features = np.concatenate([self.span(i, j, group) for group in groups], axis=1)
         prior = self.separator_prior(i, j)
         return numerical_rank(features.T @ (prior[:, None] * self.spans[j, i]))
 
-    def table(self, i: int, j: int, group: frozenset[int]) -> Array:
-        """P(x_group | s) for leaf cliques `group` behind i, seen from j: (states of S, states)."""
+    def span(self, i: int, j: int, group: frozenset[int]) -> Array:
+        """Basis of the span of {P(x_group | s)}, leaf cliques `group` behind i, seen from j."""
         todo = [(i, j, group)]
         while todo:  # depth first without recursion: paths may be long
             i, j, part = todo[-1]
-            if (i, j, part) in self.tables:
+            if (i, j, part) in self.parts:
                 todo.pop()
                 continue
             if self.tree.holds[i]:
-                self.tables[i, j, part] = _identity(self.tree, self.states, i)
+                self.parts[i, j, part] = _identity(self.tree, self.states, i)
                 continue
-            parts = [(k, i, self.leaves.behind(k, i, part)) for k in self.near[i] if k != j]
-            parts = [p for p in parts if p[2]]
-            missing = [p for p in parts if p not in self.tables]
+            inputs = [(k, i, self.leaves.behind(k, i, part)) for k in self.near[i] if k != j]
+            inputs = [p for p in inputs if p[2]]
+            missing = [p for p in inputs if p not in self.parts]
             if missing:
                 todo.extend(missing)
                 continue
-            self.tables[i, j, part] = _push(
-                self.tree, self.axes, self.beliefs, i, j, {p[0]: self.tables[p] for p in parts}
-            )
-        return self.tables[i, j, group]
+            known = {p[0]: self.parts[p] for p in inputs}
+            pushed = _push(self.tree, self.axes, self.beliefs, i, j, known)
+            self.parts[i, j, part] = _basis(pushed)
+        return self.parts[i, j, group]
+
+
+def check_cliques(graph: LatentGraph, tree: JunctionTree) -> None:
+    """Refuse cliques whose tables would not fit, before anything is made of them."""
+    total = 0
+    for clique, held in zip(tree.cliques, tree.holds, strict=True):
+        cells = _cells(graph, clique)
+        _check_size(cells**2 if held else cells, graph, clique)  # a leaf has its indicators
+        total += cells
+    if total > LARGEST_SUM:
+        raise PlanError(
+            f"the {len(tree.cliques)} cliques need tables of {total:.1e} cells together "
+            f"(at most {LARGEST_SUM:.1e}). Use fewer states, or drop edges."
+        )
 
 
 def draw_generic(graph: LatentGraph, tree: JunctionTree, rng: np.random.Generator) -> GenericModel:
     """Random normalised tables (or positive potentials), calibrated, with their spans."""
+    check_cliques(graph, tree)
+    _check_bases(graph, tree)
     states = tuple(count or 1 for count in graph.states)
     axes = tuple(tuple(sorted(clique)) for clique in tree.cliques)
-    for ax in axes:
-        _check_size(math.prod(states[v] for v in ax), graph, ax)
     potentials = [np.ones([states[v] for v in ax]) for ax in axes]
     homes = _homes(tree)
     for family, factor in _random_factors(graph, tree, states, rng):
@@ -125,7 +140,7 @@ def draw_generic(graph: LatentGraph, tree: JunctionTree, rng: np.random.Generato
     near = tuple(tuple(n) for n in tree.neighbours())
     leaves = Leaves(tree.parent, *leaf_intervals(tree))
     model = GenericModel(tree, states, axes, tuple(beliefs), {}, near, leaves)
-    return replace(model, spans=_spans(model, graph))
+    return replace(model, spans=_spans(model))
 
 
 def _random_factors(
@@ -157,7 +172,9 @@ def _maximal(inside: frozenset[int], tied: list[set[int]]) -> list[frozenset[int
         clique, open_, closed = todo.pop()
         if not open_ and not closed:
             found.append(clique)
-        for v in sorted(open_):
+            continue
+        pivot = max(sorted(open_ | closed), key=lambda u: len(open_ & tied[u]))
+        for v in sorted(open_ - tied[pivot]):
             todo.append((clique | {v}, open_ & tied[v], closed & tied[v]))
             open_ = open_ - {v}
             closed = closed | {v}
@@ -212,24 +229,44 @@ def _spread(table: Array, variables: frozenset[int], axes: Sequence[int]) -> Arr
     return table.reshape([next(shape) if v in variables else 1 for v in axes])
 
 
-def _spans(model: GenericModel, graph: LatentGraph) -> dict[tuple[int, int], Array]:
-    """A basis for each directed edge, from the leaves inwards and then outwards."""
+def _both_ways(tree: JunctionTree) -> list[tuple[int, int]]:
+    """Directed edges, from the leaves inwards and then outwards."""
+    upward = [(i, tree.parent[i]) for i in reversed(tree.order()) if tree.parent[i] != i]
+    return upward + [(j, i) for i, j in reversed(upward)]
+
+
+def _check_bases(graph: LatentGraph, tree: JunctionTree) -> None:
+    """Refuse what `_spans` could not hold, before any number is drawn.
+
+    A basis has no more columns than its separator has states, nor than its inputs have together.
+    """
+    near, behind = tree.neighbours(), leaf_counts(tree)
+    most: dict[tuple[int, int], int] = {}
+    for i, j in _both_ways(tree):
+        most[i, j] = _cells(graph, tree.separator(i, j))
+        if not tree.holds[i]:
+            inputs = math.prod(most[k, i] for k in near[i] if k != j and behind[i, k])
+            _check_size(_cells(graph, tree.cliques[i]) * inputs, graph, tree.cliques[i])
+            most[i, j] = min(most[i, j], inputs)
+
+
+def _spans(model: GenericModel) -> dict[tuple[int, int], Array]:
+    """A basis for each directed edge."""
     tree, near, behind = model.tree, model.near, leaf_counts(model.tree)
-    order = tree.order()
     spans: dict[tuple[int, int], Array] = {}
-    upward = [(i, tree.parent[i]) for i in reversed(order) if tree.parent[i] != i]
-    downward = [(j, i) for i, j in reversed(upward)]
-    for i, j in upward + downward:
+    for i, j in _both_ways(tree):
         if tree.holds[i]:
             spans[i, j] = _identity(tree, model.states, i)
             continue
         inputs = {k: spans[k, i] for k in near[i] if k != j and behind[i, k]}
-        cells = model.beliefs[i].size * math.prod(b.shape[1] for b in inputs.values())
-        _check_size(cells, graph, model.axes[i])
-        pushed = _push(tree, model.axes, model.beliefs, i, j, inputs)
-        u, values, _ = np.linalg.svd(pushed, full_matrices=False)
-        spans[i, j] = u[:, values > TOLERANCE * values[0]]
+        spans[i, j] = _basis(_push(tree, model.axes, model.beliefs, i, j, inputs))
     return spans
+
+
+def _basis(functions: Array) -> Array:
+    """Orthonormal columns with the same span, so that nothing fades on a long way."""
+    u, values, _ = np.linalg.svd(functions, full_matrices=False)
+    return np.asarray(u[:, values > TOLERANCE * values[0]], dtype=float)
 
 
 def _push(
@@ -264,10 +301,17 @@ def _identity(tree: JunctionTree, states: tuple[int, ...], leaf: int) -> Array:
     return np.eye(math.prod(states[v] for v in tree.cliques[leaf]))
 
 
-def _check_size(cells: int, graph: LatentGraph, variables: Sequence[int]) -> None:
-    if cells > LARGEST:
-        names = ", ".join(str(graph.names[v]) for v in variables)
+def _cells(graph: LatentGraph, variables: Iterable[int]) -> int:
+    return math.prod(graph.states[v] or 1 for v in variables)
+
+
+def _check_size(cells: int, graph: LatentGraph, clique: frozenset[int]) -> None:
+    if cells > LARGEST or len(clique) > MOST_AXES:
+        names = [str(graph.names[v]) for v in sorted(clique)]
+        shown = ", ".join(names[:8]) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
+        size = f"{cells:.1e}" if cells < 10**300 else "countless"
         raise PlanError(
-            f"the clique {{{names}}} needs a table of {cells:.1e} cells (at most {LARGEST:.1e}). "
-            "Give its variables fewer states, drop edges, or try another elimination order."
+            f"the clique {{{shown}}} needs a table of {size} cells in {len(clique)} dimensions (at "
+            f"most {LARGEST:.1e} in {MOST_AXES}). Give its variables fewer states, drop edges, or "
+            "try another elimination order."
         )
