@@ -254,11 +254,16 @@ class Values:
     marks: dict[int, Array]  # leaf: (states, n), divided by its presence
 
 
-def evaluator(layout: PairLayout, basis: Basis) -> Callable[[Rows], Values]:
-    """A function that finds θ and η of a block of rows, through all rounds."""
+def evaluator(
+    layout: PairLayout, basis: Basis, leaves_too: bool = False
+) -> Callable[[Rows], Values]:
+    """A function that finds θ and η of a block of rows, through all rounds.
+
+    Operators need η only above cliques with children; `leaves_too` asks for all of them.
+    """
     plan = layout.plan
     panels = range(len(layout.spans))
-    wanted = [_wanted(layout, basis, p) for p in panels]
+    wanted = [_wanted(layout, basis, p, leaves_too) for p in panels]
     stacked = [_stack(layout, p, [side for _, _, side in wanted[p]]) for p in panels]
     own = [
         [
@@ -338,13 +343,15 @@ def _with_ones(values: Array) -> Array:
     return np.concatenate([np.ones((1, values.shape[1])), values])
 
 
-def _wanted(layout: PairLayout, basis: Basis, panel: int) -> list[tuple[int, str, Coordinates]]:
+def _wanted(
+    layout: PairLayout, basis: Basis, panel: int, leaves_too: bool
+) -> list[tuple[int, str, Coordinates]]:
     found = []
     for k, node in enumerate(layout.plan.nodes):
         inside, outside = basis.inside[k], basis.outside[k]
         if layout.panel_of[k] == panel and inside is not None and outside is not None:
             found.append((k, "theta", inside))
-            if node.children:
+            if node.children or leaves_too:
                 found.append((k, "eta", outside))
     return found
 

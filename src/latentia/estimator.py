@@ -68,7 +68,7 @@ class LatentModel(BaseEstimator):
     >>> data = {c: np.where(rng.random(3000) < 0.8, h, 1 - h) for c in "xyz"}
     >>> model = lt.LatentModel("H->x; H->y; H->z", latents={"H": 2}).fit(data)
     >>> round(model.query("x", {"y": 1, "z": 1})[1], 2)
-    0.77
+    0.76
     """
 
     def __init__(
@@ -138,6 +138,9 @@ class LatentModel(BaseEstimator):
                     f"{graph.names[v]!r} is latent in the graph but a column of the table. "
                     "Rename the latent, drop the column, or do not declare it latent."
                 )
+        for name in (*(self.state_names or {}), *(self.kinds or {})):
+            if name not in names:
+                raise UnknownNameError("column (in state_names or kinds)", name, names)
         missing = [name for name in names if name not in table.names]
         if missing:
             raise UnknownNameError(
@@ -412,10 +415,10 @@ class LatentModel(BaseEstimator):
     def _read(self, X: Any) -> Table:
         self._check_fitted()
         table = read_table(X, [c.name for c in self.columns_])
-        known = {c.name for c in self.columns_}
-        if table.names and not known & set(table.names):
+        known = [c.name for c in self.columns_]
+        if table.names and not set(known) & set(table.names):
             raise UnknownNameError(
-                "column", table.names[0], known, "No column of the model is there."
+                "column", table.names[0], known, "None of the model's columns is there."
             )
         return table
 

@@ -20,6 +20,7 @@ from latentia.graph import GraphLike, LatentGraph, Latents, as_graph, relevant, 
 from latentia.junction import JunctionTree, clique_tree, grow_leaves, leaf_counts, split_branches
 from latentia.rank import GenericModel, check_cliques, draw_generic
 from latentia.skeleton import Skeleton, contract
+from latentia.solve import one_thread
 from latentia.triangulate import eliminate, log_states, moralise
 from latentia.typing import Label
 
@@ -147,13 +148,14 @@ def make_plan(
     tree = grow_leaves(clique_tree(eliminate(near, weight, order)), leaves, weight)
     check_cliques(known, tree)
     skeleton = contract(split_branches(tree, weight), weight, root)
-    models = [
-        draw_generic(known, skeleton.tree, np.random.default_rng([2020, draw]))
-        for draw in range(DRAWS)
-    ]
-    nodes = _nodes(known, skeleton, near, models, width)
+    with one_thread():
+        models = [
+            draw_generic(known, skeleton.tree, np.random.default_rng([2020, draw]))
+            for draw in range(DRAWS)
+        ]
+        nodes = _nodes(known, skeleton, near, models, width)
+        notes = (*_notes(known, models), *_shortfalls(known, nodes))
     numbers = tuple(k for k, node in enumerate(nodes) if node.is_leaf)
-    notes = (*_notes(known, models), *_shortfalls(known, nodes))
     plan = Plan(known, skeleton.tree, tuple(nodes), numbers, notes)
     _check_cost(plan)
     return plan

@@ -17,6 +17,7 @@ import numpy as np
 from latentia.errors import PlanError
 from latentia.graph import LatentGraph
 from latentia.junction import JunctionTree, leaf_counts, leaf_intervals
+from latentia.triangulate import maximal_cliques
 from latentia.typing import Array
 
 __all__ = ["GenericModel", "check_cliques", "draw_generic", "numerical_rank"]
@@ -158,27 +159,11 @@ def _random_factors(
     for a, b in graph.edges:
         tied[a].add(b)
         tied[b].add(a)
-    found = sorted({tuple(sorted(c)) for clique in tree.cliques for c in _maximal(clique, tied)})
+    met = {c for clique in tree.cliques for c in maximal_cliques(clique, tied)}
+    found = sorted(tuple(sorted(c)) for c in met)
     for family in found:
         factors.append((family, rng.exponential(size=[states[v] for v in family]) + 1e-3))
     return factors
-
-
-def _maximal(inside: frozenset[int], tied: list[set[int]]) -> list[frozenset[int]]:
-    """Maximal cliques of the graph restricted to `inside` (Bron-Kerbosch)."""
-    found: list[frozenset[int]] = []
-    todo: list[tuple[frozenset[int], set[int], set[int]]] = [(frozenset(), set(inside), set())]
-    while todo:
-        clique, open_, closed = todo.pop()
-        if not open_ and not closed:
-            found.append(clique)
-            continue
-        pivot = max(sorted(open_ | closed), key=lambda u: len(open_ & tied[u]))
-        for v in sorted(open_ - tied[pivot]):
-            todo.append((clique | {v}, open_ & tied[v], closed & tied[v]))
-            open_ = open_ - {v}
-            closed = closed | {v}
-    return found
 
 
 def _homes(tree: JunctionTree) -> dict[int, list[int]]:

@@ -63,7 +63,7 @@ def latent_tree(nested: Sequence[Any], states: int | None = None) -> LatentGraph
     """A latent for every list, telling what is in it: columns and further lists.
 
     >>> str(latent_tree([["a", "b"], ["c", "d"]], 2))
-    '(H0[2])->(H1[2]); (H1[2])->a; (H1[2])->b; (H0[2])->(H2[2]); (H2[2])->c; (H2[2])->d'
+    '(H0[2])->(H1[2]); (H0[2])->(H2[2]); (H1[2])->a; (H1[2])->b; (H2[2])->c; (H2[2])->d'
     """
     edges: list[tuple[Label, Label]] = []
     latents: dict[Label, int | None] = {}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact import TabularModel
 from latentia.graph import LatentGraph, as_graph
-from latentia.triangulate import Adjacency, moralise
+from latentia.triangulate import maximal_cliques, moralise
 from latentia.typing import Array
 
 __all__ = [
@@ -208,7 +208,8 @@ def random_model(graph: LatentGraph, rng: Generator, concentration: float = 0.5)
             cpts[graph.names[v]] = rng.dirichlet(np.full(states[v], concentration), size=rows)
         return TabularModel(graph, cpts)
     potentials: dict[Any, Array] = {}
-    for clique in _maximal_cliques(moralise(graph)):
+    found = maximal_cliques(range(len(states)), moralise(graph))
+    for clique in sorted(tuple(sorted(c)) for c in found):
         cells = rng.gamma(concentration, size=[states[v] for v in clique])
         potentials[tuple(graph.names[v] for v in clique)] = cells + POTENTIAL_FLOOR
     return TabularModel(graph, potentials)
@@ -222,20 +223,6 @@ def _known_states(graph: LatentGraph) -> list[int]:
             "Add them with graph.with_states({name: states})."
         )
     return [count or 1 for count in graph.states]
-
-
-def _maximal_cliques(near: Adjacency) -> list[tuple[int, ...]]:
-    """All maximal cliques of an undirected graph (Bron and Kerbosch), in order."""
-    found: list[tuple[int, ...]] = []
-    todo: list[tuple[tuple[int, ...], set[int], set[int]]] = [((), set(range(len(near))), set())]
-    while todo:
-        inside, candidates, done = todo.pop()
-        if not candidates and not done:
-            found.append(tuple(sorted(inside)))
-        for v in sorted(candidates):
-            todo.append(((*inside, v), candidates & near[v], done & near[v]))
-            candidates, done = candidates - {v}, done | {v}
-    return sorted(found)
 
 
 # --- oracles --------------------------------------------------------------------------------------

@@ -15,7 +15,14 @@ from typing import TypeAlias
 from latentia.errors import UnknownNameError
 from latentia.graph import LatentGraph
 
-__all__ = ["ORDERINGS", "Adjacency", "eliminate", "log_states", "moralise"]
+__all__ = [
+    "ORDERINGS",
+    "Adjacency",
+    "eliminate",
+    "log_states",
+    "maximal_cliques",
+    "moralise",
+]
 
 Adjacency: TypeAlias = list[set[int]]
 Score: TypeAlias = Callable[[Adjacency, Sequence[float], int], tuple[float, ...]]
@@ -110,3 +117,20 @@ def eliminate(
             current[u] = score(near, weight, u)
             heapq.heappush(heap, (current[u], u))
     return cliques
+
+
+def maximal_cliques(inside: Iterable[int], tied: Adjacency) -> list[frozenset[int]]:
+    """Maximal cliques of the graph restricted to `inside` (Bron-Kerbosch)."""
+    found: list[frozenset[int]] = []
+    todo: list[tuple[frozenset[int], set[int], set[int]]] = [(frozenset(), set(inside), set())]
+    while todo:
+        clique, open_, closed = todo.pop()
+        if not open_ and not closed:
+            found.append(clique)
+            continue
+        pivot = max(sorted(open_ | closed), key=lambda u: len(open_ & tied[u]))
+        for v in sorted(open_ - tied[pivot]):
+            todo.append((clique | {v}, open_ & tied[v], closed & tied[v]))
+            open_ = open_ - {v}
+            closed = closed | {v}
+    return found

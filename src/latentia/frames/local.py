@@ -37,6 +37,14 @@ class LocalRows:
         starts = range(0, max(len(self.rows), 1), step)
         return reduce(add, in_parallel(lambda s: summary(self.rows[s : s + step]), starts))
 
+    def sample(self, size: int, rng: np.random.Generator) -> Rows:
+        """At most `size` rows, drawn by weight; all of them with their weights if they are few."""
+        if len(self.rows) <= size:
+            return self.rows
+        p = None if self.rows.weight is None else self.rows.weight / self.rows.total
+        chosen = rng.choice(len(self.rows), size, p=p)
+        return Rows(tuple(c[chosen] for c in self.rows.codes))
+
 
 def in_parallel(work: Callable[[int], T], items: Sequence[int]) -> Iterator[T]:
     """Results in order, one thread per core; each with BLAS on one thread, which scales better."""

@@ -37,7 +37,7 @@ class Table:
         if self.frame is not None:
             return _series_values(self.frame.get_column(str(name)))
         if isinstance(self.native, Mapping):
-            return _array_values(np.asarray(self.native[name]), name)
+            return _array_values(np.asanyarray(self.native[name]), name)
         return _array_values(self.native[:, self.names.index(name)], name)
 
     def like(self, columns: Mapping[Any, np.ndarray[Any, Any]]) -> Any:

@@ -1,0 +1,124 @@
+"""What is asked: variables, states and likelihoods from words of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import typer
+
+from latentia.errors import EvidenceError
+from latentia.estimator import LatentModel
+from latentia.features.discrete import DiscreteColumn
+from latentia.typing import Label
+
+__all__ = ["find_label", "find_state", "read_counts", "read_evidence", "read_soft"]
+
+
+def read_counts(text: str, option: str) -> dict[str, int | None]:
+    """`A=3,B=2`; a name alone has no count yet, a number alone is the count of all the others.
+
+    >>> read_counts("A=3, B", "--latents"), read_counts("2, D=5", "--states")
+    ({'A': 3, 'B': None}, {'': 2, 'D': 5})
+    """
+    counts: dict[str, int | None] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, tie, number = (piece.strip() for piece in item.rpartition("="))
+        if not tie:
+            name, number = ("", item) if item.isdigit() and option == "--states" else (item, "")
+        if tie and not (name and number.isdecimal()):
+            raise typer.BadParameter(f"expected NAME=NUMBER, got {item!r}.", param_hint=option)
+        if name in counts:
+            raise typer.BadParameter(f"{name or item!r} is given twice.", param_hint=option)
+        counts[name] = int(number) if number else None
+    return counts
+
+
+def _split(text: str, option: str, example: str) -> tuple[str, str]:
+    name, tie, value = text.partition("=")
+    if not tie or not name.strip() or not value.strip():
+        raise typer.BadParameter(f"expected {example}, got {text!r}.", param_hint=option)
+    return name.strip(), value.strip()
+
+
+def read_evidence(model: LatentModel, given: Sequence[str]) -> dict[Label, Any]:
+    """`G=2` for each variable that is known."""
+    evidence: dict[Label, Any] = {}
+    for text in given:
+        word, value = _split(text, "--given", "NAME=STATE")
+        name = find_label(model, word)
+        if name in evidence:
+            raise EvidenceError(f"{name!r} is given twice. Keep one of them.")
+        evidence[name] = _state_in(model, name, value)
+    return evidence
+
+
+def read_soft(model: LatentModel, soft: Sequence[str]) -> dict[Label, dict[Any, float]]:
+    """`G=0:.2,1:.8` for each variable with likelihoods of its states."""
+    example = "NAME=STATE:LIKELIHOOD,…"
+    found: dict[Label, dict[Any, float]] = {}
+    for text in soft:
+        word, value = _split(text, "--soft", example)
+        name = find_label(model, word)
+        if name in found:
+            raise EvidenceError(f"{name!r} has soft evidence twice. Keep one of them.")
+        found[name] = {}
+        for part in value.split(","):
+            state, _, likelihood = (piece.strip() for piece in part.rpartition(":"))
+            try:
+                found[name][_state_in(model, name, state)] = float(likelihood if state else "")
+            except ValueError:
+                raise typer.BadParameter(
+                    f"expected {example}, got {text!r}.", param_hint="--soft"
+                ) from None
+    return found
+
+
+def find_label(model: LatentModel, text: str) -> Label:
+    """The variable that prints as `text`; text that names none is left for the model to refuse."""
+    return next((name for name in model.plan_.graph.names if str(name) == text), text)
+
+
+def _state_in(model: LatentModel, name: Label, text: str) -> Any:
+    column = next((c for c in model.columns_ if c.name == name), None)
+    return text if column is None else find_state(column, text)
+
+
+def find_state(column: DiscreteColumn, text: str) -> Any:
+    """The state that `text` means; what is none is left for the model to refuse.
+
+    >>> find_state(DiscreteColumn("G", (1, 2)), "2"), find_state(DiscreteColumn("G", ("2",)), "2")
+    (2, '2')
+    >>> find_state(DiscreteColumn("G", (False, True)), "true")
+    True
+    >>> find_state(DiscreteColumn("G", (1, 2)), "3"), find_state(DiscreteColumn("G", (1, 2)), "x")
+    (3, 'x')
+    """
+    number = _number(text)
+    found = [state for state in column.states if _reads_as(state, text, number)]
+    if len(found) > 1:
+        listed = " and ".join(repr(state) for state in found)
+        raise EvidenceError(
+            f"{column.name}={text} could be {listed}: text cannot tell them apart. Ask in Python."
+        )
+    if found:
+        return found[0]
+    numeric = all(isinstance(s, int | float) and not isinstance(s, bool) for s in column.states)
+    return number if numeric and number is not None else text
+
+
+def _number(text: str) -> int | float | None:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return None
+
+
+def _reads_as(state: Hashable, text: str, number: float | None) -> bool:
+    if isinstance(state, bool):
+        return text.lower() == str(state).lower()
+    if isinstance(state, int | float):
+        return number is not None and number == state
+    return str(state) == text

@@ -1,0 +1,349 @@
+"""The commands: each reads, asks the library, and gives the answer to the screen."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from latentia.cli.asking import find_label, read_counts, read_evidence, read_soft
+from latentia.cli.options import (
+    Data,
+    Debug,
+    Json,
+    Latents,
+    Learner,
+    Model,
+    Out,
+    Quiet,
+    Weights,
+    app,
+)
+from latentia.cli.reading import (
+    column_names,
+    count_rows,
+    read_graph,
+    read_rows,
+    read_state_names,
+    take_weights,
+)
+from latentia.cli.screen import Screen, answering
+from latentia.cli.views import (
+    assignment_facts,
+    assignment_view,
+    fit_view,
+    model_facts,
+    model_view,
+    plan_facts,
+    plan_view,
+    posterior_facts,
+    posterior_view,
+)
+from latentia.cli.writing import check_folder, check_out, give_numbers, give_rows
+from latentia.errors import DataError, PlanError, UnknownNameError
+from latentia.estimator import LatentModel
+from latentia.features.discrete import DiscreteColumn
+from latentia.graph import LatentGraph
+from latentia.plan import make_plan
+from latentia.store import load
+
+__all__ = ["app"]
+
+
+@app.command()
+def plan(
+    graph: Annotated[
+        str, typer.Argument(metavar="GRAPH", help='Text such as "A->B; A->C", or a file.')
+    ],
+    latents: Latents = "",
+    states: Annotated[
+        str,
+        typer.Option(
+            metavar="D=5,E=2",
+            help="Numbers of states of columns; a number alone counts for all others.",
+        ),
+    ] = "",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Show how a graph would be learned, before any data.
+
+    \b
+    Examples:
+      latentia plan "H->X; H->Y; H->Z" --latents H=2 --states 3
+      latentia plan @graph.json --states "D=5,E=5,G=3,H=3"
+
+    A file holds such text (# starts a comment line), or JSON:
+    {"edges": [["H", "X"], ["H", "Y"]], "latents": {"H": 2}, "states": {"X": 3}}.
+    """
+    with answering(as_json, quiet, debug) as screen:
+        known = read_graph(graph, latents, states)
+        _check_counts(known)
+        with screen.working("planning"):
+            facts = plan_facts(make_plan(known))
+        if as_json:
+            screen.dump(facts)
+        else:
+            screen.show(*plan_view(facts, screen.fits))
+            for note in facts["notes"]:
+                screen.note(note)
+
+
+@app.command()
+def fit(
+    data: Data,
+    out: Annotated[str, typer.Option(metavar="MODEL", help="The file to write.")],
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GRAPH",
+            help='Text such as "A->B; A->C", or a file; default: one latent class for all columns.',
+        ),
+    ] = None,
+    latents: Latents = "",
+    learner: Learner = "pbp",
+    weights: Weights = None,
+    state_names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.json", help='States in order: {"D": ["low", "high"]}; default: as seen.'
+        ),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Learn a model from the rows of a table.
+
+    \b
+    Examples:
+      latentia fit rows.csv --graph "H->X; H->Y; H->Z" --latents H=2 --out m.latentia
+      zcat big.csv.gz | latentia fit - --graph @graph.json --out m.latentia --json
+    """
+    with answering(as_json, quiet, debug) as screen:
+        known = None if graph is None else read_graph(graph, latents)
+        named = read_state_names(state_names)
+        check_folder(out)
+        alone = read_counts(latents, "--latents") if known is None else None
+        model = LatentModel(known, alone or None, learner=learner, state_names=named)
+        columns = [DiscreteColumn(name, tuple(s)) for name, s in (named or {}).items()]
+        with screen.working(f"reading {data}"):
+            rows, weight = take_weights(read_rows(data, columns), weights)
+        for name in named or {}:
+            if name not in column_names(rows):
+                raise UnknownNameError("column of --state-names", name, column_names(rows))
+        start = time.perf_counter()
+        count = count_rows(rows)
+        with screen.working(f"learning from {count:,} rows"):
+            model.fit(rows, sample_weight=weight)
+        seconds = time.perf_counter() - start
+        model.save(out)
+        facts = {"model": out, "rows": count, "seconds": seconds, **model_facts(model)}
+        if as_json:
+            screen.dump(facts)
+        elif not quiet:
+            screen.show(*fit_view(facts))
+
+
+@app.command()
+def query(
+    model: Model,
+    variables: Annotated[
+        list[str], typer.Argument(metavar="VARIABLE", help="Several: their joint posterior.")
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=STATE", help="What is known; once for each variable."),
+    ] = None,
+    soft: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=STATE:L,…", help="Likelihoods of states, where not certain."),
+    ] = None,
+    most_probable: Annotated[
+        bool, typer.Option("--map", help="The most probable assignment only.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Ask for the posterior of columns, given others.
+
+    \b
+    Examples:
+      latentia query m.latentia D --given G=2 --given H=0
+      latentia query m.latentia D E --soft "G=0:.2,1:.8" --map
+    """
+    with answering(as_json, quiet, debug) as screen:
+        loaded = load(model)
+        asked = [find_label(loaded, name) for name in variables]
+        evidence = read_evidence(loaded, given or [])
+        likelihoods = read_soft(loaded, soft or [])
+        if most_probable:
+            found = loaded.map_query(asked, evidence, likelihoods)
+            if as_json:
+                screen.dump(assignment_facts(found, evidence, likelihoods))
+            else:
+                screen.show(*assignment_view(found, {**evidence, **likelihoods}))
+            return
+        posterior = loaded.query(asked, evidence, likelihoods)
+        if as_json:
+            screen.dump(posterior_facts(posterior, evidence, likelihoods))
+        else:
+            screen.show(*posterior_view(posterior, cut=screen.terminal))
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="What to predict.")],
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Probabilities of all states, a column for each.")
+    ] = False,
+    out: Out = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Predict a column from all other cells of each row.
+
+    \b
+    Examples:
+      latentia predict m.latentia new.csv --target D --out predicted.csv
+      latentia predict m.latentia new.parquet --target D --proba | head
+    """
+    with answering(as_json, quiet, debug) as screen:
+        check_out(out)
+        loaded = load(model)
+        name = find_label(loaded, target)
+        with screen.working(f"reading {data}"):
+            rows = read_rows(data, loaded.columns_, _names(loaded))
+        with screen.working(f"predicting {target} of {count_rows(rows):,} rows"):
+            found = (loaded.predict_proba if proba else loaded.predict)(rows, target=name)
+        states = next(c.states for c in loaded.columns_ if c.name == name)
+        if proba:
+            arrays = found.values() if isinstance(found, dict) else found.columns
+            columns = dict(zip(map(str, states), map(np.asarray, arrays), strict=True))
+        else:
+            columns = {target: np.asarray(found)}
+        facts = {"target": target, "states": list(states), "rows": count_rows(rows)}
+        key = "probabilities" if proba else "predictions"
+        values = np.column_stack(list(columns.values())) if proba else columns[target]
+        _give(screen, columns, out, {**facts, key: values}, key)
+
+
+@app.command()
+def score(
+    model: Model,
+    data: Data,
+    each: Annotated[bool, typer.Option("--rows", help="One number per row instead.")] = False,
+    weights: Weights = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say how probable rows are: mean log P(present cells).
+
+    \b
+    Examples:
+      latentia score m.latentia held_out.csv
+      latentia score m.latentia held_out.csv --rows | sort -g | head -3
+    """
+    with answering(as_json, quiet, debug) as screen:
+        loaded = load(model)
+        with screen.working(f"reading {data}"):
+            rows, weight = take_weights(
+                read_rows(data, loaded.columns_, [*_names(loaded), weights]), weights
+            )
+        count = count_rows(rows)
+        if not count:
+            raise DataError(f"there are no rows to score in {data!r}.")
+        facts: dict[str, Any] = {"rows": count}
+        with screen.working(f"scoring {count:,} rows"):
+            if as_json or not each:
+                facts["mean"] = loaded.score(rows, sample_weight=weight)
+            if each:
+                facts["scores"] = loaded.score_samples(rows)
+        if as_json:
+            screen.dump(facts)
+        elif each:
+            give_numbers(screen, "log P(row)", facts["scores"])
+        else:
+            screen.show(f"mean log P(row) = {facts['mean']:.6f} over {count:,} rows")
+
+
+@app.command()
+def sample(
+    model: Model,
+    number: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 10,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same rows each time.")] = None,
+    out: Out = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Draw rows from the learned distribution.
+
+    \b
+    Examples:
+      latentia sample m.latentia -n 1000 --seed 0 --out rows.parquet
+      latentia sample m.latentia -n 5
+    """
+    with answering(as_json, quiet, debug) as screen:
+        check_out(out)
+        loaded = load(model)
+        with screen.working(f"drawing {number:,} rows"):
+            rows = loaded.sample(number, random_state=seed)
+        _give(screen, rows, out, {"rows": number, "seed": seed, "columns": rows}, "columns")
+
+
+@app.command()
+def inspect(
+    model: Model,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Show a model: graph, columns, diagnostics, plan.
+
+    \b
+    Examples:
+      latentia inspect m.latentia
+      latentia inspect m.latentia --json | jq .columns
+    """
+    with answering(as_json, quiet, debug) as screen:
+        facts = {"model": model, **model_facts(load(model))}
+        if as_json:
+            screen.dump(facts)
+        else:
+            screen.show(*model_view(facts, screen.fits))
+
+
+def _give(
+    screen: Screen, columns: dict[Any, Any], out: str | None, facts: dict[str, Any], bulk: str
+) -> None:
+    """Rows as asked; with --json and --out the bulk goes to the file, the rest to stdout."""
+    if out is not None or not screen.as_json:
+        give_rows(screen, columns, out)
+    if screen.as_json:
+        rest = {k: v for k, v in facts.items() if k != bulk}
+        screen.dump(facts if out is None else {**rest, "out": out})
+    elif out is not None and screen.terminal and not screen.quiet:
+        screen.show(f"{facts['rows']:,} rows written to {out}")
+
+
+def _names(model: LatentModel) -> list[Any]:
+    return [column.name for column in model.columns_]
+
+
+def _check_counts(graph: LatentGraph) -> None:
+    for v, name in enumerate(graph.names):
+        if graph.states[v] is None:
+            what, option = ("latent", "--latents") if v in graph.latent else ("column", "--states")
+            raise PlanError(
+                f"the number of states of {what} {name!r} is not known. "
+                f"Pass {option} {name}=… or write {name}[k] in the graph."
+            )

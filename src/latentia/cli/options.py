@@ -1,0 +1,91 @@
+"""The command itself, and the options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+import latentia
+from latentia.estimator import LEARNERS
+
+__all__ = [
+    "Data",
+    "Debug",
+    "Json",
+    "Latents",
+    "Learner",
+    "Model",
+    "Out",
+    "Quiet",
+    "Weights",
+    "app",
+]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # graphs are full of brackets
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"latentia {latentia.__version__}")
+        raise typer.Exit
+
+
+def _known_learner(name: str) -> str:
+    if name not in LEARNERS:
+        raise typer.BadParameter(f"expected one of {', '.join(LEARNERS)}, got {name!r}.")
+    return name
+
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress.")]
+Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
+Latents: TypeAlias = Annotated[
+    str, typer.Option(metavar="A=3,B=2", help="Latent variables and their numbers of states.")
+]
+Model: TypeAlias = Annotated[str, typer.Argument(metavar="MODEL", help="A file made by `fit`.")]
+Data: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV with a line of names (also .gz; - is standard input) or Parquet; "
+        "empty cells, NA, NaN and null are missing.",
+    ),
+]
+Weights: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="How many times each row counts.")
+]
+Out: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Where to: .csv, .csv.gz or .parquet; default: stdout."),
+]
+Learner: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="NAME", callback=_known_learner, help=f"One of {', '.join(LEARNERS)}."),
+]
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Latent-variable graphical models, learned in closed form from sums over rows.
+
+    \b
+    Start here:
+      latentia plan "H->X; H->Y; H->Z" --latents H=2 --states 3
+      latentia fit rows.csv --graph "H->X; H->Y; H->Z" --latents H=2 --out m.latentia
+      latentia query m.latentia X --given Y=1
+
+    \b
+    Exit codes: 0 fine, 1 cannot be done as asked, 2 wrong usage,
+    3 a file is missing or cannot be read, 130 interrupted.
+    """

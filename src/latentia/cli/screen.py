@@ -1,0 +1,181 @@
+"""Screen: where answers, notes and progress go, and how trouble ends a command."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from latentia.cli import NEEDED, flush_quietly, missing
+from latentia.errors import LatentiaError, LatentiaWarning, StoreError
+
+__all__ = ["Screen", "answering"]
+
+PATIENCE = 0.5  # seconds before work counts as long and shows progress
+UNCUT = 10_000  # columns of a pipe: tables are never cut there
+ASCII = str.maketrans("αβ×█▏▎▍▌▋▊▉", "abx#       ", "…")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Answers go to stdout; notes, progress and errors to stderr."""
+
+    as_json: bool
+    quiet: bool
+    debug: bool
+    out: Console
+    err: Console
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def terminal(self) -> bool:
+        """Does a person read stdout?"""
+        return sys.stdout.isatty()
+
+    def fits(self, part: RenderableType) -> bool:
+        """Is there room for it without cutting or wrapping?"""
+        wide = self.out.options.update(max_width=UNCUT)
+        return self.out.measure(part, options=wide).maximum <= self.out.width
+
+    def show(self, *parts: RenderableType) -> None:
+        """Print for people: styled in a terminal, plain in a pipe."""
+        with self.out.capture() as captured:
+            for part in parts:
+                self.out.print(part, soft_wrap=isinstance(part, str))
+        text = captured.get()
+        if self.out.options.ascii_only:
+            text = text.translate(ASCII)
+        if not self.terminal:
+            text = "".join(line.rstrip() + "\n" for line in text.splitlines())
+        sys.stdout.write(text)
+
+    def dump(self, facts: Mapping[str, Any]) -> None:
+        """Print for machines: one JSON document on one line, numbers at full precision."""
+        notes = list(dict.fromkeys([*facts.get("notes", ()), *self.notes]))
+        document = _plain({**facts, "notes": notes})
+        sys.stdout.write(json.dumps(document, allow_nan=False, default=str) + "\n")
+
+    def note(self, text: str) -> None:
+        """One line on stderr, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+            if not self.quiet:
+                self._line("note: ", "yellow", text)
+
+    def fail(self, text: str) -> None:
+        self._line("latentia: ", "bold red", text)
+
+    def _line(self, start: str, style: str, text: str) -> None:
+        one = " ".join(text.split())
+        line = Text.assemble((start, style), one)
+        self.err.print(line, soft_wrap=not self.err.is_terminal)  # in a pipe one line stays one
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """A spinner with the time spent, in a terminal and for long work only."""
+        if self.quiet or not self.err.is_interactive:
+            yield
+            return
+        progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+            console=self.err,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        progress.add_task(what, total=None)
+        timer = threading.Timer(PATIENCE, progress.start)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # from here on it has started the spinner or never will
+            progress.stop()
+
+
+@contextmanager
+def answering(as_json: bool, quiet: bool, debug: bool) -> Iterator[Screen]:
+    """A command's surroundings: warnings become notes, errors become a sentence and a code."""
+    screen = Screen(as_json, quiet, debug, _console(sys.stdout), _console(sys.stderr))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default" if debug else "ignore")
+            warnings.simplefilter("always", LatentiaWarning)
+            shown = warnings.showwarning
+            warnings.showwarning = _as_note(screen, shown)
+            yield screen
+        sys.stdout.flush()
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except BrokenPipeError:
+        flush_quietly()
+        raise typer.Exit(141) from None  # what the shell reports for other tools, too
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            screen.err.print(Text(traceback.format_exc()), soft_wrap=True)
+        code, sentence = _explain(error)
+        screen.fail(sentence)
+        raise typer.Exit(code) from None
+
+
+def _console(file: Any) -> Console:
+    width = None if file.isatty() else UNCUT
+    return Console(file=file, width=width, markup=False, highlight=False, emoji=False)
+
+
+def _as_note(screen: Screen, otherwise: Any) -> Any:
+    def show(message: Any, category: type[Warning], *place: Any, **named: Any) -> None:
+        if issubclass(category, LatentiaWarning):
+            screen.note(str(message))
+        else:
+            otherwise(message, category, *place, **named)
+
+    return show
+
+
+def _explain(error: BaseException) -> tuple[int, str]:
+    """The exit code of an error, and the sentence for it."""
+    match error:
+        case KeyboardInterrupt():
+            return 130, "interrupted."
+        case OSError(strerror=str(reason), filename=name) if name is not None:
+            return 3, f"cannot open {str(name)!r}: {reason[:1].lower()}{reason[1:]}."
+        case OSError() | StoreError():
+            return 3, str(error)
+        case LatentiaError():
+            return 1, str(error)
+        case ModuleNotFoundError(name=str(name)) if name.split(".")[0] in NEEDED:
+            return 1, missing(name)
+        case MemoryError():
+            return 1, "not enough memory for this. Use fewer rows, states or latents."
+        case _:
+            what = f"{type(error).__name__}: {error}"
+            return 1, f"unexpected {what} (a mistake of ours; --debug shows where it happened)"
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: names as text, numpy numbers as numbers, no infinities."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(v) for v in value]
+    if hasattr(value, "tolist"):  # numpy arrays and numbers
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

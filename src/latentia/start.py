@@ -1,0 +1,112 @@
+"""Where the refinement starts: soft separator states of a few thousand rows (design 4.3, step 2).
+
+The canonical variates of a separator, inside and outside, are two noisy views of its state; their
+shared part z is clustered, and each row belongs to the clusters by exp(-distance² / 2s²). Products
+of these memberships, summed over rows, are the first tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from latentia.basis import Basis, evaluator
+from latentia.moments import PairLayout, Rows
+from latentia.positive import PositiveNetwork
+from latentia.typing import Array
+
+__all__ = ["first_counts", "memberships"]
+
+LLOYD = 15
+
+
+def first_counts(
+    layout: PairLayout, basis: Basis, network: PositiveNetwork, rows: Rows
+) -> dict[int, Array]:
+    """Σ w ⊗ memberships for every family of the network: variable -> (parents …, itself)."""
+    graph = network.graph
+    columns = {plan_name: i for i, plan_name in enumerate(layout.plan.columns)}
+    soft = memberships(layout, basis, network, rows)
+    marks: dict[int, Array] = {}
+    for v, name in enumerate(graph.names):
+        if v in graph.latent:
+            marks[v] = soft[v]
+        else:
+            codes = rows.codes[columns[name]]
+            marks[v] = (codes == np.arange(graph.states[v] or 1)[:, None]).astype(float)
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    return {
+        v: _joint([marks[u] for u in (*above, v)], weight)
+        for v, above in enumerate(graph.parents())
+    }
+
+
+def _joint(marks: list[Array], weight: Array) -> Array:
+    """Σ_n w_n a_n ⊗ b_n ⊗ …: (states of a, states of b, …)."""
+    left = marks[0] * weight
+    for m in marks[1:-1]:
+        left = (left[:, None, :] * m[None, :, :]).reshape(-1, m.shape[1])
+    shape = [len(m) for m in marks]
+    total = left @ marks[-1].T if len(marks) > 1 else left.sum(axis=1)
+    return np.asarray(total, dtype=float).reshape(shape)
+
+
+def memberships(
+    layout: PairLayout, basis: Basis, network: PositiveNetwork, rows: Rows
+) -> Mapping[int, Array]:
+    """Soft states of every latent of the network: (states, n), columns summing to one."""
+    values = evaluator(layout, basis, leaves_too=True)(rows)
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    found = {}
+    for name, k in network.node_of.items():
+        v = network.graph.index(name)
+        p_a, p_b = basis.features[k]
+        noise = (math.sqrt(p_a) + math.sqrt(p_b)) ** 2 / basis.weights[k]
+        d = np.minimum(basis.correlations[k], 0.999)
+        d = np.sqrt(np.maximum(d**2 - noise / 2, 1e-4))
+        shared = (values.theta[k][1:] + values.eta[k][1:]) * (np.sqrt(d) / (1 + d))[:, None]
+        found[v] = _soft_clusters(shared.T, weight, network.graph.states[v] or 1)
+    return found
+
+
+def _soft_clusters(Z: Array, weight: Array, states: int) -> Array:
+    """Memberships of points (n, dimensions) in `states` clusters: (states, n)."""
+    if states == 1 or Z.shape[1] == 0:
+        return np.full((states, len(Z)), 1.0 / states)
+    centres = Z[_extreme_points(Z, states)]
+    for _ in range(LLOYD):
+        distance = _distances(Z, centres)
+        own = np.eye(len(centres))[distance.argmin(axis=1)] * weight[:, None]
+        size = own.sum(axis=0)
+        moved = (own.T @ Z) / np.maximum(size, 1e-9)[:, None]
+        moved[size == 0] = centres[size == 0]
+        if np.allclose(moved, centres):
+            break
+        centres = moved
+    distance = _distances(Z, centres)
+    nearest = distance.min(axis=1, keepdims=True)
+    spread = float((weight @ nearest[:, 0]) / weight.sum()) / Z.shape[1] + 1e-9
+    soft = np.exp(-(distance - nearest) / (2 * spread))
+    return np.asarray((soft / soft.sum(axis=1, keepdims=True)).T, dtype=float)
+
+
+def _extreme_points(Z: Array, count: int) -> list[int]:
+    """Successive projection: rows of [1, Z] that stand out most, one after the other."""
+    scale = float(np.median(np.linalg.norm(Z, axis=1)))
+    R = np.column_stack([np.full(len(Z), scale), Z])
+    chosen: list[int] = []
+    for _ in range(count):
+        i = int((R**2).sum(axis=1).argmax())
+        chosen.append(i)
+        direction = R[i] / max(float(np.linalg.norm(R[i])), 1e-12)
+        R = R - np.outer(R @ direction, direction)
+    return chosen
+
+
+def _distances(Z: Array, centres: Array) -> Array:
+    """Squared distances: (n, centres)."""
+    cross = Z @ centres.T
+    squares = (Z**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
+    return np.asarray(squares - 2 * cross, dtype=float)
