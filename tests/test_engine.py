@@ -12,6 +12,7 @@ import pytest
 
 from latentia import PBP, Spectral, junction
 from latentia.core import Side
+from latentia.errors import PlanError
 from latentia.frames.local import LocalRows, compress
 from latentia.graph import as_graph
 from latentia.messages import answer, log_evidence, read_evidence
@@ -205,7 +206,7 @@ class TestWhatMustFail:
     @pytest.mark.parametrize("learner", LEARNERS)
     def test_deficient_alpha(self, diamond, learner):
         plan, table, rng = diamond
-        none = Side((), 1, (), 1)
+        none = Side((), 3, (), 3)  # it claims the rank, but has no column
         poor = self.changed(plan, lambda n: {"inside": none})
         assert self.error_with(plan, table, rng, learner) < EXACT
         assert self.error_with(poor, table, rng, learner) > 1e-3
@@ -221,7 +222,7 @@ class TestWhatMustFail:
             plan,
             lambda n: {
                 "outside" if binary not in range(n.first, n.last) else "inside": Side(
-                    (binary,), 2, ((binary,),), 2
+                    (binary,), 3, ((binary,),), 3
                 )
             },
         )
@@ -252,6 +253,12 @@ class TestWhatMustFail:
         monkeypatch.setattr(junction, "split_separator", shared)
         with pytest.raises(junction.StructureError, match="running intersection"):
             make_plan(plan.graph)
+
+    def test_a_core_group_that_is_known_to_fall_short_is_refused(self, diamond):
+        plan, table, _ = diamond
+        poor = self.changed(plan, lambda n: {"outside": replace(n.outside, core_rank=2)})
+        with pytest.raises(PlanError, match="no core group small enough"):
+            PBP.paper().learn(poor, exact_source(table))
 
     def test_rank_below_the_truth(self, diamond):
         plan, table, rng = diamond

@@ -22,6 +22,7 @@ from latentia.solve import Ridge, Solution, Truncated
 from latentia.typing import Array, Source
 
 __all__ = [
+    "check_cores",
     "child_cores",
     "core_of",
     "count_blocks",
@@ -46,6 +47,7 @@ def learn_as_published(
     λ₂ = 0 is the pseudo-inverse truncated at the rank of the separator, and leaves answers as they
     come out (no independence mixed in).
     """
+    check_cores(plan)
     tables = source.fold(partial(sum_tables, plan))
     N = tables.weight
     if not N > 0:
@@ -71,6 +73,19 @@ def learn_as_published(
     mix = N**-0.5 if second > 0 else 0.0
     marginals = [smooth_unseen(mu, N) if mix > 0 else mu for mu in marginals]
     return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports)
+
+
+def check_cores(plan: Plan) -> None:
+    """Joint indicators of few columns must reach the rank of every separator above a clique."""
+    for k in plan.inner:
+        node = plan.nodes[k]
+        reached = min(node.inside.core_rank, node.outside.core_rank)
+        if reached < node.rank:
+            names = ", ".join(str(plan.graph.names[v]) for v in sorted(node.separator))
+            raise PlanError(
+                f"no core group small enough to count reaches rank {node.rank} of separator "
+                f"{{{names}}} (got {reached}). Use PBP(), or give the latents fewer states."
+            )
 
 
 def leaf_marginal(plan: Plan, k: int, tables: Moments) -> Array:

@@ -15,7 +15,7 @@ from latentia.core import Block
 from latentia.errors import DataError
 from latentia.moments import Moments, Rows, leaf_codes
 from latentia.operators import Operators, SeparatorReport, smooth_unseen
-from latentia.paper import child_cores, core_of, count_blocks, leaf_marginal
+from latentia.paper import check_cores, child_cores, core_of, count_blocks, leaf_marginal
 from latentia.plan import Plan
 from latentia.solve import Truncated
 from latentia.typing import Array, Source
@@ -25,6 +25,7 @@ __all__ = ["learn_spectral", "sum_stacked"]
 
 def learn_spectral(plan: Plan, source: Source, repair: bool = True) -> Operators:
     """Operators in the coordinates Uᵀθ; `repair` mixes in independence as other learners do."""
+    check_cores(plan)
     tables = source.fold(partial(sum_stacked, plan))
     N = tables.weight
     if not N > 0:
