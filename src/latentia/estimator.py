@@ -177,6 +177,7 @@ class LatentModel(BaseEstimator):
     ) -> None:
         self.plan_ = plan
         self.operators_ = operators
+        self.moments_ = operators.moments
         self.columns_ = columns
         self.diagnostics_ = diagnostics
         self.n_features_in_ = len(columns)

@@ -97,7 +97,7 @@ def solve_operators(
             condition = float(1.0 / d[-1]) if len(d) else 1.0
             reports[k] = SeparatorReport(1 + len(d), node.rank, tuple(map(float, d)), condition)
     mix = N**-0.5 if regularize else 0.0
-    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports)
+    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports, pairs)
 
 
 def _own(layout: PairLayout, leaf: int) -> tuple[slice, slice]:

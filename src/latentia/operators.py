@@ -9,10 +9,11 @@ from typing import final
 import numpy as np
 
 from latentia.errors import LatentiaError
+from latentia.moments import Moments
 from latentia.plan import Plan
 from latentia.typing import Array
 
-__all__ = ["Operators", "SeparatorReport", "smooth_unseen"]
+__all__ = ["Ascent", "Operators", "SeparatorReport", "smooth_unseen"]
 
 
 @final
@@ -28,11 +29,35 @@ class SeparatorReport:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Ascent:
+    """How a likelihood was climbed, start by start: numbers to look at, not to compute with."""
+
+    paths: tuple[tuple[float, ...], ...]  # log-likelihood per row of each start, step by step
+    converged: tuple[bool, ...]  # did the last step gain less than the tolerance?
+    best: int  # the start that was kept
+
+    def __post_init__(self) -> None:
+        if len(self.paths) != len(self.converged) or not 0 <= self.best < len(self.paths):
+            raise LatentiaError("an ascent needs one path and one verdict per start.")
+        if not all(self.paths):
+            raise LatentiaError("the path of a start has at least its first value.")
+
+    def __str__(self) -> str:
+        path, count = self.paths[self.best], len(self.paths)
+        end = "converged" if self.converged[self.best] else "stopped before it converged,"
+        said = f"{end} after {len(path) - 1} iterations at {path[-1]:.6f} per row"
+        others = sum(p[-1] < path[-1] - 1e-3 for p in self.paths)
+        return said + (f"; {others} of {count} starts ended lower" if count > 1 else "")
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Operators:
     """Everything that messages need.
 
     A leaf's table maps a state x to the functional t(x) with P(x | Ω) = t(x)ᵀ E[θ | Ω]; an inner
-    tensor maps E[θ | Ω] to E[θ_1 ⊗ θ_2 | Ω]; a root's tensor is E[⊗ θ].
+    tensor maps E[θ | Ω] to E[θ_1 ⊗ θ_2 | Ω]; a root's tensor is E[⊗ θ]. Learners of tables keep
+    them, too: P(variable | parents) by number of the variable, (parents …, variable).
     """
 
     plan: Plan
@@ -42,6 +67,9 @@ class Operators:
     weight: float  # N
     mix: float  # share of independence mixed into answers (design 6); 0: none
     reports: Mapping[int, SeparatorReport] = field(default_factory=dict)
+    moments: Moments | None = None  # the sums of the first pass; files leave them out
+    tables: Mapping[int, Array] = field(default_factory=dict)
+    ascent: Ascent | None = None
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -58,10 +86,22 @@ class Operators:
             if shape[: len(below)] != below or len(shape) != len(below) + (node.parent != k):
                 raise LatentiaError(f"the operator of node {k} has shape {shape}, not {below}…")
             ranks[k] = shape[-1]
-        for array in (*self.leaves, *self.tensors.values(), *self.marginals):
+        self._check_tables()
+        for array in (*self.leaves, *self.tensors.values(), *self.marginals, *self.tables.values()):
             if not np.isfinite(array).all():
                 raise LatentiaError("an operator is not finite; the data or the plan is at fault.")
             array.setflags(write=False)
+
+    def _check_tables(self) -> None:
+        graph = self.plan.graph
+        if self.tables and {*self.tables} != {*range(len(graph.names))}:
+            raise LatentiaError("there must be one table for every variable of the graph, or none.")
+        for v, above in enumerate(graph.parents() if self.tables else ()):
+            shape = tuple(graph.states[u] or 1 for u in (*above, v))
+            if self.tables[v].shape != shape or (self.tables[v] < 0).any():
+                raise LatentiaError(f"expected probabilities of shape {shape} for variable {v}.")
+            if not np.allclose(self.tables[v].sum(axis=-1), 1.0, rtol=0, atol=1e-6):
+                raise LatentiaError(f"the rows of the table of variable {v} do not sum to one.")
 
 
 def smooth_unseen(mu: Array, N: float) -> Array:

@@ -72,7 +72,7 @@ def learn_as_published(
         leaves.append(np.asarray(np.linalg.pinv(Phi).T, dtype=float))
     mix = N**-0.5 if second > 0 else 0.0
     marginals = [smooth_unseen(mu, N) if mix > 0 else mu for mu in marginals]
-    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports)
+    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports, tables)
 
 
 def check_cores(plan: Plan) -> None:

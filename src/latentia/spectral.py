@@ -50,7 +50,7 @@ def learn_spectral(plan: Plan, source: Source, repair: bool = True) -> Operators
     leaves = tuple(U[k].copy() for k in plan.leaves)  # P(x | Ω) = U[x] Uᵀ E[φ | Ω]
     mix = N**-0.5 if repair else 0.0
     marginals = [smooth_unseen(mu, N) if repair else mu for mu in marginals]
-    return Operators(plan, leaves, tensors, tuple(marginals), N, mix, reports)
+    return Operators(plan, leaves, tensors, tuple(marginals), N, mix, reports, tables)
 
 
 def sum_stacked(plan: Plan, rows: Rows) -> Moments:
