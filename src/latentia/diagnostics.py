@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
@@ -56,6 +57,9 @@ class Diagnostics:
             "  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in rows
         ]
         return "\n".join(lines + [f"! {note}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
 
 def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float]) -> Diagnostics:

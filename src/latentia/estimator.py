@@ -219,8 +219,8 @@ class LatentModel(BaseEstimator):
         codes, likelihoods = self._one_row(names, evidence or {}, soft or {})
         places = [self._place(name) for name in names]
         if len(places) == 1:
-            found = self._answer(read_evidence(self.plan_, codes, likelihoods), places)
-            v = self.plan_.graph.observed[places[0]]
+            found = self._answer(read_evidence(self.operators_.plan, codes, likelihoods), places)
+            v = self.operators_.plan.graph.observed[places[0]]
             table, log = found.probabilities[v][:, 0], float(found.log_evidence[0])
             clipped = float(found.clipped[v][0])
             if found.repaired[0]:
@@ -436,7 +436,7 @@ class LatentModel(BaseEstimator):
         def block(start: int) -> None:
             part = slice(start, min(start + BLOCK_ROWS, table.length))
             seen = [None if c is None else c[part] for c in codes]
-            work(part, read_evidence(self.plan_, seen))
+            work(part, read_evidence(self.operators_.plan, seen))
 
         for _ in in_parallel(block, range(0, table.length, BLOCK_ROWS)):
             pass
@@ -447,7 +447,7 @@ class LatentModel(BaseEstimator):
 
         def work(part: slice, evidence: Evidence) -> None:
             found = answer(self.operators_, evidence)
-            for i, v in enumerate(self.plan_.graph.observed):
+            for i, v in enumerate(self.operators_.plan.graph.observed):
                 out[i][:, part] = found.probabilities[v]
 
         self._in_blocks(table, work)
@@ -455,7 +455,7 @@ class LatentModel(BaseEstimator):
 
     def _each(self, table: Table, place: int) -> Array:
         out = np.empty((len(self.columns_[place].states), table.length))
-        v = self.plan_.graph.observed[place]
+        v = self.operators_.plan.graph.observed[place]
 
         def work(part: slice, evidence: Evidence) -> None:
             out[:, part] = answer(self.operators_, evidence, [v]).probabilities[v]
@@ -464,7 +464,7 @@ class LatentModel(BaseEstimator):
         return out
 
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:
-        observed = self.plan_.graph.observed
+        observed = self.operators_.plan.graph.observed
         return answer(self.operators_, evidence, [observed[i] for i in places])
 
     def _check_fitted(self) -> None:

@@ -7,6 +7,7 @@ their features. It prints as a table with tensor sizes and cost.
 from __future__ import annotations
 
 import hashlib
+import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -119,6 +120,9 @@ class Plan:
 
     def __str__(self) -> str:
         return _table(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def make_plan(

@@ -135,25 +135,26 @@ def _connected(near: Adjacency, cut: frozenset[int], a: frozenset[int], b: froze
 
 
 def _finish(plan: Plan, made: list[_Variable]) -> PositiveNetwork:
-    latents, states, edges, alone = {}, {}, [], []
+    """Columns first, in the plan's own order, so that rows and answers need no reordering."""
+    column = {name: i for i, name in enumerate(plan.columns)}
+    order = sorted(
+        range(len(made)), key=lambda i: (bool(made[i].nodes), column.get(made[i].name, i))
+    )
+    number = {old: new for new, old in enumerate(order)}
     node_of: dict[Label, int] = {}
-    for variable in made:
+    states = []
+    for variable in (made[i] for i in order):
         if variable.nodes:
             best = max(variable.nodes, key=lambda k: (plan.nodes[k].rank, -_imbalance(plan, k), -k))
             node_of[variable.name] = best
-            latents[variable.name] = max(plan.nodes[k].rank for k in variable.nodes)
+            states.append(plan.nodes[best].rank)
         else:
-            v = plan.graph.index(variable.name)
-            states[variable.name] = plan.graph.states[v]
-    number = {v.name: i for i, v in enumerate(made)}
-    for i, variable in enumerate(made):
-        edges += [(a, i) for a in variable.above]
-        alone.append(variable.name)
+            states.append(plan.graph.states[plan.graph.index(variable.name)] or 1)
     graph = LatentGraph(
-        names=tuple(alone),
-        edges=tuple(edges),
-        latent=frozenset(number[name] for name in latents),
-        states=tuple(latents.get(v.name, states.get(v.name)) for v in made),
+        names=tuple(made[i].name for i in order),
+        edges=tuple(sorted((number[a], number[i]) for i, v in enumerate(made) for a in v.above)),
+        latent=frozenset(number[i] for i, v in enumerate(made) if v.nodes),
+        states=tuple(states),
     )
     return PositiveNetwork(graph, node_of)
 
