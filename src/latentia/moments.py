@@ -31,8 +31,8 @@ __all__ = [
     "sum_pairs",
 ]
 
-PANEL_STATES = 512  # indicators gathered in one product
-CHUNK_CELLS = 2**20  # cells of an indicator matrix at a time
+PANEL_STATES = 256  # indicators gathered in one product
+CHUNK_CELLS = 2**22  # cells of an indicator matrix at a time
 
 
 @final
