@@ -1,6 +1,7 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
 from latentia import errors, templates, testing
+from latentia.em import EM
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
 from latentia.graph import LatentGraph, as_graph
@@ -24,6 +25,7 @@ __all__ = [
     "PBP",
     "PublishedPBP",
     "Spectral",
+    "EM",
     "LatentModel",
     "load",
     "Posterior",

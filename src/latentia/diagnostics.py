@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-from latentia.operators import Operators
+from latentia.operators import Ascent, Operators
 from latentia.typing import Label
 
 __all__ = ["Diagnostics", "SeparatorLine", "diagnose"]
@@ -39,6 +39,7 @@ class Diagnostics:
     missing: Mapping[Label, float]  # share of missing cells per column
     separators: tuple[SeparatorLine, ...]
     notes: tuple[str, ...]  # latents whose states cannot be told apart
+    ascent: Ascent | None = None  # of learners that climb a likelihood
 
     def __repr__(self) -> str:
         lines = [f"{self.learner} on a weight of {self.weight:,.10g} rows"]
@@ -46,6 +47,8 @@ class Diagnostics:
         if gaps:
             shown = ", ".join(f"{n} {s:.1%}" for n, s in list(gaps.items())[:8])
             lines.append(f"missing cells: {shown}" + (" …" if len(gaps) > 8 else ""))
+        if self.ascent is not None:
+            lines.append(str(self.ascent))
         rows = [("separator", "inside", "rank", "weakest correlation")]
         for s in self.separators:
             rank = str(s.rank) if s.rank == s.wanted else f"{s.rank} of {s.wanted}"
@@ -54,7 +57,9 @@ class Diagnostics:
             rows.append(("{" + _listing(s.variables) + "}", inside, rank, weakest))
         widths = [max(len(row[c]) for row in rows) for c in range(4)]
         lines += [
-            "  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in rows
+            "  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip()
+            for r in rows
+            if self.separators
         ]
         return "\n".join(lines + [f"! {note}" for note in self.notes])
 
@@ -82,7 +87,9 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
                 condition=report.condition,
             )
         )
-    return Diagnostics(operators.weight, learner, dict(missing), tuple(lines), plan.notes)
+    return Diagnostics(
+        operators.weight, learner, dict(missing), tuple(lines), plan.notes, operators.ascent
+    )
 
 
 def _listing(names: tuple[Label, ...]) -> str:

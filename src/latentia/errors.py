@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "ColumnWarning",
+    "ConvergenceWarning",
     "DataError",
     "EvidenceError",
     "EvidenceWarning",
@@ -15,6 +16,7 @@ __all__ = [
     "LatentiaError",
     "LatentiaWarning",
     "MomentsError",
+    "NotLearnedError",
     "PlanError",
     "StoreError",
     "StructureError",
@@ -62,6 +64,10 @@ class EvidenceError(LatentiaError, ValueError):
     """A question that cannot be answered as asked."""
 
 
+class NotLearnedError(LatentiaError, AttributeError):
+    """Something that only other learners give."""
+
+
 class StoreError(LatentiaError, ValueError):
     """A model that cannot be kept in a file, or a file that holds no model."""
 
@@ -91,6 +97,10 @@ class ColumnWarning(LatentiaWarning):
 
 class IdentifiabilityWarning(LatentiaWarning):
     """Some states of a latent cannot be told apart by what is observed."""
+
+
+class ConvergenceWarning(LatentiaWarning):
+    """Learning stopped before it came to rest."""
 
 
 class WeightWarning(LatentiaWarning):

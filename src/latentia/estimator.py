@@ -11,15 +11,19 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from latentia.diagnostics import Diagnostics, diagnose
+from latentia.em import EM
 from latentia.errors import (
     ColumnWarning,
+    ConvergenceWarning,
     DataError,
     EvidenceError,
     EvidenceWarning,
     IdentifiabilityWarning,
+    NotLearnedError,
     UnknownNameError,
     WeightWarning,
 )
+from latentia.estep import compile_estep, posteriors
 from latentia.features.discrete import DiscreteColumn, Values, decode, discover_states, encode
 from latentia.frames.local import LocalRows, compress, in_parallel
 from latentia.frames.table import Table, read_table
@@ -28,7 +32,7 @@ from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, log_evidence, read_evidence
 from latentia.moments import Rows
-from latentia.operators import Operators
+from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.ranks import class_states
@@ -38,7 +42,7 @@ from latentia.typing import Array, Codes, Label
 
 __all__ = ["LEARNERS", "LatentModel"]
 
-LEARNERS: dict[str, Any] = {"pbp": PBP, "paper": PublishedPBP, "spectral": Spectral}
+LEARNERS: dict[str, Any] = {"pbp": PBP, "paper": PublishedPBP, "spectral": Spectral, "em": EM}
 BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
 
 
@@ -53,7 +57,7 @@ class LatentModel(BaseEstimator):
         the data show.
     latents : dict of name -> number of states
         The variables of the graph that are not columns.
-    learner : "pbp", "paper", or a learner such as ``PBP(...)`` or ``PBP.paper(...)``
+    learner : "pbp", "paper", "spectral", "em", or a learner such as ``PBP(...)`` or ``EM(...)``
         How the model is learned.
     kinds : dict of column -> "discrete", optional
         Kinds of columns, where the rule by dtype is not wanted.
@@ -114,6 +118,7 @@ class LatentModel(BaseEstimator):
         for note in plan.notes:
             warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
         operators = learner.learn(plan, source)
+        _note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
@@ -195,6 +200,41 @@ class LatentModel(BaseEstimator):
             for k, n in enumerate(plan.nodes)
             if n.parent != k
         }
+
+    @property
+    def cpts_(self) -> dict[Label, Array]:
+        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself)."""
+        self._check_fitted()
+        names = self.operators_.plan.graph.names
+        return {names[v]: table for v, table in sorted(self._tables("cpts_").items())}
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the start that was kept came to rest within its iterations."""
+        ascent = self._ascent("converged_")
+        return ascent.converged[ascent.best]
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the start that was kept."""
+        ascent = self._ascent("n_iter_")
+        return len(ascent.paths[ascent.best]) - 1
+
+    @property
+    def history_(self) -> list[list[float]]:
+        """Log-likelihood per row before the first and after every iteration, for each start."""
+        return [list(path) for path in self._ascent("history_").paths]
+
+    def _tables(self, wanted: str) -> Mapping[int, Array]:
+        if not self.operators_.tables:
+            raise NotLearnedError(_lacks(self, wanted, "tables"))
+        return self.operators_.tables
+
+    def _ascent(self, wanted: str) -> Ascent:
+        self._check_fitted()
+        if self.operators_.ascent is None:
+            raise NotLearnedError(_lacks(self, wanted, "iterations"))
+        return self.operators_.ascent
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file, at once or not at all; `latentia.load` reads it."""
@@ -311,6 +351,29 @@ class LatentModel(BaseEstimator):
             c.name: table.like({state: out[i][k] for k, state in enumerate(c.states)})
             for i, c in enumerate(self.columns_)
         }
+
+    def predict_latent(self, X: Any, name: Any) -> Any:
+        """P(latent | all present cells) of every row: (rows, states), as the frame came.
+
+        States are numbered as in `cpts_`. Only learners of tables (learner='em') tell latents.
+        """
+        self._check_fitted()
+        tables, graph = self._tables("predict_latent"), self.operators_.plan.graph
+        latents = {graph.names[v]: v for v in sorted(graph.latent)}
+        if name in [c.name for c in self.columns_]:
+            raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
+        if name not in latents:
+            raise UnknownNameError("latent", name, latents)
+        table = self._read(X)
+        absent = np.full(table.length, -1, dtype=np.int8)
+        codes = tuple(
+            encode(c, table.column(c.name)) if c.name in table.names else absent
+            for c in self.columns_
+        )
+        gaps = [u for u, c in zip(graph.observed, codes, strict=True) if (c < 0).any()]
+        v = latents[name]
+        found = posteriors(compile_estep(graph, gaps), tables, Rows(codes), [v])[v]
+        return table.like(dict(enumerate(found)))
 
     def score_samples(self, X: Any) -> Array:
         """log P(present cells) of each row.
@@ -535,6 +598,27 @@ def _note_constant(columns: Sequence[DiscreteColumn], codes: Sequence[Codes]) ->
             ColumnWarning,
             stacklevel=3,
         )
+
+
+def _note_unfinished(operators: Operators, learner: Any) -> None:
+    ascent = operators.ascent
+    if ascent is None or ascent.converged[ascent.best]:
+        return
+    path = ascent.paths[ascent.best]
+    last = "" if len(path) < 2 else f" (the last gained {path[-1] - path[-2]:.2g} per row)"
+    warnings.warn(
+        f"{type(learner).__name__} stopped after {len(path) - 1} iterations before it converged"
+        f"{last}. Allow more iterations, or a larger tolerance.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def _lacks(model: LatentModel, wanted: str, what: str) -> str:
+    return (
+        f"{wanted} needs a learner with {what}, this model was learned by "
+        f"{model.diagnostics_.learner}. Use learner='em' or lt.EM(...)."
+    )
 
 
 def _share_missing(codes: Codes, weight: Array | None) -> float:

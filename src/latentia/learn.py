@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from typing import final
 
 import numpy as np
 
@@ -20,11 +22,33 @@ from latentia.sharpen import needs_sharpening, sharpen
 from latentia.solve import one_thread
 from latentia.typing import Array, Source
 
-__all__ = ["learn_closed_form", "solve_operators", "sum_products"]
+__all__ = [
+    "Statistics",
+    "finish_closed_form",
+    "gather_statistics",
+    "learn_closed_form",
+    "solve_operators",
+    "sum_products",
+]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What the first passes tell: pair counts, and the coordinates found from them."""
+
+    layout: PairLayout
+    pairs: Moments
+    basis: Basis
 
 
 def learn_closed_form(plan: Plan, source: Source, regularize: bool = True) -> Operators:
-    """Learn operators from a source that can be read twice."""
+    """Learn operators from a source that can be read several times."""
+    return finish_closed_form(gather_statistics(plan, source, regularize), source, regularize)
+
+
+def gather_statistics(plan: Plan, source: Source, regularize: bool = True) -> Statistics:
+    """All passes but the last."""
     layout = pair_layout(plan)
     pairs = source.fold(partial(sum_pairs, layout))  # pass 1
     if not pairs.weight > 0:
@@ -33,8 +57,13 @@ def learn_closed_form(plan: Plan, source: Source, regularize: bool = True) -> Op
         basis = canonical_basis(layout, pairs, regularize)
     if needs_sharpening(plan):
         basis = sharpen(layout, basis, source, regularize)
-    products = source.fold(partial(sum_products, layout, basis))  # pass 2
-    return solve_operators(layout, basis, pairs, products, regularize)
+    return Statistics(layout, pairs, basis)
+
+
+def finish_closed_form(found: Statistics, source: Source, regularize: bool = True) -> Operators:
+    """The last pass, and operators from it."""
+    products = source.fold(partial(sum_products, found.layout, found.basis))
+    return solve_operators(found.layout, found.basis, found.pairs, products, regularize)
 
 
 def sum_products(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:

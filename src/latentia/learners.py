@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentia.learn import learn_closed_form
+from latentia.learn import finish_closed_form, gather_statistics
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
+from latentia.refined import refine_closed_form
 from latentia.spectral import learn_spectral
 from latentia.typing import Source
 
@@ -17,21 +19,41 @@ __all__ = ["PBP", "PublishedPBP", "Spectral"]
 
 
 class PBP(BaseEstimator):
-    """Predictive belief propagation in closed form (design 4.2).
+    """Predictive belief propagation in closed form (design 4.2), refined on request (4.3).
 
     Parameters
     ----------
     regularize : bool
         Shrinkage sized by the data. False switches all of it off: exact moments then give exact
-        answers, and finite samples noisy ones.
+        answers, and finite samples noisy ones. It leaves no room for refinement.
+    refine : bool
+        Turn the closed form into a positive network of separator states and polish it by
+        accelerated EM: slower, but always a valid distribution with a likelihood.
+    groups : list of lists of columns, optional
+        Columns that share a leaf of the tree.
+    random_state : int, optional
+        Seed of the sample of rows that a refinement starts from.
     """
 
-    def __init__(self, regularize: bool = True) -> None:
+    def __init__(
+        self,
+        regularize: bool = True,
+        refine: bool = False,
+        groups: Any = None,
+        random_state: Any = None,
+    ) -> None:
         self.regularize = regularize
+        self.refine = refine
+        self.groups = groups
+        self.random_state = random_state
 
     def learn(self, plan: Plan, source: Source) -> Operators:
-        """Two passes over the rows."""
-        return learn_closed_form(plan, source, self.regularize)
+        """Two passes over the rows, four on loops; refined, one more for each E-step."""
+        found = gather_statistics(plan, source, self.regularize)
+        if not (self.refine and self.regularize):
+            return finish_closed_form(found, source, self.regularize)
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        return refine_closed_form(found.layout, found.basis, source, rng)
 
     @staticmethod
     def paper(

@@ -20,7 +20,7 @@ from latentia.junction import JunctionTree, leaf_counts, leaf_intervals
 from latentia.triangulate import maximal_cliques
 from latentia.typing import Array
 
-__all__ = ["GenericModel", "check_cliques", "draw_generic", "numerical_rank"]
+__all__ = ["GenericModel", "calibrated", "check_cliques", "draw_generic", "numerical_rank", "push"]
 
 TOLERANCE = 1e-9  # relative; rounding stays near 1e-15, generic values above 1e-6
 LARGEST = 2**24  # joint states of a clique times the bases passed through it
@@ -105,7 +105,7 @@ class GenericModel:
                 todo.extend(missing)
                 continue
             known = {p[0]: self.parts[p] for p in inputs}
-            pushed = _push(self.tree, self.axes, self.beliefs, i, j, known)
+            pushed = push(self.tree, self.axes, self.beliefs, i, j, known)
             self.parts[i, j, part] = _basis(pushed)
         return self.parts[i, j, group]
 
@@ -129,19 +129,29 @@ def draw_generic(graph: LatentGraph, tree: JunctionTree, rng: np.random.Generato
     check_cliques(graph, tree)
     _check_bases(graph, tree)
     states = tuple(count or 1 for count in graph.states)
-    axes = tuple(tuple(sorted(clique)) for clique in tree.cliques)
-    potentials = [np.ones([states[v] for v in ax]) for ax in axes]
-    homes = _homes(tree)
-    for family, factor in _random_factors(graph, tree, states, rng):
-        i = _home(family, homes, tree)
-        shape = [states[v] if v in family else 1 for v in axes[i]]
-        aligned = np.transpose(factor, np.argsort(family)).reshape(shape)
-        potentials[i] = potentials[i] * aligned
-    beliefs = _calibrate(tree, axes, potentials)
+    axes, beliefs = calibrated(tree, states, _random_factors(graph, tree, states, rng))
     near = tuple(tuple(n) for n in tree.neighbours())
     leaves = Leaves(tree.parent, *leaf_intervals(tree))
     model = GenericModel(tree, states, axes, tuple(beliefs), {}, near, leaves)
     return replace(model, spans=_spans(model))
+
+
+def calibrated(
+    tree: JunctionTree, states: Sequence[int], factors: Iterable[tuple[tuple[int, ...], Array]]
+) -> tuple[tuple[tuple[int, ...], ...], list[Array]]:
+    """Variables of each clique, and P(clique) ∝ the product of all factors, summed over the rest.
+
+    A factor comes with its variables, one for each of its axes; some clique holds all of them.
+    """
+    axes = tuple(tuple(sorted(clique)) for clique in tree.cliques)
+    potentials = [np.ones([states[v] for v in ax]) for ax in axes]
+    homes = _homes(tree)
+    for family, factor in factors:
+        i = _home(family, homes, tree)
+        shape = [states[v] if v in family else 1 for v in axes[i]]
+        aligned = np.transpose(factor, np.argsort(family)).reshape(shape)
+        potentials[i] = potentials[i] * aligned
+    return axes, _calibrate(tree, axes, potentials)
 
 
 def _random_factors(
@@ -244,7 +254,7 @@ def _spans(model: GenericModel) -> dict[tuple[int, int], Array]:
             spans[i, j] = _identity(tree, model.states, i)
             continue
         inputs = {k: spans[k, i] for k in near[i] if k != j and behind[i, k]}
-        spans[i, j] = _basis(_push(tree, model.axes, model.beliefs, i, j, inputs))
+        spans[i, j] = _basis(push(tree, model.axes, model.beliefs, i, j, inputs))
     return spans
 
 
@@ -254,16 +264,19 @@ def _basis(functions: Array) -> Array:
     return np.asarray(u[:, values > TOLERANCE * values[0]], dtype=float)
 
 
-def _push(
+def push(
     tree: JunctionTree,
     axes: Sequence[tuple[int, ...]],
     beliefs: Sequence[Array],
     i: int,
-    j: int,
+    j: int | None,
     inputs: Mapping[int, Array],
 ) -> Array:
-    """Σ_{C∖S} P(C | S) Π_k f_k(s_k): functions of s at the edge from clique i to j."""
-    shared = tree.separator(i, j)
+    """Σ_{C∖S} P(C | S) Π_k f_k(s_k): functions of s at the edge from clique i to j.
+
+    Inputs are (states of the separator, functions) by neighbour; without j, S is empty.
+    """
+    shared = frozenset() if j is None else tree.separator(i, j)
     local = {v: k for k, v in enumerate(axes[i])}
     prior = _marginal(beliefs[i], axes[i], shared)
     conditional = beliefs[i] / np.maximum(_spread(prior, shared, axes[i]), 1e-300)

@@ -14,7 +14,7 @@ from typing import final
 from latentia.errors import PlanError
 from latentia.junction import JunctionTree, leaf_counts
 
-__all__ = ["Branch", "Skeleton", "contract"]
+__all__ = ["Branch", "Skeleton", "contract", "trace"]
 
 
 @final
@@ -57,6 +57,13 @@ def contract(tree: JunctionTree, weight: Sequence[float], root: int | None = Non
             roots.append(inner[root % len(inner)])
     rooted = tree.rooted_at(roots)
     return Skeleton(rooted, tuple(_branches(rooted, roots, weight)))
+
+
+def trace(tree: JunctionTree, weight: Sequence[float]) -> Skeleton:
+    """The skeleton of a tree that stands on its roots already, as `contract` left it."""
+    components = _components(tree.neighbours())
+    roots = [next(i for i in part if tree.parent[i] == i) for part in components]
+    return Skeleton(tree, tuple(_branches(tree, roots, weight)))
 
 
 def _useful_links(tree: JunctionTree) -> list[list[int]]:

@@ -17,7 +17,7 @@ from latentia.moments import Moments, Rows, row_chunks
 from latentia.solve import one_thread
 from latentia.typing import Array, Codes, Summary
 
-__all__ = ["LocalRows", "compress", "in_parallel"]
+__all__ = ["LocalRows", "compress", "in_parallel", "unique_rows"]
 
 T = TypeVar("T")
 
@@ -31,11 +31,13 @@ class LocalRows:
 
     rows: Rows
     block_rows: int = BLOCK_ROWS
+    threads: int | None = None  # None: one per core
 
     def fold(self, summary: Summary) -> Moments:
         step = self.block_rows
         starts = range(0, max(len(self.rows), 1), step)
-        return reduce(add, in_parallel(lambda s: summary(self.rows[s : s + step]), starts))
+        parts = in_parallel(lambda s: summary(self.rows[s : s + step]), starts, self.threads)
+        return reduce(add, parts)
 
     def sample(self, size: int, rng: np.random.Generator) -> Rows:
         """At most `size` rows, drawn by weight; all of them with their weights if they are few."""
@@ -46,12 +48,14 @@ class LocalRows:
         return Rows(tuple(c[chosen] for c in self.rows.codes))
 
 
-def in_parallel(work: Callable[[int], T], items: Sequence[int]) -> Iterator[T]:
+def in_parallel(
+    work: Callable[[int], T], items: Sequence[int], threads: int | None = None
+) -> Iterator[T]:
     """Results in order, one thread per core; each with BLAS on one thread, which scales better."""
-    if len(items) < 2:
+    if len(items) < 2 or threads == 1:
         yield from map(work, items)
         return
-    with one_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
+    with one_thread(), ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         yield from pool.map(work, items)
 
 
@@ -71,3 +75,23 @@ def compress(rows: Rows, states: Sequence[int]) -> Rows:
     cell = np.unravel_index(found, [m + 1 for m in states])
     small = [(c - 1).astype(old.dtype) for c, old in zip(cell, rows.codes, strict=True)]
     return Rows(tuple(small), counts[found])
+
+
+def unique_rows(rows: Rows, states: Sequence[int]) -> Rows:
+    """Equal rows once, with their weight, found by sorting; as they are where most rows differ.
+
+    Codes must not be negative.
+    """
+    joint: Codes = np.zeros(len(rows), dtype=np.int64)
+    cells = 1
+    for codes, m in zip(rows.codes, states, strict=True):
+        if cells * m >= 2**62:  # number the different ones so far
+            joint = np.unique(joint, return_inverse=True)[1]
+            cells = int(joint.max(initial=0)) + 1
+        joint = joint * m + codes
+        cells *= m
+    _, first, place = np.unique(joint, return_index=True, return_inverse=True)
+    if len(first) > 0.9 * len(rows):
+        return rows
+    weight = np.bincount(place, rows.weight).astype(float)
+    return Rows(tuple(c[first] for c in rows.codes), weight)

@@ -15,7 +15,7 @@ from latentia.errors import LatentiaError, StoreError
 from latentia.estimator import LEARNERS, LatentModel
 from latentia.features.discrete import DiscreteColumn
 from latentia.graph import LatentGraph, as_graph
-from latentia.operators import Operators, SeparatorReport
+from latentia.operators import Ascent, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.store.plain import (
     LARGEST_COUNT,
@@ -46,7 +46,8 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
     operators = model.operators_
     tensors = [operators.tensors[k] for k in sorted(operators.tensors)]
-    arrays = [*operators.leaves, *operators.marginals, *tensors]
+    tables = [operators.tables[v] for v in sorted(operators.tables)]
+    arrays = [*operators.leaves, *operators.marginals, *tensors, *tables]
     for array in arrays:
         if array.dtype != np.float64:
             raise StoreError(f"operators must be 64-bit numbers, got {array.dtype}.")
@@ -69,19 +70,25 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
             "missing": [float(missing[c.name]) for c in model.columns_],
         },
     }
+    if operators.plan is not model.plan_:  # a refined model answers by a network of its own
+        record["network"] = write_plan(operators.plan)
     return record, [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
 
 
 def read_record(record: Any, fetch: Fetch) -> LatentModel:
     """The model of a record; `fetch` brings the arrays once their shapes are known."""
-    kind, parameters, structure, states, learned, fit = fields(
-        record, "kind", "parameters", "plan", "states", "operators", "fit"
+    more = ("network",) if isinstance(record, dict) and "network" in record else ()
+    kind, parameters, structure, states, learned, fit, *network = fields(
+        record, "kind", "parameters", "plan", "states", "operators", "fit", *more
     )
     if kind != "LatentModel":
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
     columns = _read_columns(states, plan)
-    operators = _read_operators(learned, plan, fetch)
+    inner = read_plan(network[0]) if network else plan
+    if [inner.graph.states[v] for v in inner.graph.observed] != [len(c.states) for c in columns]:
+        raise StoreError("expected the network of a refined model to have the model's columns.")
+    operators = _read_operators(learned, inner, fetch)
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
@@ -168,7 +175,8 @@ def _read_learner(record: Any) -> Any:
     if made is None:
         raise StoreError(f"expected a learner among {list(_kinds())}, got {kind!r:.80}.")
     names = list(made().get_params(deep=False))
-    parameters = zip(names, fields(values, *names), strict=True)
+    known = [name for name in names if isinstance(values, dict) and name in values]
+    parameters = zip(known, fields(values, *known), strict=True)  # the others are newer: defaults
     return made(**{name: unpack(value) for name, value in parameters})
 
 
@@ -191,6 +199,7 @@ def _write_operators(operators: Operators) -> dict[str, Any]:
     inner = {k: operators.tensors[k].shape[-1] for k in plan.inner}
     ranks = {**leaf, **inner, **dict.fromkeys(plan.roots, 1)}
     return {
+        **_write_tables(operators),
         "ranks": [ranks[k] for k in range(len(plan.nodes))],
         "weight": float(operators.weight),
         "mix": float(operators.mix),
@@ -207,12 +216,36 @@ def _write_operators(operators: Operators) -> dict[str, Any]:
     }
 
 
+def _write_tables(operators: Operators) -> dict[str, Any]:
+    """Fields that only learners of tables need, in files of version 2."""
+    ascent = operators.ascent
+    if ascent is None and not operators.tables:
+        return {}
+    climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
+    return {"tables": bool(operators.tables), "ascent": climb}
+
+
+def _read_ascent(record: Any) -> Ascent | None:
+    if record is None:
+        return None
+    paths, converged, best = items(record, 3)
+    count = len(items(paths))
+    if any(type(verdict) is not bool for verdict in items(converged, count)):
+        raise StoreError(f"expected true or false for every start, got {converged!r:.80}.")
+    found = (tuple(number(x, -LARGEST_NUMBER, LARGEST_NUMBER) for x in items(p)) for p in paths)
+    return Ascent(tuple(found), tuple(converged), whole(best, count))
+
+
 def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
-    ranks, weight, mix, reports, turned = fields(
-        record, "ranks", "weight", "mix", "reports", "turned"
-    )
+    known = ("ranks", "weight", "mix", "reports", "turned")
+    more = ("tables", "ascent") if isinstance(record, dict) and "tables" in record else ()
+    ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
+    has_tables, climb = rest or (False, None)
     sizes = wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes))
     shapes = _shapes(plan, sizes)
+    tensors = len(shapes)
+    if has_tables is True:
+        shapes += _table_shapes(plan)
     axes = {i: list(range(len(shape))) for i, shape in enumerate(shapes)}
     for turn in items(turned):
         which, order = items(turn, 2)
@@ -232,11 +265,13 @@ def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
     return Operators(
         plan=plan,
         leaves=tuple(arrays[:n]),
-        tensors=dict(zip(sorted({*plan.inner, *plan.roots}), arrays[2 * n :], strict=True)),
+        tensors=dict(zip(sorted({*plan.inner, *plan.roots}), arrays[2 * n : tensors], strict=True)),
         marginals=tuple(arrays[n : 2 * n]),
         weight=number(weight, 0.0, LARGEST_NUMBER),
         mix=number(mix, 0.0, 1.0),
         reports=dict(_read_report(report, len(plan.nodes)) for report in items(reports)),
+        tables=dict(enumerate(arrays[tensors:])),
+        ascent=_read_ascent(climb),
     )
 
 
@@ -249,6 +284,13 @@ def _shapes(plan: Plan, ranks: Sequence[int]) -> list[Shape]:
         below = tuple(ranks[c] for c in plan.nodes[k].children)
         shapes.append(below if plan.nodes[k].parent == k else (*below, ranks[k]))
     return shapes
+
+
+def _table_shapes(plan: Plan) -> list[Shape]:
+    """Of P(variable | parents), by variable."""
+    states = [count or 1 for count in plan.graph.states]
+    families = ((*above, v) for v, above in enumerate(plan.graph.parents()))
+    return [tuple(states[u] for u in family) for family in families]
 
 
 def _read_report(record: Any, nodes: int) -> tuple[int, SeparatorReport]:

@@ -1,0 +1,343 @@
+"""Expectation maximisation: tables P(variable | parents) of largest likelihood (design 9).
+
+Exact E-step on the junction tree, over unique rows, each one fold; closed-form M-step; the best of
+several random starts. Missing cells are marginalised: it is the likelihood of what was observed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from latentia.cpts import check_operators, in_fixed_order, operators_of
+from latentia.errors import DataError, LatentiaError, UnknownNameError
+from latentia.estep import EStep, Tables, compile_estep, expected_counts, pack_rows, packed_counts
+from latentia.frames.local import LocalRows, in_parallel, unique_rows
+from latentia.graph import LatentGraph
+from latentia.moments import Moments, Rows
+from latentia.operators import Ascent, Operators, smooth_unseen
+from latentia.plan import Plan
+from latentia.refine import Prior
+from latentia.solve import one_thread
+from latentia.tables import read_tables
+from latentia.typing import Array, Source
+
+__all__ = [
+    "Climb",
+    "Counts",
+    "EM",
+    "Problem",
+    "at_least",
+    "best_of",
+    "climb",
+    "count_threads",
+    "counts_in",
+    "level",
+    "make_starts",
+    "maximise",
+    "pose",
+    "random_tables",
+    "spawn_seeds",
+    "tell",
+]
+
+Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
+
+ROUNDING = 1e-9  # how much a level may fall, relative
+
+
+class EM(BaseEstimator):
+    """Expectation maximisation with random restarts.
+
+    Parameters
+    ----------
+    restarts : int
+        Random starts; the one with the largest training likelihood is kept.
+    max_iter : int
+        Iterations of each start.
+    tol : float
+        A start has converged when an iteration gains less than this in log-likelihood per row.
+    smoothing : float
+        Pseudo-counts for every row of every table, spread like the column's own marginal (uniformly
+        for latents and variables without parents): maximum a posteriori instead of maximum
+        likelihood. Levels and the choice among restarts then include the prior.
+    init : "random" or dict of variable -> table
+        Random starts draw every row of every table from a flat Dirichlet. Tables, with axes
+        (parents in the graph's order, variable), give a single start from there.
+    n_jobs : int, optional
+        Threads, over restarts first; default and -1: one per core. Answers do not depend on it.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the starts.
+    verbose : bool
+        Print a line when a start has ended.
+    """
+
+    def __init__(
+        self,
+        restarts: int = 10,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        smoothing: float = 0.0,
+        init: Any = "random",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.restarts = restarts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.smoothing = smoothing
+        self.init = init
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """One pass over the rows for every iteration of every start."""
+        at_least("max_iter", self.max_iter, 1)
+        at_least("tol", self.tol, 0)
+        jobs = count_threads(self.n_jobs)
+        problem = pose(plan, source, self.smoothing)
+        starts = make_starts(plan.graph, self.init, self.restarts, self.random_state)
+        threads = max(1, jobs // len(starts))
+
+        def run(k: int) -> Climb:
+            found = climb(problem.on(threads), starts[k](), self.max_iter, self.tol)
+            if self.verbose:
+                tell(k, len(starts), found)
+            return found
+
+        with one_thread():
+            found = list(in_parallel(run, range(len(starts)), min(jobs, len(starts))))
+        return best_of(plan, problem, found)
+
+
+# --- the problem ----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Rows, the E-step that sums over them, and the prior of the M-step."""
+
+    estep: EStep
+    source: Source
+    packed: bool  # the rows of the source are packed already
+    weight: float  # N
+    marginals: Mapping[int, Array]  # counts of the states of each column
+    prior: Prior | None  # None: maximum likelihood
+
+    def sum(self, tables: Tables) -> Moments:
+        """One E-step."""
+        summary = packed_counts if self.packed else expected_counts
+        return self.source.fold(partial(summary, self.estep, tables))
+
+    def on(self, threads: int) -> Problem:
+        """The same, each fold on so many threads."""
+        if not isinstance(self.source, LocalRows):
+            return self
+        source = LocalRows(self.source.rows, self.source.block_rows, threads)
+        return Problem(self.estep, source, self.packed, self.weight, self.marginals, self.prior)
+
+
+def pose(plan: Plan, source: Source, smoothing: float = 0.0) -> Problem:
+    """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept."""
+    at_least("smoothing", smoothing, 0)
+    graph = plan.graph
+    compile_estep(graph)  # an undirected graph is refused before anything else
+    check_operators(plan)
+    seen = source.fold(partial(_count_columns, graph))
+    if not seen.weight > 0:
+        raise DataError("there are no rows to learn from, or their weights are all zero.")
+    counts = {v: seen.sums[f"column/{v}"] for v in graph.observed}
+    for v, count in counts.items():
+        if not count.sum() > 0:
+            raise DataError(
+                f"no row has a value in {graph.names[v]}. Drop the column from the graph."
+            )
+    holes = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
+    estep = compile_estep(graph, holes)
+    prior = _make_prior(graph, counts, smoothing) if smoothing > 0 else None
+    if not isinstance(source, LocalRows):
+        return Problem(estep, source, False, seen.weight, counts, prior)
+    rows = unique_rows(pack_rows(estep, source.rows), [pack.codes for pack in estep.packs])
+    packed = LocalRows(rows, source.block_rows, source.threads)
+    return Problem(estep, packed, True, seen.weight, counts, prior)
+
+
+def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
+    """Counts of the states of every column, and of its missing cells."""
+    sums: dict[str, Array] = {}
+    for v, codes in zip(graph.observed, rows.codes, strict=True):
+        found = np.bincount(codes + 1, rows.weight, (graph.states[v] or 1) + 1).astype(float)
+        sums[f"column/{v}"], sums[f"holes/{v}"] = found[1:], np.array([(codes < 0).sum()])
+    return Moments("columns", rows.total, len(rows), sums)
+
+
+def _make_prior(graph: LatentGraph, counts: Counts, smoothing: float) -> Prior:
+    found = {}
+    for v, above in enumerate(graph.parents()):
+        size = graph.states[v] or 1
+        share = np.full(size, 1.0 / size)
+        if above and v in counts:
+            share = smooth_unseen(counts[v] / counts[v].sum(), float(counts[v].sum()))
+        found[v] = smoothing * share
+    return Prior(found)
+
+
+# --- starts ---------------------------------------------------------------------------------------
+
+
+def make_starts(
+    graph: LatentGraph, init: Any, restarts: int, random_state: Any
+) -> list[Callable[[], dict[int, Array]]]:
+    """One maker of tables per start; each has a seed of its own, whatever thread it runs on."""
+    if isinstance(init, Mapping):
+        _, tables = read_tables(graph, init)
+        given = {scope[-1]: table for scope, table in tables.items()}
+        return [lambda: given]
+    if init != "random":
+        raise UnknownNameError("init", init, ["random"], "Or pass a dict of variable -> table.")
+    at_least("restarts", restarts, 1)
+    seeds = spawn_seeds(random_state, restarts)
+    return [partial(random_tables, graph, seed) for seed in seeds]
+
+
+def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(2**63))
+    return np.random.SeedSequence(random_state).spawn(count)
+
+
+def random_tables(graph: LatentGraph, seed: np.random.SeedSequence) -> dict[int, Array]:
+    """Every row of every table from a flat Dirichlet."""
+    rng = np.random.default_rng(seed)
+    states = [count or 1 for count in graph.states]
+    return {
+        v: rng.dirichlet(np.ones(states[v]), size=[states[u] for u in above])
+        for v, above in enumerate(graph.parents())
+    }
+
+
+# --- the climb ------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Where a start ended: its tables, the levels up to theirs, and whether it came to rest."""
+
+    tables: dict[int, Array]
+    path: tuple[float, ...]  # log-likelihood, with the prior, per row
+    converged: bool
+
+
+def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
+    """EM from one start, until an iteration gains less than `tol` per row."""
+    tables = dict(start)
+    moments = problem.sum(tables)
+    path = [level(problem, tables, moments)]
+    for _ in range(max_iter):
+        tables = maximise(counts_in(moments), problem.prior)
+        moments = problem.sum(tables)
+        path.append(level(problem, tables, moments))
+        gain = path[-1] - path[-2]
+        if gain < -ROUNDING * (1.0 + abs(path[-1])):
+            raise LatentiaError(
+                f"the likelihood fell by {-gain:.3g} per row in iteration {len(path) - 1}; EM "
+                "never lowers it, so this is an error of ours. Please report it with your graph."
+            )
+        if gain < tol:
+            return Climb(tables, tuple(path), True)
+    return Climb(tables, tuple(path), False)
+
+
+def level(problem: Problem, tables: Tables, moments: Moments) -> float:
+    """Log-likelihood, plus the log of the prior, per row."""
+    prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
+    return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
+
+
+def counts_in(moments: Moments) -> dict[int, Array]:
+    return {
+        int(name.removeprefix("counts/")): total
+        for name, total in moments.sums.items()
+        if name.startswith("counts/")
+    }
+
+
+def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
+    """The M-step: counts and pseudo-counts, every row divided by its sum.
+
+    A row that no data speak of takes the shares of all rows together.
+    """
+    tables = {}
+    for v, count in counts.items():
+        rows = count if prior is None else count + prior.counts[v]
+        total = rows.sum(axis=-1, keepdims=True)
+        if not total.min() > 0:
+            pooled = count.reshape(-1, count.shape[-1]).sum(axis=0)
+            rows = np.where(total > 0, rows, pooled)
+            total = rows.sum(axis=-1, keepdims=True)
+        tables[v] = rows / total
+    return tables
+
+
+def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
+    """The start that ended highest, with its states in a fixed order, ready for questions."""
+    best = int(np.argmax([c.path[-1] for c in climbs]))
+    tables = in_fixed_order(plan.graph, climbs[best].tables)
+    tables = with_unseen(tables, problem.marginals)
+    ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
+    return operators_of(plan, tables, problem.weight, ascent)
+
+
+def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
+    """States that were declared but never seen count as half a row, alike for all parents.
+
+    So that they say nothing as evidence, rather than contradict the model.
+    """
+    found = dict(tables)
+    for v, count in marginals.items():
+        unseen = count == 0
+        if unseen.any() and not tables[v][..., unseen].any():
+            N = float(count.sum())
+            share = smooth_unseen(count / N, N) * unseen
+            found[v] = tables[v] * (1.0 - share.sum()) + share
+    return found
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+def at_least(name: str, value: Any, lowest: float) -> None:
+    """A number of at least so much, or an error that says so."""
+    if not isinstance(value, int | float | np.number) or not lowest <= value < math.inf:
+        raise DataError(f"expected {name} to be a number of at least {lowest}, got {value!r}.")
+
+
+def count_threads(n_jobs: int | None) -> int:
+    cores = os.cpu_count() or 1
+    if n_jobs is None or n_jobs == -1:
+        return cores
+    at_least("n_jobs", n_jobs, 1)
+    return n_jobs
+
+
+def tell(k: int, count: int, found: Climb, steps: str = "iterations") -> None:
+    """A line about a start that has ended."""
+    end = "converged" if found.converged else "not converged"
+    print(
+        f"start {k + 1}/{count}: {found.path[-1]:.6f} per row after {len(found.path) - 1} "
+        f"{steps}, {end}",
+        flush=True,
+    )

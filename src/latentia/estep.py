@@ -1,0 +1,272 @@
+"""The exact E-step: expected counts of every table given rows, as one additive sum (design 4.3).
+
+Plain numbers, (states, rows) with rows last, so that every step is a matrix product, a look-up or a
+count. With P the product of what comes into a clique, D what comes from above (already divided by
+P(row), times the weight of the row), and ψ the clique's table, M sums ψ over all but S and U:
+
+    up      m(s) = Σ_u M(s, u) P(u)
+    down    belief(u) = P(u) Σ_s M(s, u) D(s);  to a child: its belief / its message
+    counts  ψ(s, u, …) Σ_rows D(s) P(u);  of a column: the belief of its parents, row by row
+
+Products are rescaled after many columns only. Should a row come near the smallest numbers even so,
+its block is done again with every factor rescaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from latentia.errors import DataError
+from latentia.moments import Moments, Rows, block_codes
+from latentia.passes import Factors, Upward, check_possible, collect, distribute, marginal
+from latentia.typing import Array, Codes
+from latentia.wiring import Clique, EStep, Pack, Scope, Witness, compile_estep
+
+__all__ = [
+    "EStep",
+    "Tables",
+    "compile_estep",
+    "expected_counts",
+    "pack_rows",
+    "packed_counts",
+    "posteriors",
+]
+
+Tables: TypeAlias = Mapping[int, Array]  # variable -> P(variable | parents), (parents …, variable)
+
+MOST_ROWS, LEAST_ROWS = 2**12, 2**8  # of a block
+PRODUCT_CELLS = 2**15  # of one product of a block: what a cache holds
+KEPT_CELLS = 2**22  # of all that a block keeps
+LOWEST_LOG = -1e300
+
+
+def expected_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
+    """Σ_rows w E[1{parents, variable} | row] for every table, and Σ w log P(row).
+
+    Sums are "counts/<variable>", (parents …, variable), and "log_likelihood", (1,). A missing cell
+    of a column without children is left out of its counts: its table says nothing of that row.
+    """
+    return packed_counts(estep, tables, pack_rows(estep, rows))
+
+
+def pack_rows(estep: EStep, rows: Rows) -> Rows:
+    """The joint codes of each pack in place of the columns: done once for many E-steps."""
+    graph = estep.graph
+    columns: list[Codes] = [np.zeros(0, dtype=np.int8)] * len(graph.names)
+    for v, codes in zip(graph.observed, rows.codes, strict=True):
+        if v in estep.complete and codes.min(initial=0) < 0:
+            raise DataError(
+                f"column {graph.names[v]!r} was said to have no missing cells, but has some. "
+                "Name it in holes=… when the E-step is compiled."
+            )
+        columns[v] = codes
+    return Rows(tuple(_pack_codes(estep, p, columns) for p in estep.packs), rows.weight)
+
+
+def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
+    kind: Any = np.int16 if pack.codes < 2**15 else np.int64
+    joint: Any = 0
+    for w in pack.witnesses:
+        codes = block_codes(columns, estep.states, w.known)
+        if w.holes:
+            codes = np.where(codes < 0, w.codes - 1, codes)
+        joint = joint * kind(w.codes) + codes.astype(kind)
+    return np.asarray(joint)
+
+
+def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
+    """`expected_counts` of rows that `pack_rows` has packed."""
+    factors = _factors(estep, tables)
+    totals = _Totals(
+        [np.zeros(M.shape) for M in factors.maps], [np.zeros(t.shape) for t in factors.packs]
+    )
+    for start, block in _chunks(estep, rows):
+        codes = [c.astype(np.intp) for c in block.codes]
+        up, used = _pass_up(estep, tables, factors, codes, start)
+        _add(estep, used, up, totals, codes, block.weight)
+    for p in estep.free:
+        kept = totals.packs[p] > 0
+        totals.log_likelihood += float(totals.packs[p][kept] @ np.log(factors.packs[p][kept]))
+    sums = _family_counts(estep, factors, totals)
+    sums["log_likelihood"] = np.array([totals.log_likelihood])
+    return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
+
+
+def posteriors(
+    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
+) -> dict[int, Array]:
+    """P(variable | present cells of the row) of active variables: (states, rows)."""
+    factors = _factors(estep, tables)
+    home = {v: next(k for k, c in enumerate(estep.cliques) if v in c.variables) for v in variables}
+    out = {v: np.empty((estep.states[v], len(rows))) for v in home}
+    for start, block in _chunks(estep, pack_rows(estep, Rows(rows.codes))):
+        codes = [c.astype(np.intp) for c in block.codes]
+        part = slice(start, start + len(block))
+        up, used = _pass_up(estep, tables, factors, codes, start)
+        for k, D, _ in distribute(estep, used, up, None):
+            for v in (v for v in home if home[v] == k):
+                out[v][:, part] = _belief(estep.cliques[k], factors.psi[k], D, up.products[k], v)
+    return out
+
+
+def _pass_up(
+    estep: EStep, tables: Tables, factors: Factors, codes: Sequence[Any], first: int
+) -> tuple[Upward, Factors]:
+    """The pass up, and the factors that it took: careful ones where plain ones did not do."""
+    n = len(codes[0])
+    up = collect(estep, factors, codes, n)
+    if up is None:
+        factors = _factors(estep, tables, careful=True)
+        up = collect(estep, factors, codes, n)
+    assert up is not None  # careful passes always answer
+    check_possible(up, first)
+    return up, factors
+
+
+def _chunks(estep: EStep, rows: Rows) -> Iterator[tuple[int, Rows]]:
+    """Blocks of rows that fit into a cache, and where they start."""
+    step = max(LEAST_ROWS, min(MOST_ROWS, PRODUCT_CELLS // estep.widest, KEPT_CELLS // estep.width))
+    for start in range(0, len(rows), step):
+        yield start, rows[start : start + step]
+
+
+# --- tables to factors ----------------------------------------------------------------------------
+
+
+def _factors(estep: EStep, tables: Tables, careful: bool = False) -> Factors:
+    packs = [_pack_table(estep, pack, tables, careful) for pack in estep.packs]
+    psi = tuple(_psi(estep, clique, tables) for clique in estep.cliques)
+    maps = tuple(_map(clique, x) for clique, x in zip(estep.cliques, psi, strict=True))
+    return Factors(tuple(p[0] for p in packs), tuple(p[1] for p in packs), psi, maps, careful)
+
+
+def _pack_table(
+    estep: EStep, pack: Pack, tables: Tables, careful: bool
+) -> tuple[Array, Array | None]:
+    """Product of the witnesses' factors over their joint codes: (states of the scope, codes)."""
+    parts = [_witness_table(estep, pack.scope, w, tables) for w in pack.witnesses]
+    if not careful:
+        table = parts[0]
+        for part in parts[1:]:
+            table = (table[:, :, None] * part[:, None, :]).reshape(len(table), -1)
+        return table, None
+    logs = np.zeros((len(parts[0]), 1))
+    with np.errstate(divide="ignore"):
+        for part in parts:
+            logs = (logs[:, :, None] + np.log(part)[:, None, :]).reshape(len(logs), -1)
+    top = np.maximum(logs.max(axis=0), LOWEST_LOG)  # a code that no state allows stays impossible
+    return np.exp(logs - top), top
+
+
+def _witness_table(estep: EStep, scope: Scope, witness: Witness, tables: Tables) -> Array:
+    """(states of the scope, codes): the table of a family, or the identity of a column."""
+    size = estep.size(scope)
+    if witness.seen:
+        return np.concatenate([np.eye(size), np.ones((size, 1))], axis=1)
+    table = tables[witness.variable]
+    if witness.order:
+        table = table.transpose(witness.order)
+    table = table.reshape(size, -1)
+    return np.concatenate([table, np.ones((size, 1))], axis=1) if witness.holes else table
+
+
+def _psi(estep: EStep, clique: Clique, tables: Tables) -> Array:
+    """Product of the tables at home in a clique, on all its axes."""
+    psi = np.ones([estep.states[v] for v in clique.variables])
+    for f in clique.families:
+        psi *= tables[f.variable].transpose(f.order).reshape(f.spread)
+    return psi
+
+
+def _map(clique: Clique, psi: Array) -> Array:
+    """M: ψ summed over all but S and U, (shared, upper, lower)."""
+    left = psi.sum(axis=clique.sums.gone) if clique.sums.gone else psi
+    return np.ascontiguousarray(left.transpose(clique.sums.back[:-1])).reshape(clique.sizes)
+
+
+# --- beliefs to counts ----------------------------------------------------------------------------
+
+
+@dataclass
+class _Totals:
+    """Sums over the blocks of rows done so far."""
+
+    pairs: list[Array]  # Σ D(s) P(u) of each clique, (shared, upper, lower)
+    packs: list[Array]  # Σ belief of the scope by code, (states of the scope, codes)
+    log_likelihood: float = 0.0
+
+
+def _add(
+    estep: EStep,
+    factors: Factors,
+    up: Upward,
+    totals: _Totals,
+    codes: Sequence[Any],
+    weight: Array | None,
+) -> None:
+    totals.log_likelihood += float(up.log.sum() if weight is None else up.log @ weight)
+    for p in estep.free:
+        totals.packs[p] += np.bincount(codes[p], weight, totals.packs[p].shape[1])
+    for k, D, belief in distribute(estep, factors, up, weight):
+        clique, n = estep.cliques[k], belief.shape[1]
+        if clique.families:
+            shared, upper, lower = clique.sizes
+            P = up.products[k].reshape(shared, lower, n)
+            totals.pairs[k] += np.matmul(D.reshape(shared, upper, n), P.swapaxes(1, 2))
+        for x in clique.inputs:
+            own = marginal(x.placing, belief) if x.packs else belief
+            for p in x.packs:
+                total = totals.packs[p]
+                for state, share in enumerate(own):
+                    total[state] += np.bincount(codes[p], share, total.shape[1])
+
+
+def _family_counts(estep: EStep, factors: Factors, totals: _Totals) -> dict[str, Array]:
+    """Counts of every table, (parents …, variable)."""
+    counts: dict[int, Array] = {}
+    for k, clique in enumerate(estep.cliques):
+        if clique.families:
+            at = clique.sums
+            pairs = totals.pairs[k].reshape(at.sizes).transpose(at.order[:-1]).reshape(at.spread)
+            whole = factors.psi[k] * pairs
+            for f in clique.families:
+                own = whole.sum(axis=f.gone) if f.gone else whole
+                counts[f.variable] = own.transpose(f.back)
+    for pack, total in zip(estep.packs, totals.packs, strict=True):
+        by_code = total @ _code_of(tuple(w.codes for w in pack.witnesses))  # (scope, all codes)
+        start = 0
+        for w in pack.witnesses:
+            own = by_code[:, start : start + w.codes - w.holes]
+            start += w.codes
+            if not w.seen:
+                own = own.reshape(w.shape)
+                counts[w.variable] = own.transpose(np.argsort(w.order)) if w.order else own
+    return {f"counts/{v}": np.ascontiguousarray(counts[v]) for v in sorted(counts)}
+
+
+@cache
+def _code_of(sizes: tuple[int, ...]) -> Array:
+    """1 where a joint code has a code of a witness: (joint codes, codes of all witnesses)."""
+    joint = np.indices(sizes).reshape(len(sizes), -1)  # (witnesses, joint codes)
+    marks = [own[:, None] == np.arange(size) for own, size in zip(joint, sizes, strict=True)]
+    return np.concatenate(marks, axis=1).astype(float)
+
+
+def _belief(clique: Clique, psi: Array, D: Array, P: Array, v: int) -> Array:
+    """Σ ψ(s, u, v) D(s) P(u): P(v | row), (states, n)."""
+    shared, upper, lower = clique.sizes
+    pairs = D.reshape(shared, upper, 1, -1) * P.reshape(shared, 1, lower, -1)
+    axes = [clique.variables.index(u) for u in (*clique.shared, *clique.upper, *clique.lower)]
+    place = clique.variables.index(v)
+    operands: list[Any] = [psi, list(range(psi.ndim))]
+    if place not in axes:
+        table = np.einsum(*operands, [place, *axes]).reshape(psi.shape[place], -1)
+        return np.asarray(table @ pairs.reshape(table.shape[1], -1))
+    table = np.einsum(*operands, axes)[..., None]
+    whole = table * pairs.reshape(*table.shape[:-1], -1)
+    return np.asarray(whole.sum(axis=tuple(i for i, a in enumerate(axes) if a != place)))

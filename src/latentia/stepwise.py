@@ -1,0 +1,177 @@
+"""Stepwise EM: an M-step after every small batch of rows (Liang and Klein 2009; design 9).
+
+    s ← (1 − γ_k) s + γ_k s(batch),  γ_k = (k + 2)^−a
+
+s are expected counts per row; the M-step scales them to all rows, so that pseudo-counts weigh as
+they do in EM.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from latentia.em import (
+    Climb,
+    Counts,
+    Problem,
+    at_least,
+    best_of,
+    count_threads,
+    counts_in,
+    level,
+    make_starts,
+    maximise,
+    pose,
+    spawn_seeds,
+    tell,
+)
+from latentia.errors import DataError
+from latentia.estep import Tables, packed_counts
+from latentia.frames.local import LocalRows, in_parallel
+from latentia.moments import Rows
+from latentia.operators import Operators
+from latentia.plan import Plan
+from latentia.solve import one_thread
+from latentia.typing import Array, Codes, Source
+
+__all__ = ["StepwiseEM", "climb_stepwise"]
+
+BATCHES = 20  # in an epoch, at least: small tables get smaller batches
+SMALLEST_BATCH = 20
+RESTS = 1e-3  # a start rests if its last epoch gained less than this per row
+MOST_DRAWN = 10**7  # rows of an epoch where weights are not whole numbers
+
+
+class StepwiseEM(BaseEstimator):
+    """Stepwise (online) expectation maximisation with random restarts.
+
+    Parameters
+    ----------
+    exponent : float
+        a of the step size (k + 2)^-a, above 0.5 and at most 1: larger forgets more slowly.
+    batch_size : int
+        Rows between two M-steps; smaller where the table has fewer than 20 batches.
+    epochs : int
+        Passes over the rows, each in a new order.
+    restarts : int
+        Random starts; the one with the largest training likelihood is kept.
+    smoothing : float
+        Pseudo-counts for every row of every table, as in `EM`.
+    n_jobs, random_state, verbose
+        As in `EM`.
+    """
+
+    def __init__(
+        self,
+        exponent: float = 0.7,
+        batch_size: int = 500,
+        epochs: int = 5,
+        restarts: int = 10,
+        smoothing: float = 0.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.exponent = exponent
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.restarts = restarts
+        self.smoothing = smoothing
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """A pass over the rows for every epoch of every start, and one more to compare them."""
+        self._check()
+        jobs = count_threads(self.n_jobs)
+        problem = pose(plan, source, self.smoothing)
+        if not isinstance(problem.source, LocalRows):
+            raise DataError(
+                "stepwise EM shuffles the rows: bring them into memory, or use EM(), which only "
+                "adds them up."
+            )
+        seeds = spawn_seeds(self.random_state, self.restarts)
+        starts = make_starts(plan.graph, "random", self.restarts, self.random_state)
+        size = batch_rows(self.batch_size, problem.weight)
+
+        def run(k: int) -> Climb:
+            rng = np.random.default_rng(seeds[k].spawn(1)[0])
+            quiet = problem.on(max(1, jobs // self.restarts))
+            found = climb_stepwise(quiet, starts[k](), self.exponent, size, self.epochs, rng)
+            if self.verbose:
+                tell(k, self.restarts, found, "epochs")
+            return found
+
+        with one_thread():
+            found = list(in_parallel(run, range(self.restarts), min(jobs, self.restarts)))
+        return best_of(plan, problem, found)
+
+    def _check(self) -> None:
+        if not isinstance(self.exponent, int | float) or not 0.5 < self.exponent <= 1.0:
+            raise DataError(
+                f"expected exponent to be above 0.5 and at most 1, got {self.exponent!r}: smaller "
+                "steps never settle, larger ones stop too early."
+            )
+        for name in ("batch_size", "epochs", "restarts"):
+            at_least(name, getattr(self, name), 1)
+
+
+def batch_rows(wanted: int, weight: float) -> int:
+    """Rows of a batch: as wanted, but fewer where an epoch would have too few batches."""
+    return min(wanted, max(SMALLEST_BATCH, math.ceil(weight / BATCHES)))
+
+
+def climb_stepwise(
+    problem: Problem,
+    start: Tables,
+    exponent: float,
+    batch: int,
+    epochs: int,
+    rng: np.random.Generator,
+) -> Climb:
+    """Stepwise EM from one start.
+
+    Levels of epochs are those met on the way, each batch before its own M-step; the last level is
+    that of the final tables.
+    """
+    assert isinstance(problem.source, LocalRows)
+    rows, N = problem.source.rows, problem.weight
+    tables = dict(start)
+    s = {v: table * (table.shape[-1] / table.size) for v, table in tables.items()}  # of one row
+    path, k = [], 0
+    for _ in range(epochs):
+        order = shuffled(rows, rng)
+        met = 0.0
+        for first in range(0, len(order), batch):
+            chosen = order[first : first + batch]
+            block = Rows(tuple(c[chosen] for c in rows.codes))
+            moments = packed_counts(problem.estep, tables, block)
+            met += float(moments.sums["log_likelihood"][0])
+            step = (k + 2.0) ** -exponent
+            s = _mixed(s, counts_in(moments), step, len(chosen))
+            tables = maximise({v: N * x for v, x in s.items()}, problem.prior)
+            k += 1
+        prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
+        path.append(met / len(order) + prior / N)
+    path.append(level(problem, tables, problem.sum(tables)))
+    return Climb(tables, tuple(path), path[-1] - path[-2] < RESTS)
+
+
+def _mixed(s: Counts, batch: Counts, step: float, rows: int) -> dict[int, Array]:
+    return {v: (1.0 - step) * x + (step / rows) * batch[v] for v, x in s.items()}
+
+
+def shuffled(rows: Rows, rng: np.random.Generator) -> Codes:
+    """Every row as often as its weight says, in random order; drawn if weights are not whole."""
+    if rows.weight is None:
+        return rng.permutation(len(rows))
+    times = np.rint(rows.weight)
+    if np.allclose(times, rows.weight, rtol=0, atol=1e-9) and rows.total <= MOST_DRAWN:
+        return rng.permutation(np.repeat(np.arange(len(rows)), times.astype(np.int64)))
+    count = int(min(max(round(rows.total), len(rows)), MOST_DRAWN))
+    return rng.choice(len(rows), count, p=rows.weight / rows.total)
