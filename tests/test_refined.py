@@ -14,7 +14,7 @@ from latentia.moments import Rows
 from latentia.plan import make_plan
 from latentia.positive import positive_network
 from latentia.refined import refine_closed_form
-from latentia.start import memberships
+from latentia.start import memberships, shared_parts
 from latentia.testing import KINDS, all_rows, brute_force, random_graph, random_model
 
 DIRECTED = [kind for kind in KINDS if kind not in ("undirected",)]
@@ -134,9 +134,11 @@ def test_memberships_are_shares():
     source = counted(brute_force(random_model(plan.graph, rng, 0.3)), 1000, rng)
     found = gather_statistics(plan, source)
     network = positive_network(plan)
-    for soft in memberships(found.layout, found.basis, network, source.rows).values():
-        assert (soft >= 0).all()
-        np.testing.assert_allclose(soft.sum(axis=0), 1.0)
+    parts = shared_parts(found.layout, found.basis, network, source.rows)
+    for seed in (None, np.random.default_rng(0)):
+        for soft in memberships(network, parts, source.rows, seed).values():
+            assert (soft >= 0).all()
+            np.testing.assert_allclose(soft.sum(axis=0), 1.0)
 
 
 def test_in_latent_model():

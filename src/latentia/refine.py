@@ -20,7 +20,7 @@ __all__ = ["Prior", "Refined", "accelerate", "free_parameters", "make_prior", "n
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, itself)
 EStepOf: TypeAlias = Callable[[Tables], tuple[Tables, float]]  # expected counts, log-likelihood
 
-PSEUDO_COUNTS = 5.0
+PSEUDO_COUNTS = 2.0  # 1 to 5 differ little; more blurs near-deterministic tables
 FIRST_CAP = 4.0
 ENOUGH = 5e-3  # gain per free parameter, over two cycles: far below what noise is worth
 MOST_STEPS = 300

@@ -15,6 +15,7 @@ from latentia.basis import Basis
 from latentia.cpts import operators_of
 from latentia.em import Problem, counts_in, pose
 from latentia.errors import DataError
+from latentia.estep import pack_rows
 from latentia.frames.local import LocalRows
 from latentia.moments import PairLayout, Rows
 from latentia.operators import Ascent, Operators
@@ -22,6 +23,7 @@ from latentia.plan import make_plan
 from latentia.positive import PositiveNetwork, positive_network
 from latentia.refine import (
     PSEUDO_COUNTS,
+    EStepOf,
     Prior,
     Refined,
     Tables,
@@ -29,7 +31,7 @@ from latentia.refine import (
     make_prior,
     normalised,
 )
-from latentia.start import first_counts
+from latentia.start import first_counts, memberships, shared_parts
 from latentia.typing import Array, Source
 
 __all__ = ["refine_closed_form"]
@@ -37,6 +39,8 @@ __all__ = ["refine_closed_form"]
 SAMPLE = 2000  # rows whose soft states make the first tables
 MANY_ROWS = 30_000  # beyond this many different rows, first climb on fewer
 FEWER_ROWS = 20_000
+STARTS = 4  # ways to cut the sample into states
+TRIAL_STEPS = 15  # of each on the sample
 
 
 def refine_closed_form(
@@ -45,49 +49,86 @@ def refine_closed_form(
     source: Source,
     rng: np.random.Generator,
     pseudo_counts: float = PSEUDO_COUNTS,
+    starts: int = STARTS,
 ) -> Operators:
     """A positive network started from the basis, polished by EM, as operators of its own plan."""
     network = positive_network(layout.plan)
     plan = make_plan(network.graph)
-    prior, start = _start(layout, basis, network, source, rng, pseudo_counts)
-    problem = replace(pose(plan, source), prior=prior)
+    problem = pose(plan, source)
+    prior, start = _best_start(layout, basis, network, problem, source, rng, pseudo_counts, starts)
     local = problem.source
     if isinstance(local, LocalRows) and len(local.rows) > MANY_ROWS:
         fewer = local.sample(FEWER_ROWS, rng)
-        share = fewer.total / problem.weight
-        light = Prior({v: a * share for v, a in prior.counts.items()})
-        start = _climb(replace(problem, source=LocalRows(fewer), prior=light), start).tables
-    found = _climb(problem, start)
+        start = _climb(_scaled(problem, prior, LocalRows(fewer), fewer.total), start).tables
+    found = _climb(replace(problem, prior=prior), start)
     path = tuple(level / problem.weight for level in found.history)
     return operators_of(plan, found.tables, problem.weight, Ascent((path,), (found.converged,), 0))
 
 
-def _start(
+def _best_start(
     layout: PairLayout,
     basis: Basis,
     network: PositiveNetwork,
+    problem: Problem,
     source: Source,
     rng: np.random.Generator,
     pseudo_counts: float,
+    starts: int,
 ) -> tuple[Prior, dict[int, Array]]:
-    """First tables from a sample of rows, counted as if it were all of them."""
+    """A few ways to cut the same sample of rows into states; the one that climbs highest on it.
+
+    The sample is small, so that all of this costs less than one step on many rows.
+    """
     draw = getattr(source, "sample", None)
     if draw is None:
         raise DataError("the refinement starts from a sample of rows; this source cannot give one.")
     sample: Rows = draw(SAMPLE, rng)
-    counts = first_counts(layout, basis, network, sample)
-    scale = basis.weights[layout.plan.roots[0]] / sample.total
-    counts = {v: table * scale for v, table in counts.items()}
-    prior = make_prior(counts, pseudo_counts)
-    return prior, normalised(counts, prior)
+    parts = shared_parts(layout, basis, network, sample)
+    small = LocalRows(pack_rows(problem.estep, sample), threads=1)
+    best: tuple[float, Prior, dict[int, Array]] | None = None
+    for k in range(starts):
+        soft = memberships(network, parts, sample, rng if k else None)
+        counts = first_counts(network, soft, sample)
+        scale = problem.weight / sample.total
+        prior = make_prior({v: t * scale for v, t in counts.items()}, pseudo_counts)
+        local = _scaled(replace(problem, packed=True), prior, small, sample.total)
+        assert local.prior is not None
+        tables = normalised(counts, local.prior)
+        if starts > 1:
+            tables, level = _few_steps(local, tables)
+        else:
+            level = 0.0
+        if best is None or level > best[0]:
+            best = (level, prior, tables)
+    assert best is not None
+    return best[1], best[2]
+
+
+def _few_steps(problem: Problem, tables: dict[int, Array]) -> tuple[dict[int, Array], float]:
+    """EM for a while: enough to tell a good start from a bad one."""
+    found = accelerate(tables, _prior(problem), _estep(problem), most=TRIAL_STEPS)
+    return found.tables, found.history[-1]
+
+
+def _scaled(problem: Problem, prior: Prior, source: Source, weight: float) -> Problem:
+    """The problem on fewer rows, with as much less prior."""
+    share = weight / problem.weight
+    light = Prior({v: a * share for v, a in prior.counts.items()})
+    return replace(problem, source=source, prior=light, weight=weight)
 
 
 def _climb(problem: Problem, start: Tables) -> Refined:
-    prior = problem.prior
-    assert prior is not None
+    return accelerate(start, _prior(problem), _estep(problem))
 
+
+def _prior(problem: Problem) -> Prior:
+    assert problem.prior is not None
+    return problem.prior
+
+
+def _estep(problem: Problem) -> EStepOf:
     def estep(tables: Tables) -> tuple[Tables, float]:
         moments = problem.sum(tables)
         return counts_in(moments), float(moments.sums["log_likelihood"][0])
 
-    return accelerate(start, prior, estep)
+    return estep

@@ -17,18 +17,17 @@ from latentia.moments import PairLayout, Rows
 from latentia.positive import PositiveNetwork
 from latentia.typing import Array
 
-__all__ = ["first_counts", "memberships"]
+__all__ = ["first_counts", "memberships", "shared_parts"]
 
 LLOYD = 15
 
 
 def first_counts(
-    layout: PairLayout, basis: Basis, network: PositiveNetwork, rows: Rows
+    network: PositiveNetwork, soft: Mapping[int, Array], rows: Rows
 ) -> dict[int, Array]:
     """Σ w ⊗ memberships for every family of the network: variable -> (parents …, itself)."""
     graph = network.graph
-    columns = {plan_name: i for i, plan_name in enumerate(layout.plan.columns)}
-    soft = memberships(layout, basis, network, rows)
+    columns = {graph.names[v]: i for i, v in enumerate(graph.observed)}
     marks: dict[int, Array] = {}
     for v, name in enumerate(graph.names):
         if v in graph.latent:
@@ -53,12 +52,11 @@ def _joint(marks: list[Array], weight: Array) -> Array:
     return np.asarray(total, dtype=float).reshape(shape)
 
 
-def memberships(
+def shared_parts(
     layout: PairLayout, basis: Basis, network: PositiveNetwork, rows: Rows
-) -> Mapping[int, Array]:
-    """Soft states of every latent of the network: (states, n), columns summing to one."""
+) -> dict[int, Array]:
+    """What inside and outside tell alike of each latent's state, row by row: (n, r - 1)."""
     values = evaluator(layout, basis, leaves_too=True)(rows)
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     found = {}
     for name, k in network.node_of.items():
         v = network.graph.index(name)
@@ -67,15 +65,31 @@ def memberships(
         d = np.minimum(basis.correlations[k], 0.999)
         d = np.sqrt(np.maximum(d**2 - noise / 2, 1e-4))
         shared = (values.theta[k][1:] + values.eta[k][1:]) * (np.sqrt(d) / (1 + d))[:, None]
-        found[v] = _soft_clusters(shared.T, weight, network.graph.states[v] or 1)
+        found[v] = shared.T
     return found
 
 
-def _soft_clusters(Z: Array, weight: Array, states: int) -> Array:
+def memberships(
+    network: PositiveNetwork,
+    parts: Mapping[int, Array],
+    rows: Rows,
+    rng: np.random.Generator | None = None,
+) -> dict[int, Array]:
+    """Soft states of every latent of the network: (states, n), columns summing to one.
+
+    Clusters grow from the most extreme rows; with `rng`, from random ones that lie far apart.
+    """
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    states = network.graph.states
+    return {v: _soft_clusters(Z, weight, states[v] or 1, rng) for v, Z in parts.items()}
+
+
+def _soft_clusters(Z: Array, weight: Array, states: int, rng: np.random.Generator | None) -> Array:
     """Memberships of points (n, dimensions) in `states` clusters: (states, n)."""
     if states == 1 or Z.shape[1] == 0:
         return np.full((states, len(Z)), 1.0 / states)
-    centres = Z[_extreme_points(Z, states)]
+    seeds = _extreme_points(Z, states) if rng is None else _far_points(Z, weight, states, rng)
+    centres = Z[seeds]
     for _ in range(LLOYD):
         distance = _distances(Z, centres)
         own = np.eye(len(centres))[distance.argmin(axis=1)] * weight[:, None]
@@ -102,6 +116,16 @@ def _extreme_points(Z: Array, count: int) -> list[int]:
         chosen.append(i)
         direction = R[i] / max(float(np.linalg.norm(R[i])), 1e-12)
         R = R - np.outer(R @ direction, direction)
+    return chosen
+
+
+def _far_points(Z: Array, weight: Array, count: int, rng: np.random.Generator) -> list[int]:
+    """Random points, each drawn by its squared distance from those before (k-means++)."""
+    chosen = [int(rng.choice(len(Z), p=weight / weight.sum()))]
+    for _ in range(count - 1):
+        far = weight * np.maximum(_distances(Z, Z[chosen]).min(axis=1), 0)
+        p = far / far.sum() if far.sum() > 0 else weight / weight.sum()
+        chosen.append(int(rng.choice(len(Z), p=p)))
     return chosen
 
 
