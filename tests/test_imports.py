@@ -51,6 +51,7 @@ LAYERS = (
     "stepwise",
     "refined",
     "learners",
+    "questions batch notices",
     "estimator",
     "classifier store draw datasets experiments",
     "__init__",

@@ -10,6 +10,7 @@ from latentia.moments import Moments
 from latentia.operators import Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.stepwise import StepwiseEM
 from latentia.store import load
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ __all__ = [
     "PublishedPBP",
     "Spectral",
     "EM",
+    "StepwiseEM",
     "LatentModel",
     "load",
     "Posterior",

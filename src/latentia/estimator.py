@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from latentia.batch import every_column, in_blocks, one_column
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
 from latentia.errors import (
     ColumnWarning,
-    ConvergenceWarning,
     DataError,
     EvidenceError,
-    EvidenceWarning,
     IdentifiabilityWarning,
     NotLearnedError,
     UnknownNameError,
-    WeightWarning,
 )
 from latentia.estep import compile_estep, posteriors
 from latentia.features.discrete import DiscreteColumn, Values, decode, discover_states, encode
-from latentia.frames.local import LocalRows, compress, in_parallel
+from latentia.frames.local import LocalRows, compress
 from latentia.frames.table import Table, read_table
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, log_evidence, read_evidence
 from latentia.moments import Rows
+from latentia.notices import checked_weight, note_constant, note_repaired, note_unfinished
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.questions import column_place, named, one_row
 from latentia.ranks import class_states
 from latentia.sampling import sample_rows
+from latentia.stepwise import StepwiseEM
 from latentia.templates import latent_class
 from latentia.typing import Array, Codes, Label
 
 __all__ = ["LEARNERS", "LatentModel"]
 
-LEARNERS: dict[str, Any] = {"pbp": PBP, "paper": PublishedPBP, "spectral": Spectral, "em": EM}
-BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
+LEARNERS: dict[str, Any] = {
+    "pbp": PBP,
+    "paper": PublishedPBP,
+    "spectral": Spectral,
+    "em": EM,
+    "stepwise": StepwiseEM,
+}
 
 
 class LatentModel(BaseEstimator):
@@ -57,7 +63,7 @@ class LatentModel(BaseEstimator):
         the data show.
     latents : dict of name -> number of states
         The variables of the graph that are not columns.
-    learner : "pbp", "paper", "spectral", "em", or a learner such as ``PBP(...)`` or ``EM(...)``
+    learner : "pbp", "paper", "spectral", "em", "stepwise", or a learner such as ``EM(...)``
         How the model is learned.
     kinds : dict of column -> "discrete", optional
         Kinds of columns, where the rule by dtype is not wanted.
@@ -100,13 +106,13 @@ class LatentModel(BaseEstimator):
             graph = self._graph_over(table)
         names = _columns_of(graph)
         self._check_table(table, graph, names)
-        weight = _checked_weight(sample_weight, table.length)
+        weight = checked_weight(sample_weight, table.length)
         cells = [table.column(name) for name in names]
         if weight is not None and (weight == 0).any():  # as if these rows were not there
             cells, weight = [c.where(weight > 0) for c in cells], weight[weight > 0]
         columns = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
         codes = [encode(c, values) for c, values in zip(columns, cells, strict=True)]
-        _note_constant(columns, codes)
+        note_constant(columns, codes)
         learner = _as_learner(self.learner)
         rows = Rows(tuple(codes), weight)
         sizes = [len(c.states) for c in columns]
@@ -118,7 +124,7 @@ class LatentModel(BaseEstimator):
         for note in plan.notes:
             warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
         operators = learner.learn(plan, source)
-        _note_unfinished(operators, learner)
+        note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
@@ -216,13 +222,16 @@ class LatentModel(BaseEstimator):
 
     @property
     def n_iter_(self) -> int:
-        """Iterations of the start that was kept."""
+        """Iterations (of stepwise EM: epochs) of the start that was kept."""
         ascent = self._ascent("n_iter_")
         return len(ascent.paths[ascent.best]) - 1
 
     @property
     def history_(self) -> list[list[float]]:
-        """Log-likelihood per row before the first and after every iteration, for each start."""
+        """Log-likelihood per row of each start: before the first and after every iteration.
+
+        Of stepwise EM: as met in each epoch, and of the final tables.
+        """
         return [list(path) for path in self._ascent("history_").paths]
 
     def _tables(self, wanted: str) -> Mapping[int, Array]:
@@ -255,8 +264,10 @@ class LatentModel(BaseEstimator):
         `soft` gives likelihoods of states instead of one state: ``{"G": {0: .2, 1: .8}}``.
         """
         self._check_fitted()
-        names = self._named(variables)
-        codes, likelihoods = self._one_row(names, evidence or {}, soft or {})
+        names = named(variables, self.plan_.graph.names)
+        codes, likelihoods = one_row(
+            self.columns_, self.plan_.graph.names, names, evidence or {}, soft or {}
+        )
         places = [self._place(name) for name in names]
         if len(places) == 1:
             found = self._answer(read_evidence(self.operators_.plan, codes, likelihoods), places)
@@ -264,7 +275,7 @@ class LatentModel(BaseEstimator):
             table, log = found.probabilities[v][:, 0], float(found.log_evidence[0])
             clipped = float(found.clipped[v][0])
             if found.repaired[0]:
-                _warn_repaired(1)
+                note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
             table = flat.reshape([len(self.columns_[i].states) for i in places])
@@ -284,8 +295,10 @@ class LatentModel(BaseEstimator):
         Up to a million joint states are enumerated; beyond, a search answers with exact=False.
         """
         self._check_fitted()
-        names = self._named(variables)
-        codes, likelihoods = self._one_row(names, evidence or {}, soft or {})
+        names = named(variables, self.plan_.graph.names)
+        codes, likelihoods = one_row(
+            self.columns_, self.plan_.graph.names, names, evidence or {}, soft or {}
+        )
         places = [self._place(name) for name in names]
         found, log, exact = most_probable(
             self.operators_, codes, likelihoods, places, np.random.default_rng(random_state)
@@ -304,7 +317,7 @@ class LatentModel(BaseEstimator):
         self._check_fitted()
         if target is None:
             table = self._read(X)
-            found = self._all(table)
+            found = every_column(self.operators_, self.columns_, table)
             return table.like(
                 {
                     f"{c.name}={state}": found[i][k]
@@ -314,7 +327,7 @@ class LatentModel(BaseEstimator):
             )
         place = self._place(target)
         table = self._read(X)
-        each = self._each(table, place)
+        each = one_column(self.operators_, self.columns_, table, place)
         return table.like({state: each[k] for k, state in enumerate(self.columns_[place].states)})
 
     def predict(self, X: Any, target: Any = None) -> Any:
@@ -328,11 +341,11 @@ class LatentModel(BaseEstimator):
             return self._completed(self._read(X))
         place = self._place(target)
         table = self._read(X)
-        best = self._each(table, place).argmax(axis=0)
+        best = one_column(self.operators_, self.columns_, table, place).argmax(axis=0)
         return table.like_column(decode(self.columns_[place], best), self.columns_[place].name)
 
     def _completed(self, table: Table) -> Any:
-        found = self._all(table)
+        found = every_column(self.operators_, self.columns_, table)
         filled = {}
         for i, c in enumerate(self.columns_):
             best = found[i].argmax(axis=0)
@@ -346,7 +359,7 @@ class LatentModel(BaseEstimator):
         """P(column | all other present cells) for every column: name -> (rows, states)."""
         self._check_fitted()
         table = self._read(X)
-        out = self._all(table)
+        out = every_column(self.operators_, self.columns_, table)
         return {
             c.name: table.like({state: out[i][k] for k, state in enumerate(c.states)})
             for i, c in enumerate(self.columns_)
@@ -389,7 +402,7 @@ class LatentModel(BaseEstimator):
         def work(part: slice, evidence: Evidence) -> None:
             out[part], none[part] = log_evidence(self.operators_, evidence)
 
-        self._in_blocks(table, work)
+        in_blocks(self.operators_, self.columns_, table, work)
         if not np.isfinite(out).all():
             row = int(np.argmin(np.isfinite(out)))
             raise EvidenceError(
@@ -397,13 +410,13 @@ class LatentModel(BaseEstimator):
                 "together). Make one of its cells missing to marginalise it."
             )
         if none.any():
-            _warn_repaired(int(none.sum()))
+            note_repaired(int(none.sum()))
         return out
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log P(present cells) per row."""
         scores = self.score_samples(X)
-        weight = _checked_weight(sample_weight, len(scores))
+        weight = checked_weight(sample_weight, len(scores))
         return float(np.average(scores, weights=weight))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> dict[Any, Any]:
@@ -417,64 +430,8 @@ class LatentModel(BaseEstimator):
 
     # -- reading questions ---------------------------------------------------------------------
 
-    def _named(self, variables: Any) -> list[Label]:
-        """One label or several; a tuple may be a label of its own."""
-        known = self.plan_.graph.names
-        single = isinstance(variables, str) or not isinstance(variables, Iterable)
-        names = [variables] if single or _hashable_in(variables, known) else list(variables)
-        if not names:
-            raise EvidenceError("name at least one variable to ask for.")
-        if len(set(names)) != len(names):
-            raise EvidenceError(f"variables are asked for twice: {names}.")
-        return names
-
     def _place(self, name: Label) -> int:
-        """Position of a column among the model's columns."""
-        for i, column in enumerate(self.columns_):
-            if column.name == name:
-                return i
-        if name in self.plan_.graph.names:
-            raise EvidenceError(
-                f"{name!r} is latent; only columns can be asked for or observed: "
-                f"{', '.join(str(c.name) for c in self.columns_)}."
-            )
-        raise UnknownNameError("variable", name, [c.name for c in self.columns_])
-
-    def _one_row(
-        self,
-        asked: Sequence[Label],
-        evidence: Mapping[Any, Any],
-        soft: Mapping[Any, Mapping[Any, float]],
-    ) -> tuple[list[Codes | None], dict[int, Array]]:
-        codes: list[Codes | None] = [None] * len(self.columns_)
-        for name in (*evidence, *soft):
-            if name in asked:
-                raise EvidenceError(
-                    f"{name!r} is asked for and observed at once. Leave it out of the evidence."
-                )
-            if name in evidence and name in soft:
-                raise EvidenceError(f"{name!r} has hard and soft evidence. Keep one of them.")
-        for name, state in evidence.items():
-            place = self._place(name)
-            if state is None or (isinstance(state, float) and np.isnan(state)):
-                continue  # a missing cell is not evidence
-            codes[place] = np.array([self.columns_[place].code(state)])
-        likelihoods = {}
-        for name, by_state in soft.items():
-            place = self._place(name)
-            column = self.columns_[place]
-            values = np.zeros(len(column.states))
-            for state, likelihood in by_state.items():
-                if not (np.isfinite(likelihood) and likelihood >= 0):
-                    raise EvidenceError(
-                        f"likelihoods must be finite and not negative, got {likelihood} "
-                        f"for {name!r}={state!r}."
-                    )
-                values[column.code(state)] = likelihood
-            if not values.sum() > 0:
-                raise EvidenceError(f"all likelihoods of {name!r} are zero; one must be positive.")
-            likelihoods[place] = values[:, None]
-        return codes, likelihoods
+        return column_place(name, self.columns_, self.plan_.graph.names)
 
     def _read(self, X: Any) -> Table:
         self._check_fitted()
@@ -485,46 +442,6 @@ class LatentModel(BaseEstimator):
                 "column", table.names[0], known, "None of the model's columns is there."
             )
         return table
-
-    def _in_blocks(
-        self, table: Table, work: Callable[[slice, Evidence], None], without: int | None = None
-    ) -> None:
-        """`work` on the evidence of each block of rows; what the table lacks is not observed."""
-        there = set(table.names)
-        codes = [
-            encode(c, table.column(c.name)) if c.name in there and i != without else None
-            for i, c in enumerate(self.columns_)
-        ]
-
-        def block(start: int) -> None:
-            part = slice(start, min(start + BLOCK_ROWS, table.length))
-            seen = [None if c is None else c[part] for c in codes]
-            work(part, read_evidence(self.operators_.plan, seen))
-
-        for _ in in_parallel(block, range(0, table.length, BLOCK_ROWS)):
-            pass
-
-    def _all(self, table: Table) -> list[Array]:
-        """P(column | all other present cells) for every column: (states, rows) each."""
-        out = [np.empty((len(c.states), table.length)) for c in self.columns_]
-
-        def work(part: slice, evidence: Evidence) -> None:
-            found = answer(self.operators_, evidence)
-            for i, v in enumerate(self.operators_.plan.graph.observed):
-                out[i][:, part] = found.probabilities[v]
-
-        self._in_blocks(table, work)
-        return out
-
-    def _each(self, table: Table, place: int) -> Array:
-        out = np.empty((len(self.columns_[place].states), table.length))
-        v = self.operators_.plan.graph.observed[place]
-
-        def work(part: slice, evidence: Evidence) -> None:
-            out[:, part] = answer(self.operators_, evidence, [v]).probabilities[v]
-
-        self._in_blocks(table, work, without=place)
-        return out
 
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:
         observed = self.operators_.plan.graph.observed
@@ -560,60 +477,6 @@ def _as_learner(learner: Any) -> Any:
     return learner
 
 
-def _checked_weight(weight: Any, rows: int) -> Array | None:
-    """Weights are frequencies: finite, not negative, one per row."""
-    if weight is None:
-        return None
-    values = np.asarray(weight, dtype=float)
-    if values.ndim == 0:
-        values = np.full(rows, float(values))
-    if values.shape != (rows,):
-        raise DataError(
-            f"expected one weight per row, sample_weight.shape == {(rows,)}, got {values.shape}."
-        )
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise DataError("weights must be finite and not negative. Drop or mend such rows.")
-    total = float(values.sum())
-    if not total > 0:
-        raise DataError("all weights are zero; at least one row must count.")
-    if rows > 10 and abs(total - 1.0) < 1e-3:
-        warnings.warn(
-            f"the {rows} weights sum to {total:.4g}: they look relative, but are read as "
-            "frequencies, so this is learned like one row. Multiply them by the number of rows.",
-            WeightWarning,
-            stacklevel=3,
-        )
-    return values
-
-
-def _note_constant(columns: Sequence[DiscreteColumn], codes: Sequence[Codes]) -> None:
-    flat = [
-        str(c.name)
-        for c, x in zip(columns, codes, strict=True)
-        if len(c.states) > 0 and len(np.unique(x[x >= 0])) < 2
-    ]
-    if flat:
-        warnings.warn(
-            f"column(s) with a single value cannot teach anything: {', '.join(flat[:10])}.",
-            ColumnWarning,
-            stacklevel=3,
-        )
-
-
-def _note_unfinished(operators: Operators, learner: Any) -> None:
-    ascent = operators.ascent
-    if ascent is None or ascent.converged[ascent.best]:
-        return
-    path = ascent.paths[ascent.best]
-    last = "" if len(path) < 2 else f" (the last gained {path[-1] - path[-2]:.2g} per row)"
-    warnings.warn(
-        f"{type(learner).__name__} stopped after {len(path) - 1} iterations before it converged"
-        f"{last}. Allow more iterations, or a larger tolerance.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
-
-
 def _lacks(model: LatentModel, wanted: str, what: str) -> str:
     return (
         f"{wanted} needs a learner with {what}, this model was learned by "
@@ -625,23 +488,7 @@ def _share_missing(codes: Codes, weight: Array | None) -> float:
     return float(np.average(codes < 0, weights=weight))
 
 
-def _warn_repaired(rows: int) -> None:
-    warnings.warn(
-        f"the signed model gave {rows} row(s) no positive probability; their columns stand in as "
-        "if they were independent. More rows, or a learner with a valid distribution, would help.",
-        EvidenceWarning,
-        stacklevel=3,
-    )
-
-
 def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
     return np.random.default_rng(random_state)
-
-
-def _hashable_in(value: Any, known: Iterable[Label]) -> bool:
-    try:
-        return value in set(known)
-    except TypeError:
-        return False

@@ -3,7 +3,9 @@
     s ← (1 − γ_k) s + γ_k s(batch),  γ_k = (k + 2)^−a
 
 s are expected counts per row; the M-step scales them to all rows, so that pseudo-counts weigh as
-they do in EM.
+they do in EM. How far a start gets depends on the number of M-steps more than on anything else
+(measured on chains, diamonds and latent classes, 10³ to 10⁴ rows: 2,000 of them with a = 0.6 come
+close to 200 iterations of EM), so that batches shrink where the table has few rows.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ from latentia.plan import Plan
 from latentia.solve import one_thread
 from latentia.typing import Array, Codes, Source
 
-__all__ = ["StepwiseEM", "climb_stepwise"]
+__all__ = ["StepwiseEM", "batch_rows", "climb_stepwise", "shuffled"]
 
-BATCHES = 20  # in an epoch, at least: small tables get smaller batches
+STEPS = 2000  # M-steps of a start, at least: small tables get smaller batches
 SMALLEST_BATCH = 20
 RESTS = 1e-3  # a start rests if its last epoch gained less than this per row
 MOST_DRAWN = 10**7  # rows of an epoch where weights are not whole numbers
@@ -54,7 +56,8 @@ class StepwiseEM(BaseEstimator):
     exponent : float
         a of the step size (k + 2)^-a, above 0.5 and at most 1: larger forgets more slowly.
     batch_size : int
-        Rows between two M-steps; smaller where the table has fewer than 20 batches.
+        Rows between two M-steps, at most; fewer (but at least 20) where all epochs together would
+        have fewer than 2,000 M-steps.
     epochs : int
         Passes over the rows, each in a new order.
     restarts : int
@@ -67,7 +70,7 @@ class StepwiseEM(BaseEstimator):
 
     def __init__(
         self,
-        exponent: float = 0.7,
+        exponent: float = 0.6,
         batch_size: int = 500,
         epochs: int = 5,
         restarts: int = 10,
@@ -97,7 +100,7 @@ class StepwiseEM(BaseEstimator):
             )
         seeds = spawn_seeds(self.random_state, self.restarts)
         starts = make_starts(plan.graph, "random", self.restarts, self.random_state)
-        size = batch_rows(self.batch_size, problem.weight)
+        size = batch_rows(self.batch_size, problem.weight * self.epochs)
 
         def run(k: int) -> Climb:
             rng = np.random.default_rng(seeds[k].spawn(1)[0])
@@ -121,9 +124,13 @@ class StepwiseEM(BaseEstimator):
             at_least(name, getattr(self, name), 1)
 
 
-def batch_rows(wanted: int, weight: float) -> int:
-    """Rows of a batch: as wanted, but fewer where an epoch would have too few batches."""
-    return min(wanted, max(SMALLEST_BATCH, math.ceil(weight / BATCHES)))
+def batch_rows(wanted: int, rows: float) -> int:
+    """Rows of a batch, given those of all epochs: as wanted, or fewer for the sake of more steps.
+
+    >>> [batch_rows(500, 5 * n) for n in (1_000, 100_000, 10_000_000)]
+    [20, 250, 500]
+    """
+    return min(wanted, max(SMALLEST_BATCH, math.ceil(rows / STEPS)))
 
 
 def climb_stepwise(

@@ -1,0 +1,85 @@
+"""What a user is told besides the answer: wrong weights, and warnings with their figure."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from latentia.errors import (
+    ColumnWarning,
+    ConvergenceWarning,
+    DataError,
+    EvidenceWarning,
+    WeightWarning,
+)
+from latentia.features.discrete import DiscreteColumn
+from latentia.operators import Operators
+from latentia.typing import Array, Codes
+
+__all__ = ["checked_weight", "note_constant", "note_repaired", "note_unfinished"]
+
+
+def checked_weight(weight: Any, rows: int) -> Array | None:
+    """Weights are frequencies: finite, not negative, one per row."""
+    if weight is None:
+        return None
+    values = np.asarray(weight, dtype=float)
+    if values.ndim == 0:
+        values = np.full(rows, float(values))
+    if values.shape != (rows,):
+        raise DataError(
+            f"expected one weight per row, sample_weight.shape == {(rows,)}, got {values.shape}."
+        )
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise DataError("weights must be finite and not negative. Drop or mend such rows.")
+    total = float(values.sum())
+    if not total > 0:
+        raise DataError("all weights are zero; at least one row must count.")
+    if rows > 10 and abs(total - 1.0) < 1e-3:
+        warnings.warn(
+            f"the {rows} weights sum to {total:.4g}: they look relative, but are read as "
+            "frequencies, so this is learned like one row. Multiply them by the number of rows.",
+            WeightWarning,
+            stacklevel=3,
+        )
+    return values
+
+
+def note_constant(columns: Sequence[DiscreteColumn], codes: Sequence[Codes]) -> None:
+    flat = [
+        str(c.name)
+        for c, x in zip(columns, codes, strict=True)
+        if len(c.states) > 0 and len(np.unique(x[x >= 0])) < 2
+    ]
+    if flat:
+        warnings.warn(
+            f"column(s) with a single value cannot teach anything: {', '.join(flat[:10])}.",
+            ColumnWarning,
+            stacklevel=3,
+        )
+
+
+def note_unfinished(operators: Operators, learner: Any) -> None:
+    ascent = operators.ascent
+    if ascent is None or ascent.converged[ascent.best]:
+        return
+    path = ascent.paths[ascent.best]
+    last = "" if len(path) < 2 else f" (the last gained {path[-1] - path[-2]:.2g} per row)"
+    warnings.warn(
+        f"{type(learner).__name__} stopped after {len(path) - 1} iterations before it converged"
+        f"{last}. Allow more iterations, or a larger tolerance.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def note_repaired(rows: int) -> None:
+    warnings.warn(
+        f"the signed model gave {rows} row(s) no positive probability; their columns stand in as "
+        "if they were independent. More rows, or a learner with a valid distribution, would help.",
+        EvidenceWarning,
+        stacklevel=3,
+    )
