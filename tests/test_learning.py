@@ -230,6 +230,23 @@ class TestMissingCells:
             with pytest.raises(DataError, match="no row has a value in D"):
                 learner.learn(DIAMOND, LocalRows(empty))
 
+    def test_columns_never_seen_together(self):
+        """No pair, no correlation: the marginals are the answer, or a clear error."""
+        rng = np.random.default_rng(0)
+        seen = np.where(
+            np.arange(200)[:, None] % 4 == np.arange(4), rng.integers(5, size=(200, 4)), -1
+        )
+        rows = LocalRows(Rows(tuple(seen.T.astype(np.int8))))
+        for learner in (PBP(), PBP(refine=True)):
+            operators = learner.learn(DIAMOND, rows)
+            plan = operators.plan
+            found = answer(operators, read_evidence(plan, [np.array([c]) for c in (0, 1, 2, 3)]))
+            for p in found.probabilities.values():
+                np.testing.assert_allclose(p.sum(axis=0), 1.0)
+        for learner in (PBP.paper(), Spectral()):
+            with pytest.raises(DataError, match="no row has all the columns"):
+                learner.learn(DIAMOND, rows)
+
 
 class TestStage1:
     """The algorithm as published with any regressor in stage 1."""

@@ -184,7 +184,8 @@ class PanelCovariance:
             return self.total
         rows = [self.blocks.index(b) for b in one]
         columns = [self.blocks.index(b) for b in other]
-        return float(self.weights[np.ix_(rows, columns)].mean())
+        # no row may have both sides: then all is noise, but nothing is divided by zero
+        return max(float(self.weights[np.ix_(rows, columns)].mean()), 1e-6)
 
 
 def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelCovariance:

@@ -27,6 +27,7 @@ __all__ = [
     "core_of",
     "count_blocks",
     "leaf_marginal",
+    "shares",
     "learn_as_published",
     "sum_tables",
 ]
@@ -64,8 +65,7 @@ def learn_as_published(
         tensors[k] = found.value.reshape(_shape(plan, k))
         reports[k] = _report(plan, k, found)
     for k in plan.roots:
-        counts = tables.sums[f"root/{k}"]
-        tensors[k] = (counts / counts.sum()).reshape(_shape(plan, k))
+        tensors[k] = shares(tables.sums[f"root/{k}"]).reshape(_shape(plan, k))
     leaves = []
     for mu in marginals:
         Phi = np.eye(len(mu))  # its column a is θ at state a: step 1 of the inference
@@ -156,13 +156,17 @@ def _from_counts(plan: Plan, k: int, tables: Moments, ridge: float) -> Predictio
     """Stage 1A and 1B by ridge: one prediction per value of the instruments."""
     states = plan.block_states(plan.nodes[k].outside.core)
     alpha, kappa = (tables.sums[f"{name}/{k}"].reshape(-1, states) for name in ("alpha", "kappa"))
-    for counts in (alpha, kappa):
-        if not counts.sum() > 0:
-            raise DataError(
-                "no row has all the columns of a core group and its instruments. "
-                "Use PBP(), which needs pairs only."
-            )
-    return Predictions(stage_1(alpha / alpha.sum(), ridge), stage_1(kappa / kappa.sum(), ridge))
+    return Predictions(stage_1(shares(alpha), ridge), stage_1(shares(kappa), ridge))
+
+
+def shares(counts: Array) -> Array:
+    """Counts divided by their sum; there must be some."""
+    if not counts.sum() > 0:
+        raise DataError(
+            "no row has all the columns of a core group and its instruments. "
+            "Use PBP(), which needs pairs only."
+        )
+    return np.asarray(counts / counts.sum(), dtype=float)
 
 
 def _rows_of(source: Source) -> Rows:

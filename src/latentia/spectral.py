@@ -15,7 +15,7 @@ from latentia.core import Block
 from latentia.errors import DataError
 from latentia.moments import Moments, Rows, leaf_codes
 from latentia.operators import Operators, SeparatorReport, smooth_unseen
-from latentia.paper import check_cores, child_cores, core_of, count_blocks, leaf_marginal
+from latentia.paper import check_cores, child_cores, core_of, count_blocks, leaf_marginal, shares
 from latentia.plan import Plan
 from latentia.solve import Truncated
 from latentia.typing import Array, Source
@@ -44,9 +44,9 @@ def learn_spectral(plan: Plan, source: Source, repair: bool = True) -> Operators
         tensors[k] = found.value.reshape([*shape, U[k].shape[1]])
         reports[k] = SeparatorReport(found.rank, plan.nodes[k].rank, (), found.condition)
     for k in plan.roots:
-        counts = tables.sums[f"root/{k}"]
+        joint = shares(tables.sums[f"root/{k}"])[:, None]
         shape = [U[c].shape[1] for c in plan.nodes[k].children]
-        tensors[k] = _projected(plan, k, (counts / counts.sum())[:, None], U).reshape(shape)
+        tensors[k] = _projected(plan, k, joint, U).reshape(shape)
     leaves = tuple(U[k].copy() for k in plan.leaves)  # P(x | Ω) = U[x] Uᵀ E[φ | Ω]
     mix = N**-0.5 if repair else 0.0
     marginals = [smooth_unseen(mu, N) if repair else mu for mu in marginals]
