@@ -264,13 +264,13 @@ class TestTruth:
 
 
 class TestSeeds:
-    def test_answers_do_not_depend_on_threads(self):
+    def test_answers_do_not_depend_on_jobs(self):
         rng = np.random.default_rng(2)
         source = LocalRows(rows_of(random_model(NET, rng), rng, 500, 0.1), block_rows=100)
         plan = make_plan(NET)
         found = [
             lt.EM(4, max_iter=30, random_state=3, n_jobs=jobs).learn(plan, source)
-            for jobs in (1, 2, 7, None, -1)
+            for jobs in (None, 1, 2, -1)
         ]
         for other in found[1:]:
             assert other.ascent == found[0].ascent
@@ -600,6 +600,7 @@ class TestErrors:
             {"smoothing": -0.1},
             {"n_jobs": 0},
             {"max_iter": "many"},
+            {"restarts": 2.5},
         ],
         ids=str,
     )

@@ -69,12 +69,12 @@ def test_comes_close_to_em(graph, seed):
     assert kl(model, stepwise) < 2 * kl(model, em) + 0.01
 
 
-def test_answers_do_not_depend_on_threads():
+def test_answers_do_not_depend_on_jobs():
     _, rows = rows_of(CHAIN, 3, 400, holes=0.1)
     plan, source = make_plan(CHAIN), LocalRows(rows)
     found = [
         lt.StepwiseEM(restarts=3, epochs=2, random_state=1, n_jobs=jobs).learn(plan, source)
-        for jobs in (1, 3, None)
+        for jobs in (None, 1, 2)
     ]
     for other in found[1:]:
         assert other.ascent == found[0].ascent
@@ -103,14 +103,14 @@ def test_batches_shrink_with_the_table():
 
 
 def test_as_a_model(tmp_path, capsys):
-    model, rows = rows_of(CLASSES, 4, 2000, holes=0.1)
+    _, rows = rows_of(CLASSES, 4, 2000, holes=0.1)
     names = [CLASSES.names[v] for v in CLASSES.observed]
     data = {n: np.where(c < 0, np.nan, c) for n, c in zip(names, rows.codes, strict=True)}
     learner = lt.StepwiseEM(restarts=2, epochs=10, random_state=0, smoothing=0.5, verbose=True)
     fitted = lt.LatentModel(CLASSES, learner=learner).fit(data)
     assert capsys.readouterr().out.count("epochs, converged") == 2
     assert fitted.n_iter_ == 10
-    assert len(fitted.history_) == 2
+    assert [len(path) for path in fitted.history_] == [11, 11]
     assert set(fitted.cpts_) == set(CLASSES.names)
     np.testing.assert_allclose(sum(fitted.predict_latent(data, "H").values()), 1.0)
     fitted.save(tmp_path / "m")

@@ -7,19 +7,19 @@ several random starts. Missing cells are marginalised: it is the likelihood of w
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, final
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator
 
 from latentia.cpts import check_operators, in_fixed_order, operators_of
 from latentia.errors import DataError, LatentiaError, UnknownNameError
 from latentia.estep import EStep, Tables, compile_estep, expected_counts, pack_rows, packed_counts
-from latentia.frames.local import LocalRows, in_parallel, unique_rows
+from latentia.frames.local import LocalRows, unique_rows
 from latentia.graph import LatentGraph
 from latentia.moments import Moments, Rows
 from latentia.operators import Ascent, Operators, smooth_unseen
@@ -37,15 +37,14 @@ __all__ = [
     "at_least",
     "best_of",
     "climb",
-    "count_threads",
     "counts_in",
     "level",
     "make_starts",
     "maximise",
     "pose",
     "random_tables",
+    "run_all",
     "spawn_seeds",
-    "tell",
 ]
 
 Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
@@ -72,7 +71,8 @@ class EM(BaseEstimator):
         Random starts draw every row of every table from a flat Dirichlet. Tables, with axes
         (parents in the graph's order, variable), give a single start from there.
     n_jobs : int, optional
-        Threads, over restarts first; default and -1: one per core. Answers do not depend on it.
+        Processes over restarts, as in scikit-learn: -1 means one per core, None one, unless a
+        joblib.parallel_config says otherwise. Answers do not depend on it.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the starts.
     verbose : bool
@@ -99,24 +99,21 @@ class EM(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        if not isinstance(self.init, Mapping):
+            return str(super().__repr__(N_CHAR_MAX))
+        shown = {**self.get_params(deep=False), "init": f"tables of {len(self.init)} variables"}
+        return repr(type(self)(**shown))
+
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows for every iteration of every start."""
-        at_least("max_iter", self.max_iter, 1)
+        at_least("max_iter", self.max_iter, 1, whole=True)
         at_least("tol", self.tol, 0)
-        jobs = count_threads(self.n_jobs)
         problem = pose(plan, source, self.smoothing)
         starts = make_starts(plan.graph, self.init, self.restarts, self.random_state)
-        threads = max(1, jobs // len(starts))
-
-        def run(k: int) -> Climb:
-            found = climb(problem.on(threads), starts[k](), self.max_iter, self.tol)
-            if self.verbose:
-                tell(k, len(starts), found)
-            return found
-
-        with one_thread():
-            found = list(in_parallel(run, range(len(starts)), min(jobs, len(starts))))
-        return best_of(plan, problem, found)
+        alone = problem if self.n_jobs is None else problem.on(1)
+        climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
+        return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
 
 
 # --- the problem ----------------------------------------------------------------------------------
@@ -202,10 +199,10 @@ def make_starts(
     if isinstance(init, Mapping):
         _, tables = read_tables(graph, init)
         given = {scope[-1]: table for scope, table in tables.items()}
-        return [lambda: given]
+        return [partial(dict, given)]
     if init != "random":
         raise UnknownNameError("init", init, ["random"], "Or pass a dict of variable -> table.")
-    at_least("restarts", restarts, 1)
+    at_least("restarts", restarts, 1, whole=True)
     seeds = spawn_seeds(random_state, restarts)
     return [partial(random_tables, graph, seed) for seed in seeds]
 
@@ -239,6 +236,13 @@ class Climb:
     tables: dict[int, Array]
     path: tuple[float, ...]  # log-likelihood, with the prior, per row
     converged: bool
+
+
+def climb_from(
+    problem: Problem, start: Callable[[], dict[int, Array]], max_iter: int, tol: float
+) -> Climb:
+    """`climb`, from a start that is made where it is needed."""
+    return climb(problem, start(), max_iter, tol)
 
 
 def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
@@ -316,28 +320,52 @@ def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
     return found
 
 
-# --- parameters -----------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------
 
 
-def at_least(name: str, value: Any, lowest: float) -> None:
+def run_all(
+    climbs: Sequence[Callable[[], Climb]],
+    n_jobs: int | None,
+    verbose: bool,
+    steps: str = "iterations",
+) -> list[Climb]:
+    """Every climb, in processes of their own if there is more than one job.
+
+    Processes and not threads: single steps take microseconds, and threads would wait for each
+    other between them.
+    """
+    jobs = min(effective_n_jobs(_checked_jobs(n_jobs)), len(climbs))
+    found: list[Climb] = []
+    if jobs > 1:
+        results = Parallel(jobs, return_as="generator")(delayed(_on_one_thread)(c) for c in climbs)
+    else:
+        results = map(_on_one_thread, climbs)
+    for climbed in results:
+        found.append(climbed)
+        if verbose:
+            end = "converged" if climbed.converged else "not converged"
+            print(
+                f"start {len(found)}/{len(climbs)}: {climbed.path[-1]:.6f} per row after "
+                f"{len(climbed.path) - 1} {steps}, {end}",
+                flush=True,
+            )
+    return found
+
+
+def _on_one_thread(call: Callable[[], Climb]) -> Climb:
+    with one_thread():
+        return call()
+
+
+def _checked_jobs(n_jobs: int | None) -> int | None:
+    if n_jobs is None or (isinstance(n_jobs, int) and n_jobs != 0):
+        return n_jobs
+    raise DataError(f"expected n_jobs to be a whole number other than 0, or None, got {n_jobs!r}.")
+
+
+def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
     """A number of at least so much, or an error that says so."""
-    if not isinstance(value, int | float | np.number) or not lowest <= value < math.inf:
-        raise DataError(f"expected {name} to be a number of at least {lowest}, got {value!r}.")
-
-
-def count_threads(n_jobs: int | None) -> int:
-    cores = os.cpu_count() or 1
-    if n_jobs is None or n_jobs == -1:
-        return cores
-    at_least("n_jobs", n_jobs, 1)
-    return n_jobs
-
-
-def tell(k: int, count: int, found: Climb, steps: str = "iterations") -> None:
-    """A line about a start that has ended."""
-    end = "converged" if found.converged else "not converged"
-    print(
-        f"start {k + 1}/{count}: {found.path[-1]:.6f} per row after {len(found.path) - 1} "
-        f"{steps}, {end}",
-        flush=True,
-    )
+    kinds = (int, np.integer) if whole else (int, float, np.number)
+    if not isinstance(value, kinds) or not lowest <= value < math.inf:
+        what = "a whole number" if whole else "a number"
+        raise DataError(f"expected {name} to be {what} of at least {lowest}, got {value!r}.")

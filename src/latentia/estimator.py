@@ -228,10 +228,7 @@ class LatentModel(BaseEstimator):
 
     @property
     def history_(self) -> list[list[float]]:
-        """Log-likelihood per row of each start: before the first and after every iteration.
-
-        Of stepwise EM: as met in each epoch, and of the final tables.
-        """
+        """Log-likelihood per row before the first and after every iteration, for each start."""
         return [list(path) for path in self._ascent("history_").paths]
 
     def _tables(self, wanted: str) -> Mapping[int, Array]:

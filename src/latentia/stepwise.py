@@ -11,6 +11,7 @@ close to 200 iterations of EM), so that batches shrink where the table has few r
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,22 +23,20 @@ from latentia.em import (
     Problem,
     at_least,
     best_of,
-    count_threads,
     counts_in,
     level,
-    make_starts,
     maximise,
     pose,
+    random_tables,
+    run_all,
     spawn_seeds,
-    tell,
 )
 from latentia.errors import DataError
 from latentia.estep import Tables, packed_counts
-from latentia.frames.local import LocalRows, in_parallel
+from latentia.frames.local import LocalRows
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
-from latentia.solve import one_thread
 from latentia.typing import Array, Codes, Source
 
 __all__ = ["StepwiseEM", "batch_rows", "climb_stepwise", "shuffled"]
@@ -89,30 +88,21 @@ class StepwiseEM(BaseEstimator):
         self.verbose = verbose
 
     def learn(self, plan: Plan, source: Source) -> Operators:
-        """A pass over the rows for every epoch of every start, and one more to compare them."""
+        """Two passes over the rows for every epoch of every start: one learns, one looks."""
         self._check()
-        jobs = count_threads(self.n_jobs)
         problem = pose(plan, source, self.smoothing)
         if not isinstance(problem.source, LocalRows):
             raise DataError(
                 "stepwise EM shuffles the rows: bring them into memory, or use EM(), which only "
                 "adds them up."
             )
-        seeds = spawn_seeds(self.random_state, self.restarts)
-        starts = make_starts(plan.graph, "random", self.restarts, self.random_state)
         size = batch_rows(self.batch_size, problem.weight * self.epochs)
-
-        def run(k: int) -> Climb:
-            rng = np.random.default_rng(seeds[k].spawn(1)[0])
-            quiet = problem.on(max(1, jobs // self.restarts))
-            found = climb_stepwise(quiet, starts[k](), self.exponent, size, self.epochs, rng)
-            if self.verbose:
-                tell(k, self.restarts, found, "epochs")
-            return found
-
-        with one_thread():
-            found = list(in_parallel(run, range(self.restarts), min(jobs, self.restarts)))
-        return best_of(plan, problem, found)
+        alone = problem if self.n_jobs is None else problem.on(1)
+        climbs = [
+            partial(_climb_from, alone, seed, self.exponent, size, self.epochs)
+            for seed in spawn_seeds(self.random_state, self.restarts)
+        ]
+        return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
 
     def _check(self) -> None:
         if not isinstance(self.exponent, int | float) or not 0.5 < self.exponent <= 1.0:
@@ -121,7 +111,7 @@ class StepwiseEM(BaseEstimator):
                 "steps never settle, larger ones stop too early."
             )
         for name in ("batch_size", "epochs", "restarts"):
-            at_least(name, getattr(self, name), 1)
+            at_least(name, getattr(self, name), 1, whole=True)
 
 
 def batch_rows(wanted: int, rows: float) -> int:
@@ -133,6 +123,15 @@ def batch_rows(wanted: int, rows: float) -> int:
     return min(wanted, max(SMALLEST_BATCH, math.ceil(rows / STEPS)))
 
 
+def _climb_from(
+    problem: Problem, seed: np.random.SeedSequence, exponent: float, batch: int, epochs: int
+) -> Climb:
+    """A random start, and the order of the rows, from one seed."""
+    rng = np.random.default_rng(seed.spawn(1)[0])
+    start = random_tables(problem.estep.graph, seed)
+    return climb_stepwise(problem, start, exponent, batch, epochs, rng)
+
+
 def climb_stepwise(
     problem: Problem,
     start: Tables,
@@ -141,31 +140,22 @@ def climb_stepwise(
     epochs: int,
     rng: np.random.Generator,
 ) -> Climb:
-    """Stepwise EM from one start.
-
-    Levels of epochs are those met on the way, each batch before its own M-step; the last level is
-    that of the final tables.
-    """
+    """Stepwise EM from one start; levels are those of the start and after every epoch."""
     assert isinstance(problem.source, LocalRows)
     rows, N = problem.source.rows, problem.weight
     tables = dict(start)
     s = {v: table * (table.shape[-1] / table.size) for v, table in tables.items()}  # of one row
-    path, k = [], 0
+    path, k = [level(problem, tables, problem.sum(tables))], 0
     for _ in range(epochs):
         order = shuffled(rows, rng)
-        met = 0.0
         for first in range(0, len(order), batch):
             chosen = order[first : first + batch]
             block = Rows(tuple(c[chosen] for c in rows.codes))
             moments = packed_counts(problem.estep, tables, block)
-            met += float(moments.sums["log_likelihood"][0])
-            step = (k + 2.0) ** -exponent
-            s = _mixed(s, counts_in(moments), step, len(chosen))
+            s = _mixed(s, counts_in(moments), (k + 2.0) ** -exponent, len(chosen))
             tables = maximise({v: N * x for v, x in s.items()}, problem.prior)
             k += 1
-        prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
-        path.append(met / len(order) + prior / N)
-    path.append(level(problem, tables, problem.sum(tables)))
+        path.append(level(problem, tables, problem.sum(tables)))
     return Climb(tables, tuple(path), path[-1] - path[-2] < RESTS)
 
 
