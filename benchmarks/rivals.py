@@ -289,14 +289,7 @@ def main() -> None:
     ]
     head = [
         *("model", "rival", "latentia ms / iteration", "rival ms / iteration", "ratio"),
-        *(
-            "iterations",
-            "latentia s to convergence",
-            "rival s",
-            "ratio",
-            "levels differ by",
-            "note",
-        ),
+        *("iterations", "latentia s to convergence", "rival s", "ratio", "levels differ by"),
     ]
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
     for name, make in cases:

@@ -268,6 +268,12 @@ class TestErrors:
         with pytest.raises(EvidenceError, match="row 2 has probability zero"):
             expected_counts(compile_estep(model.graph), tables_of(model), rows)
 
+    def test_an_impossible_cell_without_latents(self):
+        model = lt.TabularModel("x; y", {"x": [1.0, 0.0], "y": [0.5, 0.5]})
+        rows = Rows((np.array([0, 1]), np.array([0, 1])))
+        with pytest.raises(EvidenceError, match="probability zero"):
+            expected_counts(compile_estep(model.graph), tables_of(model), rows)
+
     def test_undirected_graphs_are_refused_with_a_hint(self):
         graph = lt.as_graph("H--x; H--y", {"H": 2}, {"x": 2, "y": 2})
         with pytest.raises(GraphError, match=r"directed graph.*learner='pbp'"):

@@ -28,7 +28,7 @@ from latentia.store.file import HEAD, LARGEST_FILE, MAGIC, SIGNED, VERSION
 
 Random = np.random.Generator
 
-MODELS = ("pbp", "paper")
+MODELS = ("pbp", "paper", lt.EM(2, tol=1e-3, random_state=0))
 CELLS: dict[str, list[Any]] = {
     "a": ["lo", "hi", "no"],
     "b": [0, 1],
@@ -38,7 +38,7 @@ CELLS: dict[str, list[Any]] = {
 }
 
 
-def small_model(learner: str) -> lt.LatentModel:
+def small_model(learner: Any) -> lt.LatentModel:
     rng = np.random.default_rng(5)
     hidden, data = rng.random(300), {}
     for name, states in CELLS.items():
@@ -67,6 +67,8 @@ def answers(model: lt.LatentModel) -> list[str]:
         (model.query, [first.name], evidence),
         (model.query, names[:2], {last.name: last.states[0]}),
         (model.map_query, names, {last.name: last.states[-1]}),
+        (model.predict_latent, cells, "H"),
+        (lambda: (model.cpts_, model.converged_, model.n_iter_, model.history_),),
         (model.score_samples, cells),
         (model.marginals, cells),
         (model.sample, 20, 1),
@@ -272,10 +274,10 @@ def test_mutated_files(mutate: Callable[[bytes, Random], bytes], tmp_path: Path)
         model.save(path)
         content, right = path.read_bytes(), answers(model)
         assert outcome(path, content, right) == "same"
-        for _ in range((HONEST | FORGED)[mutate] // len(MODELS)):
+        for _ in range(-(-(HONEST | FORGED)[mutate] // len(MODELS))):  # rounded up
             found[outcome(path, mutate(content, rng), right)] += 1
     print(mutate.__name__, dict(found), f"{time.monotonic() - started:.1f} s")
-    assert sum(found.values()) == (HONEST | FORGED)[mutate]
+    assert sum(found.values()) >= (HONEST | FORGED)[mutate]
     assert found["error"] > 0.6 * sum(found.values())
     assert set(found) <= ({"error", "same"} if mutate in HONEST else {"error", "same", "other"})
     assert time.monotonic() - started < 60

@@ -28,6 +28,7 @@ from latentia.refine import Prior
 from latentia.solve import one_thread
 from latentia.tables import read_tables
 from latentia.typing import Array, Source
+from latentia.wiring import check_graph
 
 __all__ = [
     "Climb",
@@ -148,7 +149,7 @@ def pose(plan: Plan, source: Source, smoothing: float = 0.0) -> Problem:
     """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept."""
     at_least("smoothing", smoothing, 0)
     graph = plan.graph
-    compile_estep(graph)  # an undirected graph is refused before anything else
+    check_graph(graph)
     check_operators(plan)
     seen = source.fold(partial(_count_columns, graph))
     if not seen.weight > 0:

@@ -16,14 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeAlias
+from functools import cache, cached_property
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from latentia.errors import DataError
 from latentia.moments import Moments, Rows, block_codes
-from latentia.passes import Factors, Upward, check_possible, collect, distribute, marginal
+from latentia.passes import (
+    Factors,
+    Upward,
+    check_possible,
+    collect,
+    distribute,
+    marginal,
+    no_probability,
+)
 from latentia.typing import Array, Codes
 from latentia.wiring import Clique, EStep, Pack, Scope, Witness, compile_estep
 
@@ -81,17 +89,16 @@ def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
 
 def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
     """`expected_counts` of rows that `pack_rows` has packed."""
-    factors = _factors(estep, tables)
+    both = _Both(estep, tables)
+    factors = both.plain
     totals = _Totals(
         [np.zeros(M.shape) for M in factors.maps], [np.zeros(t.shape) for t in factors.packs]
     )
     for start, block in _chunks(estep, rows):
         codes = [c.astype(np.intp) for c in block.codes]
-        up, used = _pass_up(estep, tables, factors, codes, start)
+        up, used = both.pass_up(codes, start)
         _add(estep, used, up, totals, codes, block.weight)
-    for p in estep.free:
-        kept = totals.packs[p] > 0
-        totals.log_likelihood += float(totals.packs[p][kept] @ np.log(factors.packs[p][kept]))
+    totals.log_likelihood += sum(_free_log(factors.packs[p], totals.packs[p]) for p in estep.free)
     sums = _family_counts(estep, factors, totals)
     sums["log_likelihood"] = np.array([totals.log_likelihood])
     return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
@@ -101,31 +108,50 @@ def posteriors(
     estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
 ) -> dict[int, Array]:
     """P(variable | present cells of the row) of active variables: (states, rows)."""
-    factors = _factors(estep, tables)
+    both = _Both(estep, tables)
     home = {v: next(k for k, c in enumerate(estep.cliques) if v in c.variables) for v in variables}
     out = {v: np.empty((estep.states[v], len(rows))) for v in home}
     for start, block in _chunks(estep, pack_rows(estep, Rows(rows.codes))):
         codes = [c.astype(np.intp) for c in block.codes]
         part = slice(start, start + len(block))
-        up, used = _pass_up(estep, tables, factors, codes, start)
+        up, used = both.pass_up(codes, start)
         for k, D, _ in distribute(estep, used, up, None):
             for v in (v for v in home if home[v] == k):
-                out[v][:, part] = _belief(estep.cliques[k], factors.psi[k], D, up.products[k], v)
+                out[v][:, part] = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
     return out
 
 
-def _pass_up(
-    estep: EStep, tables: Tables, factors: Factors, codes: Sequence[Any], first: int
-) -> tuple[Upward, Factors]:
-    """The pass up, and the factors that it took: careful ones where plain ones did not do."""
-    n = len(codes[0])
-    up = collect(estep, factors, codes, n)
-    if up is None:
-        factors = _factors(estep, tables, careful=True)
-        up = collect(estep, factors, codes, n)
-    assert up is not None  # careful passes always answer
-    check_possible(up, first)
-    return up, factors
+def _free_log(table: Array, counts: Array) -> float:
+    """Σ counts · log table, of codes that no latent has to do with."""
+    met = counts > 0
+    if not table[met].min(initial=1.0) > 0:
+        raise no_probability("a row")
+    return float(counts[met] @ np.log(table[met]))
+
+
+@final
+class _Both:
+    """The factors of an E-step: plain ones, and careful ones if it should come to that."""
+
+    def __init__(self, estep: EStep, tables: Tables) -> None:
+        self.estep = estep
+        self.tables = tables
+        self.plain = _factors(estep, tables)
+
+    @cached_property
+    def careful(self) -> Factors:
+        return _factors(self.estep, self.tables, careful=True)
+
+    def pass_up(self, codes: Sequence[Any], first: int) -> tuple[Upward, Factors]:
+        """The pass up, and the factors that it took."""
+        used = self.plain
+        up = collect(self.estep, used, codes, len(codes[0]))
+        if up is None:
+            used = self.careful
+            up = collect(self.estep, used, codes, len(codes[0]))
+        assert up is not None  # careful passes always answer
+        check_possible(up, first)
+        return up, used
 
 
 def _chunks(estep: EStep, rows: Rows) -> Iterator[tuple[int, Rows]]:

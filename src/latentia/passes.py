@@ -12,7 +12,15 @@ from latentia.errors import EvidenceError
 from latentia.typing import Array
 from latentia.wiring import Clique, EStep, Input, Placing
 
-__all__ = ["Factors", "Upward", "check_possible", "collect", "distribute", "marginal"]
+__all__ = [
+    "Factors",
+    "Upward",
+    "check_possible",
+    "collect",
+    "distribute",
+    "marginal",
+    "no_probability",
+]
 
 RESCALE = 16  # columns
 TINY = 1e-200  # a row's product below this: every factor is rescaled
@@ -169,8 +177,12 @@ def check_possible(up: Upward, first: int) -> None:
     """Every row of the block, which starts at row `first`, has some probability."""
     impossible = np.flatnonzero(~np.isfinite(up.log))
     if impossible.size:
-        raise EvidenceError(
-            f"row {first + impossible[0]} has probability zero under the tables (values never seen "
-            "together in training, or starting tables with zeros). Make one of its cells missing "
-            "to marginalise it; smoothing keeps learned tables from zeros."
-        )
+        raise no_probability(f"row {first + impossible[0]}")
+
+
+def no_probability(what: str) -> EvidenceError:
+    return EvidenceError(
+        f"{what} has probability zero under the tables (values never seen together in training, or "
+        "starting tables with zeros). Make one of its cells missing to marginalise it; smoothing "
+        "keeps learned tables from zeros."
+    )

@@ -30,6 +30,7 @@ __all__ = [
     "Placing",
     "Scope",
     "Witness",
+    "check_graph",
     "compile_estep",
 ]
 
@@ -150,7 +151,7 @@ def compile_estep(graph: LatentGraph, holes: Iterable[int] | None = None) -> ESt
     `holes` are the columns that may have missing cells; default: all of them. Columns without holes
     that have children are cheaper: they are conditioned on instead of summed over.
     """
-    _check(graph)
+    check_graph(graph)
     may_miss = set(graph.observed if holes is None else holes) & set(graph.observed)
     parents = graph.parents()
     with_children = {a for a, _ in graph.edges}
@@ -191,7 +192,8 @@ def _fingerprint(graph: LatentGraph) -> str:
     return hashlib.sha256(repr((facts, graph.states)).encode()).hexdigest()[:16]
 
 
-def _check(graph: LatentGraph) -> None:
+def check_graph(graph: LatentGraph) -> None:
+    """Directed, with the number of states of every variable."""
     if not graph.directed:
         raise GraphError(
             "expectation maximisation needs a directed graph, whose tables are P(variable | its "

@@ -241,10 +241,12 @@ def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
     more = ("tables", "ascent") if isinstance(record, dict) and "tables" in record else ()
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
     has_tables, climb = rest or (False, None)
+    if type(has_tables) is not bool:
+        raise StoreError(f"expected true or false for tables, got {has_tables!r:.80}.")
     sizes = wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes))
     shapes = _shapes(plan, sizes)
     tensors = len(shapes)
-    if has_tables is True:
+    if has_tables:
         shapes += _table_shapes(plan)
     axes = {i: list(range(len(shape))) for i, shape in enumerate(shapes)}
     for turn in items(turned):
