@@ -216,6 +216,25 @@ class TestScale:
         rows = Rows(tuple(np.zeros((60, 2), dtype=np.int8)), np.array([1.0, 2.0]))
         self.assert_like_exact(model, rows)
 
+    @pytest.mark.parametrize("tiny", [passes.TINY, 2.0], ids=["plain", "every factor rescaled"])
+    def test_latents_between_many_columns(self, tiny, monkeypatch):
+        """Cliques that only pass on what comes from one child, rescaled on the way."""
+        monkeypatch.setattr(passes, "TINY", tiny)
+        edges = [("A", "B"), ("B", "C"), ("C", "D"), ("D", "E")]
+        edges += [(h, f"{h}{i}") for h in "AE" for i in range(60)]
+        graph = lt.as_graph(edges, dict.fromkeys("ABCDE", 3))
+        graph = graph.with_states({graph.names[v]: 2 for v in graph.observed})
+        rng = np.random.default_rng(3)
+        model = random_model(graph, rng)
+        rows = rows_of(model, rng, 20, holes=0.1)
+        self.assert_like_exact(model, rows)
+        evidence = model.evidence(np.column_stack(rows.codes).astype(int))
+        sums = expected_counts(compile_estep(graph), tables_of(model), rows).sums
+        for h in "BCDE":
+            exact = rows.weight @ model.posteriors(evidence, [h])[h]
+            found = sums[f"counts/{graph.index(h)}"].sum(axis=0)
+            np.testing.assert_allclose(found, exact, atol=1e-9)
+
     def test_a_long_chain(self):
         rng = np.random.default_rng(1)
         graph = hidden_markov(500, 3).with_states({f"X{t}": 3 for t in range(500)})

@@ -152,11 +152,8 @@ def distribute(
         for x in clique.inputs:
             if x.child < 0:
                 continue
-            if len(clique.inputs) == 1 and x.placing.same:
-                above[x.child] = G
-            else:
-                own = marginal(x.placing, belief)
-                above[x.child] = own / np.maximum(up.messages[x.child], SMALLEST)
+            own = marginal(x.placing, belief)
+            above[x.child] = own / np.maximum(up.messages[x.child], SMALLEST)
 
 
 def _spread(placing: Placing, x: Array) -> Array:
