@@ -44,6 +44,7 @@ LAYERS = (
     "diagnostics",
     "shafer_shenoy",
     "tables",
+    "conditioned",
     "exact",
     "testing",
     "cpts",

@@ -43,6 +43,7 @@ __all__ = [
     "pack_rows",
     "packed_counts",
     "posteriors",
+    "row_answers",
 ]
 
 Tables: TypeAlias = Mapping[int, Array]  # variable -> P(variable | parents), (parents …, variable)
@@ -109,7 +110,7 @@ def posteriors(
 ) -> dict[int, Array]:
     """P(variable | present cells of the row) of active variables: (states, rows)."""
     both = _Both(estep, tables)
-    home = {v: next(k for k, c in enumerate(estep.cliques) if v in c.variables) for v in variables}
+    home = _homes(estep, variables)
     out = {v: np.empty((estep.states[v], len(rows))) for v in home}
     for start, block in _chunks(estep, pack_rows(estep, Rows(rows.codes))):
         codes = [c.astype(np.intp) for c in block.codes]
@@ -119,6 +120,37 @@ def posteriors(
             for v in (v for v in home if home[v] == k):
                 out[v][:, part] = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
     return out
+
+
+def row_answers(
+    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
+) -> tuple[Array, dict[int, Array]]:
+    """log P(row), (n,), and P(variable | row), (states, n), of active variables, in plain numbers.
+
+    Rows that come near the smallest numbers, or have no probability, give NaN throughout.
+    """
+    factors = _factors(estep, tables)
+    home = _homes(estep, variables)
+    log = np.full(len(rows), np.nan)
+    out = {v: np.full((estep.states[v], len(rows)), np.nan) for v in home}
+    with np.errstate(divide="ignore"):
+        free = {p: np.log(factors.packs[p][0]) for p in estep.free}
+    for start, block in _chunks(estep, pack_rows(estep, rows)):
+        codes = [c.astype(np.intp) for c in block.codes]
+        up = collect(estep, factors, codes, len(block))
+        if up is None:
+            continue
+        part = slice(start, start + len(block))
+        log[part] = sum((x.take(codes[p]) for p, x in free.items()), up.log)
+        for k, D, _ in distribute(estep, factors, up, None, home.values()):
+            for v in (v for v in home if home[v] == k):
+                out[v][:, part] = _belief(estep.cliques[k], factors.psi[k], D, up.products[k], v)
+    return np.where(np.isfinite(log), log, np.nan), out
+
+
+def _homes(estep: EStep, variables: Iterable[int]) -> dict[int, int]:
+    """The clique nearest to a root that holds each variable."""
+    return {v: next(k for k, c in enumerate(estep.cliques) if v in c.variables) for v in variables}
 
 
 def _free_log(table: Array, counts: Array) -> float:

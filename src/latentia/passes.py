@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -131,14 +131,22 @@ def _filled(value: Any, clique: Clique, size: int, n: int) -> Array:
 
 
 def distribute(
-    estep: EStep, factors: Factors, up: Upward, weight: Array | None
+    estep: EStep,
+    factors: Factors,
+    up: Upward,
+    weight: Array | None,
+    wanted: Iterable[int] | None = None,
 ) -> Iterator[tuple[int, Array, Array]]:
     """Down, parents first: (clique, D, belief), (shared · upper, n) and (shared · lower, n).
 
     Both belong to P(· | row) times the weight of the row; belief(u) = P(u) Σ_s M(s, u) D(s).
+    `wanted`: go to these cliques only, and those above them.
     """
     above: dict[int, Array] = {}
+    way = None if wanted is None else _with_above(estep, wanted)
     for k, clique in enumerate(estep.cliques):
+        if way is not None and k not in way:
+            continue
         P = up.products[k]
         n = P.shape[1]
         if clique.parent == k:
@@ -150,10 +158,19 @@ def distribute(
         belief = G * P
         yield k, D, belief
         for x in clique.inputs:
-            if x.child < 0:
+            if x.child < 0 or (way is not None and x.child not in way):
                 continue
             own = marginal(x.placing, belief)
             above[x.child] = own / np.maximum(up.messages[x.child], SMALLEST)
+
+
+def _with_above(estep: EStep, cliques: Iterable[int]) -> set[int]:
+    found: set[int] = set()
+    for k in cliques:
+        while k not in found:
+            found.add(k)
+            k = estep.cliques[k].parent
+    return found
 
 
 def _spread(placing: Placing, x: Array) -> Array:

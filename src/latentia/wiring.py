@@ -145,17 +145,20 @@ class EStep:
         return math.prod(self.states[v] for v in scope)
 
 
-def compile_estep(graph: LatentGraph, holes: Iterable[int] | None = None) -> EStep:
+def compile_estep(
+    graph: LatentGraph, holes: Iterable[int] | None = None, asked: Iterable[int] = ()
+) -> EStep:
     """Wire the E-step of a directed graph with known states.
 
     `holes` are the columns that may have missing cells; default: all of them. Columns without holes
-    that have children are cheaper: they are conditioned on instead of summed over.
+    that have children are cheaper: they are conditioned on instead of summed over. `asked` are
+    columns with holes whose posteriors are wanted, so that they must be variables of a clique.
     """
     check_graph(graph)
     may_miss = set(graph.observed if holes is None else holes) & set(graph.observed)
     parents = graph.parents()
     with_children = {a for a, _ in graph.edges}
-    active = graph.latent | (may_miss & with_children)
+    active = graph.latent | (may_miss & with_children.union(asked))
     families = [(*above, v) for v, above in enumerate(parents)]
     scopes = [tuple(sorted(active.intersection(f))) for f in families]
     tree = _tree(graph, sorted(active), scopes)
