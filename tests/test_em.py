@@ -381,6 +381,21 @@ class TestVerdict:
         assert len(lines) == 3
         assert all("iterations, converged" in line for line in lines)
 
+    def test_progress_to_a_function(self):
+        heard = []
+        model = self.fitted(verbose=heard.append)
+        assert [line[:9] for line in heard] == ["start 1/3", "start 2/3", "start 3/3"]
+        assert "verbose" not in repr(model.diagnostics_)
+
+    def test_progress_in_a_terminal(self, capsys, monkeypatch):
+        pytest.importorskip("rich")
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        monkeypatch.setenv("TERM", "xterm")
+        self.fitted(verbose=True)
+        out = capsys.readouterr().out
+        assert "starts" in out
+        assert "start 3/3" in out
+
     def test_clone_and_parameters(self):
         learner = lt.EM(3, smoothing=0.5, init={"a": [1.0]})
         assert clone(learner).get_params().keys() == learner.get_params().keys()

@@ -24,6 +24,7 @@ from latentia.graph import LatentGraph
 from latentia.moments import Moments, Rows
 from latentia.operators import Ascent, Operators, smooth_unseen
 from latentia.plan import Plan
+from latentia.progress import Verbose, announcing
 from latentia.refine import Prior
 from latentia.solve import one_thread
 from latentia.tables import read_tables
@@ -44,6 +45,7 @@ __all__ = [
     "maximise",
     "pose",
     "random_tables",
+    "repr_of",
     "run_all",
     "spawn_seeds",
 ]
@@ -76,8 +78,9 @@ class EM(BaseEstimator):
         joblib.parallel_config says otherwise. Answers do not depend on it.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the starts.
-    verbose : bool
-        Print a line when a start has ended.
+    verbose : bool or function
+        Print a line when a start has ended, below a progress bar where stdout is a terminal and
+        rich is installed; a function gets the line instead.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class EM(BaseEstimator):
         init: Any = "random",
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: bool = False,
+        verbose: Verbose = False,
     ) -> None:
         self.restarts = restarts
         self.max_iter = max_iter
@@ -101,10 +104,10 @@ class EM(BaseEstimator):
         self.verbose = verbose
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        if not isinstance(self.init, Mapping):
-            return str(super().__repr__(N_CHAR_MAX))
-        shown = {**self.get_params(deep=False), "init": f"tables of {len(self.init)} variables"}
-        return repr(type(self)(**shown))
+        shown = self.get_params(deep=False)
+        if isinstance(self.init, Mapping):
+            shown["init"] = f"tables of {len(self.init)} variables"
+        return repr_of(self, shown, N_CHAR_MAX)
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows for every iteration of every start."""
@@ -115,6 +118,13 @@ class EM(BaseEstimator):
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
+
+
+def repr_of(learner: BaseEstimator, shown: dict[str, Any], most: int) -> str:
+    """As scikit-learn has it, without a function that listens to progress."""
+    if callable(shown["verbose"]):
+        shown["verbose"] = False
+    return str(BaseEstimator.__repr__(type(learner)(**shown), most))
 
 
 # --- the problem ----------------------------------------------------------------------------------
@@ -327,7 +337,7 @@ def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
 def run_all(
     climbs: Sequence[Callable[[], Climb]],
     n_jobs: int | None,
-    verbose: bool,
+    verbose: Any,
     steps: str = "iterations",
 ) -> list[Climb]:
     """Every climb, in processes of their own if there is more than one job.
@@ -341,14 +351,13 @@ def run_all(
         results = Parallel(jobs, return_as="generator")(delayed(_on_one_thread)(c) for c in climbs)
     else:
         results = map(_on_one_thread, climbs)
-    for climbed in results:
-        found.append(climbed)
-        if verbose:
+    with announcing(verbose, len(climbs), "starts") as say:
+        for climbed in results:
+            found.append(climbed)
             end = "converged" if climbed.converged else "not converged"
-            print(
+            say(
                 f"start {len(found)}/{len(climbs)}: {climbed.path[-1]:.6f} per row after "
-                f"{len(climbed.path) - 1} {steps}, {end}",
-                flush=True,
+                f"{len(climbed.path) - 1} {steps}, {end}"
             )
     return found
 

@@ -28,6 +28,7 @@ from latentia.em import (
     maximise,
     pose,
     random_tables,
+    repr_of,
     run_all,
     spawn_seeds,
 )
@@ -37,6 +38,7 @@ from latentia.frames.local import LocalRows
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
+from latentia.progress import Verbose
 from latentia.typing import Array, Codes, Source
 
 __all__ = ["StepwiseEM", "batch_rows", "climb_stepwise", "shuffled"]
@@ -76,7 +78,7 @@ class StepwiseEM(BaseEstimator):
         smoothing: float = 0.0,
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: bool = False,
+        verbose: Verbose = False,
     ) -> None:
         self.exponent = exponent
         self.batch_size = batch_size
@@ -86,6 +88,9 @@ class StepwiseEM(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return repr_of(self, self.get_params(deep=False), N_CHAR_MAX)
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows for every epoch of every start: one learns, one looks."""
