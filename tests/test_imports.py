@@ -26,6 +26,7 @@ LAYERS = (
     "features",
     "moments",
     "frames",
+    "gaussian",
     "wiring",
     "passes",
     "estep",

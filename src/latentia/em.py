@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, final
 
@@ -16,10 +16,19 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from latentia.cpts import check_operators, in_fixed_order, operators_of
+from latentia.cpts import check_operators, fixed_orders, operators_of, renumbered
 from latentia.errors import DataError, LatentiaError, UnknownNameError
 from latentia.estep import EStep, Tables, compile_estep, expected_counts, pack_rows, packed_counts
 from latentia.frames.local import LocalRows, unique_rows
+from latentia.gaussian import (
+    MOST_SEEDED,
+    draw_leaves,
+    features,
+    grid_masses,
+    leaf_prior,
+    maximise_leaf,
+    rescaled,
+)
 from latentia.graph import LatentGraph
 from latentia.moments import Moments, Rows
 from latentia.operators import Ascent, Operators, smooth_unseen
@@ -36,8 +45,10 @@ __all__ = [
     "Counts",
     "EM",
     "Problem",
+    "Seeding",
     "at_least",
     "best_of",
+    "best_tables",
     "climb",
     "counts_in",
     "level",
@@ -47,12 +58,15 @@ __all__ = [
     "random_tables",
     "repr_of",
     "run_all",
+    "seeding_of",
     "spawn_seeds",
 ]
 
 Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
+Scale: TypeAlias = tuple[float, float]  # mean and standard deviation of a column
 
 ROUNDING = 1e-9  # how much a level may fall, relative
+LEAST_MASS = 1e-12  # of a continuous column, spread over its grid
 
 
 class EM(BaseEstimator):
@@ -69,10 +83,17 @@ class EM(BaseEstimator):
     smoothing : float
         Pseudo-counts for every row of every table, spread like the column's own marginal (uniformly
         for latents and variables without parents): maximum a posteriori instead of maximum
-        likelihood. Levels and the choice among restarts then include the prior.
+        likelihood. Levels and the choice among restarts then include the prior. For a continuous
+        column: so many rows with the column's own mean and variance.
     init : "random" or dict of variable -> table
         Random starts draw every row of every table from a flat Dirichlet. Tables, with axes
-        (parents in the graph's order, variable), give a single start from there.
+        (parents in the graph's order, variable), give a single start from there. Continuous
+        columns start from rows that lie far from each other (the seeding of k-means++).
+    mixture : int
+        Gaussian components of a continuous column for each state of its parents.
+    variance_floor : float
+        No variance falls below this share of the column's own: a state with a single row would
+        otherwise have infinite density.
     n_jobs : int, optional
         Processes over restarts, as in scikit-learn: -1 means one per core, None one, unless a
         joblib.parallel_config says otherwise. Answers do not depend on it.
@@ -90,6 +111,8 @@ class EM(BaseEstimator):
         tol: float = 1e-6,
         smoothing: float = 0.0,
         init: Any = "random",
+        mixture: int = 1,
+        variance_floor: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: Verbose = False,
@@ -99,6 +122,8 @@ class EM(BaseEstimator):
         self.tol = tol
         self.smoothing = smoothing
         self.init = init
+        self.mixture = mixture
+        self.variance_floor = variance_floor
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -113,8 +138,10 @@ class EM(BaseEstimator):
         """One pass over the rows for every iteration of every start."""
         at_least("max_iter", self.max_iter, 1, whole=True)
         at_least("tol", self.tol, 0)
-        problem = pose(plan, source, self.smoothing)
-        starts = make_starts(plan.graph, self.init, self.restarts, self.random_state)
+        at_least("variance_floor", self.variance_floor, 0)
+        problem = pose(plan, source, self.smoothing, self.variance_floor)
+        seeding = seeding_of(problem, self.mixture)
+        starts = make_starts(plan.graph, self.init, self.restarts, self.random_state, seeding)
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
@@ -139,24 +166,31 @@ class Problem:
     source: Source
     packed: bool  # the rows of the source are packed already
     weight: float  # N
-    marginals: Mapping[int, Array]  # counts of the states of each column
+    marginals: Mapping[int, Array]  # counts of the states of each discrete column
     prior: Prior | None  # None: maximum likelihood
+    scales: Mapping[int, Scale] = field(default_factory=dict)  # of continuous columns
+    smoothing: float = 0.0  # pseudo-counts of continuous columns
+    floor: float = 0.0  # of their variances
 
     def sum(self, tables: Tables) -> Moments:
         """One E-step."""
-        summary = packed_counts if self.packed else expected_counts
-        return self.source.fold(partial(summary, self.estep, tables))
+        if self.packed:
+            return self.source.fold(partial(packed_counts, self.estep, tables))
+        return self.source.fold(partial(_counts_of, self.estep, tables, self.scales))
 
     def on(self, threads: int) -> Problem:
         """The same, each fold on so many threads."""
         if not isinstance(self.source, LocalRows):
             return self
         source = LocalRows(self.source.rows, self.source.block_rows, threads)
-        return Problem(self.estep, source, self.packed, self.weight, self.marginals, self.prior)
+        return replace(self, source=source)
 
 
-def pose(plan: Plan, source: Source, smoothing: float = 0.0) -> Problem:
-    """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept."""
+def pose(plan: Plan, source: Source, smoothing: float = 0.0, floor: float = 0.0) -> Problem:
+    """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept.
+
+    Columns of decimals are continuous; they are standardised here.
+    """
     at_least("smoothing", smoothing, 0)
     graph = plan.graph
     check_graph(graph)
@@ -164,26 +198,57 @@ def pose(plan: Plan, source: Source, smoothing: float = 0.0) -> Problem:
     seen = source.fold(partial(_count_columns, graph))
     if not seen.weight > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
-    counts = {v: seen.sums[f"column/{v}"] for v in graph.observed}
-    for v, count in counts.items():
-        if not count.sum() > 0:
+    moments = {v: x for v in graph.observed if (x := seen.sums.get(f"moments/{v}")) is not None}
+    counts = {v: seen.sums[f"column/{v}"] for v in graph.observed if v not in moments}
+    for v in graph.observed:
+        if not (counts[v].sum() if v in counts else moments[v][0]) > 0:
             raise DataError(
                 f"no row has a value in {graph.names[v]}. Drop the column from the graph."
             )
     holes = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
-    estep = compile_estep(graph, holes)
+    scales = {v: _scale(sums) for v, sums in moments.items()}
+    estep = compile_estep(graph, holes, continuous=scales)
     prior = _make_prior(graph, counts, smoothing) if smoothing > 0 else None
+    rest = (seen.weight, counts, prior, scales, float(smoothing), float(floor))
     if not isinstance(source, LocalRows):
-        return Problem(estep, source, False, seen.weight, counts, prior)
-    rows = unique_rows(pack_rows(estep, source.rows), [pack.codes for pack in estep.packs])
-    packed = LocalRows(rows, source.block_rows, source.threads)
-    return Problem(estep, packed, True, seen.weight, counts, prior)
+        return Problem(estep, source, False, *rest)
+    rows = pack_rows(estep, standardised(graph, source.rows, scales))
+    if not scales:
+        rows = unique_rows(rows, [pack.codes for pack in estep.packs])
+    return Problem(estep, LocalRows(rows, source.block_rows, source.threads), True, *rest)
+
+
+def _scale(sums: Array) -> Scale:
+    """Mean and standard deviation from Σ w, Σ w x, Σ w x²; a constant column has deviation 1."""
+    mean = float(sums[1] / sums[0])
+    deviation = math.sqrt(max(float(sums[2] / sums[0]) - mean * mean, 0.0))
+    return mean, deviation if deviation > 1e-9 * (1 + abs(mean)) else 1.0
+
+
+def standardised(graph: LatentGraph, rows: Rows, scales: Mapping[int, Scale]) -> Rows:
+    """Continuous columns with mean 0 and variance 1."""
+    if not scales:
+        return rows
+    codes: list[Any] = list(rows.codes)
+    for i, v in enumerate(graph.observed):
+        if v in scales:
+            codes[i] = (codes[i] - scales[v][0]) / scales[v][1]
+    return Rows(tuple(codes), rows.weight)
+
+
+def _counts_of(estep: EStep, tables: Tables, scales: Mapping[int, Scale], rows: Rows) -> Moments:
+    return expected_counts(estep, tables, standardised(estep.graph, rows, scales))
 
 
 def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
-    """Counts of the states of every column, and of its missing cells."""
+    """Counts of the states of every column, and of its missing cells; of decimals, moments."""
     sums: dict[str, Array] = {}
     for v, codes in zip(graph.observed, rows.codes, strict=True):
+        if codes.dtype.kind == "f":
+            F = features(np.asarray(codes, dtype=float))
+            sums[f"moments/{v}"] = F.sum(axis=1) if rows.weight is None else F @ rows.weight
+            sums[f"holes/{v}"] = np.array([(F[0] == 0).sum()])
+            continue
         found = np.bincount(codes + 1, rows.weight, (graph.states[v] or 1) + 1).astype(float)
         sums[f"column/{v}"], sums[f"holes/{v}"] = found[1:], np.array([(codes < 0).sum()])
     return Moments("columns", rows.total, len(rows), sums)
@@ -192,6 +257,8 @@ def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
 def _make_prior(graph: LatentGraph, counts: Counts, smoothing: float) -> Prior:
     found = {}
     for v, above in enumerate(graph.parents()):
+        if v not in graph.latent and v not in counts:
+            continue  # continuous
         size = graph.states[v] or 1
         share = np.full(size, 1.0 / size)
         if above and v in counts:
@@ -203,10 +270,43 @@ def _make_prior(graph: LatentGraph, counts: Counts, smoothing: float) -> Prior:
 # --- starts ---------------------------------------------------------------------------------------
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Seeding:
+    """Rows among which starts of continuous columns are drawn, by columns with the same parents."""
+
+    groups: tuple[tuple[tuple[int, ...], Array], ...]  # columns, and (columns, rows)
+    mixture: int
+
+
+def seeding_of(problem: Problem, mixture: int) -> Seeding | None:
+    """A sample of the standardised rows; None without continuous columns."""
+    at_least("mixture", mixture, 1, whole=True)
+    dense = problem.estep.dense
+    if not dense:
+        return None
+    rng = np.random.default_rng(0)  # the same sample for all starts, which draw from it
+    if not isinstance(problem.source, LocalRows):  # rows that can only be added up
+        drawn = [(g.variables, rng.normal(size=(len(g.variables), 200))) for g in dense]
+        return Seeding(tuple(drawn), mixture)
+    columns = iter(problem.source.sample(MOST_SEEDED, rng).codes[len(problem.estep.packs) :])
+    found = [(g.variables, np.array([next(columns) for _ in g.variables], float)) for g in dense]
+    return Seeding(tuple(found), mixture)
+
+
 def make_starts(
-    graph: LatentGraph, init: Any, restarts: int, random_state: Any
+    graph: LatentGraph,
+    init: Any,
+    restarts: int,
+    random_state: Any,
+    seeding: Seeding | None = None,
 ) -> list[Callable[[], dict[int, Array]]]:
     """One maker of tables per start; each has a seed of its own, whatever thread it runs on."""
+    if isinstance(init, Mapping) and seeding is not None:
+        raise DataError(
+            "init takes tables of discrete columns only, and some of these are continuous. "
+            "Use init='random', with random_state to repeat it."
+        )
     if isinstance(init, Mapping):
         _, tables = read_tables(graph, init)
         given = {scope[-1]: table for scope, table in tables.items()}
@@ -215,7 +315,7 @@ def make_starts(
         raise UnknownNameError("init", init, ["random"], "Or pass a dict of variable -> table.")
     at_least("restarts", restarts, 1, whole=True)
     seeds = spawn_seeds(random_state, restarts)
-    return [partial(random_tables, graph, seed) for seed in seeds]
+    return [partial(random_tables, graph, seed, seeding) for seed in seeds]
 
 
 def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
@@ -226,13 +326,22 @@ def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(random_state).spawn(count)
 
 
-def random_tables(graph: LatentGraph, seed: np.random.SeedSequence) -> dict[int, Array]:
-    """Every row of every table from a flat Dirichlet."""
+def random_tables(
+    graph: LatentGraph, seed: np.random.SeedSequence, seeding: Seeding | None = None
+) -> dict[int, Array]:
+    """Every row of every table from a flat Dirichlet; Gaussians around rows far apart."""
     rng = np.random.default_rng(seed)
-    states = [count or 1 for count in graph.states]
+    states, parents = [count or 1 for count in graph.states], graph.parents()
+    leaves: dict[int, Array] = {}
+    if seeding is not None:
+        for columns, X in seeding.groups:
+            shape = [states[u] for u in parents[columns[0]]]
+            leaves |= zip(columns, draw_leaves(X, shape, seeding.mixture, rng), strict=True)
     return {
-        v: rng.dirichlet(np.ones(states[v]), size=[states[u] for u in above])
-        for v, above in enumerate(graph.parents())
+        v: leaves[v]
+        if v in leaves
+        else rng.dirichlet(np.ones(states[v]), size=[states[u] for u in above])
+        for v, above in enumerate(parents)
     }
 
 
@@ -262,7 +371,7 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
     moments = problem.sum(tables)
     path = [level(problem, tables, moments)]
     for _ in range(max_iter):
-        tables = maximise(counts_in(moments), problem.prior)
+        tables = best_tables(problem, counts_in(moments))
         moments = problem.sum(tables)
         path.append(level(problem, tables, moments))
         gain = path[-1] - path[-2]
@@ -277,8 +386,9 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
 
 
 def level(problem: Problem, tables: Tables, moments: Moments) -> float:
-    """Log-likelihood, plus the log of the prior, per row."""
+    """Log-likelihood, plus the log of the prior, per row; densities of standardised columns."""
     prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
+    prior += sum(leaf_prior(tables[v], problem.smoothing) for v in problem.scales)
     return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
 
 
@@ -288,6 +398,13 @@ def counts_in(moments: Moments) -> dict[int, Array]:
         for name, total in moments.sums.items()
         if name.startswith("counts/")
     }
+
+
+def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
+    """The M-step of all tables and Gaussians."""
+    discrete = {v: x for v, x in counts.items() if v not in problem.scales}
+    leaves = {v: maximise_leaf(counts[v], problem.floor, problem.smoothing) for v in problem.scales}
+    return {**maximise(discrete, problem.prior), **leaves}
 
 
 def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
@@ -310,10 +427,20 @@ def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
 def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
     """The start that ended highest, with its states in a fixed order, ready for questions."""
     best = int(np.argmax([c.path[-1] for c in climbs]))
-    tables = in_fixed_order(plan.graph, climbs[best].tables)
+    found = dict(climbs[best].tables)
+    leaves = {v: rescaled(found[v], *scale) for v, scale in problem.scales.items()}
+    found |= {v: leaf_masses(leaf, plan.graph.states[v] or 1) for v, leaf in leaves.items()}
+    orders = fixed_orders(plan.graph, found)
+    tables = renumbered(plan.graph, found, orders)
+    leaves = renumbered(plan.graph, leaves, orders)
     tables = with_unseen(tables, problem.marginals)
     ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
-    return operators_of(plan, tables, problem.weight, ascent)
+    return operators_of(plan, tables, problem.weight, ascent, leaves)
+
+
+def leaf_masses(leaf: Array, points: int) -> Array:
+    """Masses at the points of a grid, none of them quite zero: rows may lie far out."""
+    return (1.0 - LEAST_MASS) * grid_masses(leaf, points) + LEAST_MASS / points
 
 
 def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:

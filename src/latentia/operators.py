@@ -70,6 +70,7 @@ class Operators:
     moments: Moments | None = None  # the sums of the first pass; files leave them out
     tables: Mapping[int, Array] = field(default_factory=dict)
     ascent: Ascent | None = None
+    gaussians: Mapping[int, Array] = field(default_factory=dict)  # leaves in grid steps (gaussian)
 
     def __post_init__(self) -> None:
         plan = self.plan

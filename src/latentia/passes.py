@@ -25,6 +25,7 @@ __all__ = [
 RESCALE = 16  # columns
 TINY = 1e-200  # a row's product below this: every factor is rescaled
 SMALLEST = 1e-300
+LEAST_SHARE = 1e-260  # of a density against that of the likeliest state, where care is taken
 
 
 @final
@@ -73,11 +74,18 @@ class _Running:
             self.columns = 1
 
 
-def collect(estep: EStep, factors: Factors, codes: Sequence[Any], n: int) -> Upward | None:
+def collect(
+    estep: EStep,
+    factors: Factors,
+    codes: Sequence[Any],
+    n: int,
+    dense: Sequence[tuple[Array, Array]] = (),
+) -> Upward | None:
     """Up: m(s) = Σ_u M(s, u) P(u); None where a row came near the smallest numbers.
 
-    `codes` are those of the packs, (n,) each. Careful factors always give an answer; the log is
-    -inf where a row has no probability at all.
+    `codes` are those of the packs, (n,) each; `dense` the densities of continuous columns by state
+    of their parents, (states, n), relative to the largest, and the log of that, (n,). Careful
+    factors always give an answer; the log is -inf where a row has no probability at all.
     """
     count = len(estep.cliques)
     products, messages = [np.zeros(0)] * count, [np.zeros(0)] * count
@@ -88,7 +96,7 @@ def collect(estep: EStep, factors: Factors, codes: Sequence[Any], n: int) -> Upw
         running = _Running(factors.careful)
         for x in clique.inputs:
             if x.child < 0:
-                part = _looked_up(factors, x, codes, estep)
+                part = _looked_up(factors, x, codes, estep, dense)
                 log = log + part.log
                 running.sound &= part.sound
                 value, more = part.value, part.columns
@@ -110,14 +118,24 @@ def collect(estep: EStep, factors: Factors, codes: Sequence[Any], n: int) -> Upw
     return Upward(tuple(products), tuple(messages), log)
 
 
-def _looked_up(factors: Factors, x: Input, codes: Sequence[Any], estep: EStep) -> _Running:
-    """The product of the packs of one scope."""
+def _looked_up(
+    factors: Factors,
+    x: Input,
+    codes: Sequence[Any],
+    estep: EStep,
+    dense: Sequence[tuple[Array, Array]],
+) -> _Running:
+    """The product of the packs and densities of one scope."""
     running = _Running(factors.careful)
     for p in x.packs:
         running.times(factors.packs[p].take(codes[p], axis=1), len(estep.packs[p].witnesses))
         taken = factors.logs[p]
         if taken is not None:
             running.log = running.log + taken.take(codes[p])
+    if x.dense >= 0:
+        value, log = dense[x.dense]
+        running.times(np.maximum(value, LEAST_SHARE) if factors.careful else value, 1)
+        running.log = running.log + log
     return running
 
 

@@ -21,20 +21,23 @@ from latentia.em import (
     Climb,
     Counts,
     Problem,
+    Seeding,
     at_least,
     best_of,
+    best_tables,
     counts_in,
     level,
-    maximise,
     pose,
     random_tables,
     repr_of,
     run_all,
+    seeding_of,
     spawn_seeds,
 )
 from latentia.errors import DataError
 from latentia.estep import Tables, packed_counts
 from latentia.frames.local import LocalRows
+from latentia.gaussian import leaf_sums
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
@@ -67,6 +70,8 @@ class StepwiseEM(BaseEstimator):
         Pseudo-counts for every row of every table, as in `EM`.
     n_jobs, random_state, verbose
         As in `EM`.
+    mixture, variance_floor
+        Of continuous columns, as in `EM`.
     """
 
     def __init__(
@@ -76,6 +81,8 @@ class StepwiseEM(BaseEstimator):
         epochs: int = 5,
         restarts: int = 10,
         smoothing: float = 0.0,
+        mixture: int = 1,
+        variance_floor: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: Verbose = False,
@@ -85,6 +92,8 @@ class StepwiseEM(BaseEstimator):
         self.epochs = epochs
         self.restarts = restarts
         self.smoothing = smoothing
+        self.mixture = mixture
+        self.variance_floor = variance_floor
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -95,7 +104,9 @@ class StepwiseEM(BaseEstimator):
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows for every epoch of every start: one learns, one looks."""
         self._check()
-        problem = pose(plan, source, self.smoothing)
+        at_least("variance_floor", self.variance_floor, 0)
+        problem = pose(plan, source, self.smoothing, self.variance_floor)
+        seeding = seeding_of(problem, self.mixture)
         if not isinstance(problem.source, LocalRows):
             raise DataError(
                 "stepwise EM shuffles the rows: bring them into memory, or use EM(), which only "
@@ -104,7 +115,7 @@ class StepwiseEM(BaseEstimator):
         size = batch_rows(self.batch_size, problem.weight * self.epochs)
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [
-            partial(_climb_from, alone, seed, self.exponent, size, self.epochs)
+            partial(_climb_from, alone, seed, self.exponent, size, self.epochs, seeding)
             for seed in spawn_seeds(self.random_state, self.restarts)
         ]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
@@ -129,11 +140,16 @@ def batch_rows(wanted: int, rows: float) -> int:
 
 
 def _climb_from(
-    problem: Problem, seed: np.random.SeedSequence, exponent: float, batch: int, epochs: int
+    problem: Problem,
+    seed: np.random.SeedSequence,
+    exponent: float,
+    batch: int,
+    epochs: int,
+    seeding: Seeding | None,
 ) -> Climb:
     """A random start, and the order of the rows, from one seed."""
     rng = np.random.default_rng(seed.spawn(1)[0])
-    start = random_tables(problem.estep.graph, seed)
+    start = random_tables(problem.estep.graph, seed, seeding)
     return climb_stepwise(problem, start, exponent, batch, epochs, rng)
 
 
@@ -149,7 +165,7 @@ def climb_stepwise(
     assert isinstance(problem.source, LocalRows)
     rows, N = problem.source.rows, problem.weight
     tables = dict(start)
-    s = {v: table * (table.shape[-1] / table.size) for v, table in tables.items()}  # of one row
+    s = first_sums(problem, tables)
     path, k = [level(problem, tables, problem.sum(tables))], 0
     for _ in range(epochs):
         order = shuffled(rows, rng)
@@ -158,10 +174,20 @@ def climb_stepwise(
             block = Rows(tuple(c[chosen] for c in rows.codes))
             moments = packed_counts(problem.estep, tables, block)
             s = _mixed(s, counts_in(moments), (k + 2.0) ** -exponent, len(chosen))
-            tables = maximise({v: N * x for v, x in s.items()}, problem.prior)
+            tables = best_tables(problem, {v: N * x for v, x in s.items()})
             k += 1
         path.append(level(problem, tables, problem.sum(tables)))
     return Climb(tables, tuple(path), path[-1] - path[-2] < RESTS)
+
+
+def first_sums(problem: Problem, tables: Tables) -> dict[int, Array]:
+    """Sums of one row that is in every state of the parents alike."""
+    return {
+        v: leaf_sums(table) * (math.prod(table.shape[-2:]) / table.size)
+        if v in problem.scales
+        else table * (table.shape[-1] / table.size)
+        for v, table in tables.items()
+    }
 
 
 def _mixed(s: Counts, batch: Counts, step: float, rows: int) -> dict[int, Array]:
