@@ -10,7 +10,7 @@ from sklearn.base import clone
 import latentia as lt
 from latentia import cpts, em
 from latentia.cpts import check_operators, in_fixed_order, operators_of
-from latentia.em import climb, maximise, pose, random_tables, spawn_seeds
+from latentia.em import climb, maximise
 from latentia.errors import (
     ConvergenceWarning,
     DataError,
@@ -25,6 +25,7 @@ from latentia.frames.local import LocalRows, unique_rows
 from latentia.messages import answer, read_evidence
 from latentia.moments import Rows
 from latentia.plan import make_plan
+from latentia.problem import pose, random_tables, spawn_seeds
 from latentia.templates import factorial_markov, hidden_markov, latent_class
 from latentia.testing import KINDS, brute_force, brute_force_full, random_graph, random_model
 

@@ -11,12 +11,13 @@ from sklearn.mixture import GaussianMixture
 
 import latentia as lt
 from latentia import gaussian as ga
-from latentia.em import climb, pose, random_tables, seeding_of
+from latentia.em import climb
 from latentia.errors import DataError, GraphError
 from latentia.estep import compile_estep, expected_counts, posteriors
 from latentia.frames.local import LocalRows
 from latentia.moments import Rows
 from latentia.plan import make_plan
+from latentia.problem import pose, random_tables, seeding_of
 from latentia.stepwise import StepwiseEM
 
 CELLS = 32

@@ -49,6 +49,7 @@ LAYERS = (
     "exact",
     "testing",
     "cpts",
+    "problem",
     "em",
     "stepwise",
     "refined",

@@ -17,23 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentia.em import (
-    Climb,
-    Counts,
-    Problem,
-    Seeding,
-    at_least,
-    best_of,
-    best_tables,
-    counts_in,
-    level,
-    pose,
-    random_tables,
-    repr_of,
-    run_all,
-    seeding_of,
-    spawn_seeds,
-)
+from latentia.em import Climb, best_of, best_tables, counts_in, level, repr_of, run_all
 from latentia.errors import DataError
 from latentia.estep import Tables, packed_counts
 from latentia.frames.local import LocalRows
@@ -41,6 +25,16 @@ from latentia.gaussian import leaf_sums
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
+from latentia.problem import (
+    Counts,
+    Problem,
+    Seeding,
+    at_least,
+    pose,
+    random_tables,
+    seeding_of,
+    spawn_seeds,
+)
 from latentia.progress import Verbose
 from latentia.typing import Array, Codes, Source
 
