@@ -13,7 +13,16 @@ import numpy as np
 from latentia.features.continuous import ContinuousColumn
 from latentia.typing import Array
 
-__all__ = ["cdf", "densities", "draw", "interval_likelihood", "means", "quantiles", "spreads"]
+__all__ = [
+    "cdf",
+    "cell_values",
+    "densities",
+    "draw",
+    "interval_likelihood",
+    "means",
+    "quantiles",
+    "spreads",
+]
 
 
 def cell_values(column: ContinuousColumn) -> Array:

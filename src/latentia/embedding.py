@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, final
 
@@ -24,14 +24,26 @@ from scipy.sparse import csr_array
 from latentia.errors import DataError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import BlockMap, coordinates, make_map
-from latentia.moments import Moments, Rows, row_chunks
 from latentia.messages import around
+from latentia.moments import Moments, Rows, row_chunks
 from latentia.operators import Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.solve import one_thread
 from latentia.typing import Array, Source
 
-__all__ = ["Embedding", "KernelSettings", "Sides", "embed", "learn_embedded", "smoothing"]
+__all__ = [
+    "Embedding",
+    "KernelSettings",
+    "Sides",
+    "choose_sides",
+    "embed",
+    "learn_embedded",
+    "on_grids",
+    "raw_operators",
+    "smooth_leaf",
+    "sum_embedded",
+    "sum_sides",
+]
 
 
 @final
@@ -42,7 +54,8 @@ class KernelSettings:
     bandwidth: float = 0.7  # of features, times √(continuous members)
     evidence: float = 0.25  # at which evidence is read off a leaf
     own: float = 0.12  # of the density asked for
-    rank: int = 30  # directions of a separator whose rank is not known
+    rank: int = 24  # directions of a separator, at most
+    most: int = 40  # … and of those to choose from
     ridge: tuple[float, float] = (0.1, 1.0)  # λ₁, λ₂
     floor: float = 0.1  # of P(e) / Π P(e_i), in scores
     mix: float = 0.02  # of independence, in answers
@@ -153,7 +166,7 @@ def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) ->
         factor = cho_factor(C + l1 * np.eye(len(C)), lower=True, check_finite=False)
         J = cho_solve(factor, D, check_finite=False)
         S = J.T @ C @ J
-        keep = min(node.rank - 1, len(S))
+        keep = min(node.rank - 1, settings.rank, len(S))
         e, Q = eigh((S + S.T) / 2, subset_by_index=[len(S) - keep, len(S) - 1])
         good = e[::-1] > max(1e-9, 1e-12 * float(e[-1]))
         e, Q = e[::-1][good], Q[:, ::-1][:, good]
@@ -202,17 +215,11 @@ def learn_embedded(
         pairs = source.fold(partial(sum_sides, columns, sides))
         found = embed(plan, sides, pairs, settings)
         products = source.fold(partial(sum_embedded, plan, columns, found))
-        return solve_embedded(plan, columns, found, products, settings)
+        return on_grids(raw_operators(plan, found, products), columns, settings)
 
 
-def solve_embedded(
-    plan: Plan,
-    columns: Sequence[Column],
-    found: Embedding,
-    products: Moments,
-    settings: KernelSettings,
-) -> Operators:
-    """Operators on the grid: leaves smoothed at the evidence's bandwidth."""
+def raw_operators(plan: Plan, found: Embedding, products: Moments) -> Operators:
+    """Operators on the grid, leaves not smoothed yet."""
     N = products.weight
     tensors = {}
     for k in sorted({*plan.inner, *plan.roots}):
@@ -232,19 +239,13 @@ def solve_embedded(
         )
         for k, e in found.strengths.items()
     }
-    return on_grids(plan, columns, raw, tensors, N, settings, reports)
+    marginals = tuple(np.ascontiguousarray(t[:, 0]) for t in raw)
+    return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports)
 
 
-def on_grids(
-    plan: Plan,
-    columns: Sequence[Column],
-    raw: Sequence[Array],
-    tensors: Mapping[int, Array],
-    weight: float,
-    settings: KernelSettings,
-    reports: Mapping[int, SeparatorReport] | None = None,
-) -> Operators:
-    """Operators from raw leaf tables: one bandwidth for evidence, another for answers."""
+def on_grids(found: Operators, columns: Sequence[Column], settings: KernelSettings) -> Operators:
+    """Leaves smoothed: at one bandwidth for evidence, at another for answers."""
+    plan, raw = found.plan, found.leaves
     leaves = tuple(
         smooth_leaf(plan, columns, k, raw[x], settings.evidence) for x, k in enumerate(plan.leaves)
     )
@@ -255,16 +256,13 @@ def on_grids(
         for v in plan.nodes[k].columns
         if isinstance(columns[place[v]], ContinuousColumn)
     }
-    return Operators(
-        plan,
-        leaves,
-        tensors,
-        tuple(np.ascontiguousarray(t[:, 0]) for t in leaves),
-        weight,
-        settings.mix,
-        reports or {},
+    return replace(
+        found,
+        leaves=leaves,
+        marginals=tuple(np.ascontiguousarray(t[:, 0]) for t in leaves),
+        mix=settings.mix,
         targets=targets,
-        raw=tuple(raw),
+        raw=raw,
         blur=(settings.evidence, settings.own),
         floor=settings.floor,
     )

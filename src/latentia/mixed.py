@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from latentia.density import cell_values
 from latentia.features.continuous import PAIRED_POINTS, Column, ContinuousColumn
 from latentia.graph import LatentGraph, relevant
 from latentia.plan import Plan, make_plan
 from latentia.typing import Label
 
-__all__ = ["column_cells", "has_continuous", "pair_children", "paired_grids", "plan_mixed"]
+__all__ = [
+    "column_cells",
+    "has_continuous",
+    "pair_children",
+    "paired_grids",
+    "plan_mixed",
+    "prepare_mixed",
+    "state_labels",
+]
 
 FEW = 6  # states that stand for a continuous column while ranks are planned
 UNKNOWN = 6  # … and for a latent whose number of states is not known
@@ -25,6 +35,24 @@ def column_cells(column: Column) -> int:
     return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
 
 
+def state_labels(column: Column) -> tuple[Any, ...]:
+    """Names of a column's states; of a continuous one the values at its cells."""
+    if isinstance(column, ContinuousColumn):
+        return tuple(cell_values(column).tolist())
+    return column.states
+
+
+def prepare_mixed(
+    graph: LatentGraph, columns: Sequence[Column], learner: Any
+) -> tuple[Plan, tuple[Column, ...]]:
+    """Which columns share leaves, their grids, and the plan."""
+    groups = getattr(learner, "groups", None)
+    if groups is None:
+        groups = pair_children(graph, columns) if getattr(learner, "pairs", False) else []
+    placed = paired_grids(columns, groups)
+    return plan_mixed(graph, placed, groups, getattr(learner, "most_directions", 30)), placed
+
+
 def pair_children(graph: LatentGraph, columns: Sequence[Column]) -> list[tuple[Label, Label]]:
     """The two continuous children of one latent that have no other parent: they share a leaf."""
     kinds = {c.name: isinstance(c, ContinuousColumn) for c in columns}
@@ -35,7 +63,7 @@ def pair_children(graph: LatentGraph, columns: Sequence[Column]) -> list[tuple[L
         only = above[0] if len(above) == 1 and above[0] in graph.latent else None
         if only is not None and v not in graph.latent and kinds[graph.names[v]]:
             below.setdefault(only, []).append(v)
-    childless = {v for v in graph.observed} - {a for a, _ in graph.edges}
+    childless = set(graph.observed) - {a for a, _ in graph.edges}
     return [
         (graph.names[pair[0]], graph.names[pair[1]])
         for pair in below.values()

@@ -99,8 +99,7 @@ class BlockMap:
         if self.waves is not None:
             return _wave(self, own)
         if len(self.members) == 1 and self.discrete[0]:
-            marks = (own[0] == np.arange(self.discrete[0])[:, None]).astype(float)
-            return marks
+            return (own[0] == np.arange(self.discrete[0])[:, None]).astype(float)
         return np.asarray(self.mixing @ self.factors(own))
 
     def factors(self, own: Array) -> Array:
