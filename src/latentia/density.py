@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from latentia.features.continuous import ContinuousColumn
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 __all__ = [
     "cdf",
@@ -107,11 +107,11 @@ def interval_likelihood(column: ContinuousColumn, low: float, high: float) -> Ar
 
 def quantiles(column: ContinuousColumn, masses: Array, q: Sequence[float]) -> Array:
     """Smallest x with P(X ≤ x) ≥ q: (len(q), n)."""
-    q = np.asarray(q, dtype=float)
+    wanted = np.asarray(q, dtype=float)
     if column.atoms:
-        return np.stack([_with_atoms(column, masses[:, i], q) for i in range(masses.shape[1])], 1)
+        return np.stack([_with_atoms(column, each, wanted) for each in masses.T], axis=1)
     levels = _levels(column, masses)
-    return column.unscaled(_inverse(column, masses, levels, q * levels[-1][:, None]).T)
+    return column.unscaled(_inverse(column, masses, levels, wanted * levels[-1][:, None]).T)
 
 
 def _inverse(column: ContinuousColumn, masses: Array, levels: Array, wanted: Array) -> Array:
@@ -157,7 +157,7 @@ def _with_atoms(column: ContinuousColumn, masses: Array, q: Array) -> Array:
     return found
 
 
-def draw(column: ContinuousColumn, codes: Array, rng: np.random.Generator) -> Array:
+def draw(column: ContinuousColumn, codes: Codes, rng: np.random.Generator) -> Array:
     """Values for cells that were drawn: by the hat around each point; atoms as they are."""
     codes = np.asarray(codes)
     inside = np.minimum(codes, column.points - 1)

@@ -40,6 +40,7 @@ __all__ = [
     "learn_embedded",
     "on_grids",
     "raw_operators",
+    "smoothing",
     "smooth_leaf",
     "sum_embedded",
     "sum_sides",

@@ -586,7 +586,7 @@ def _best(column: Column, p: Array) -> Array:
     """The posterior mean of a continuous column, the most probable code of a discrete one."""
     if isinstance(column, ContinuousColumn):
         return means(column, p)[None]
-    return p.argmax(axis=0)[None]
+    return np.asarray(p.argmax(axis=0)[None], dtype=float)
 
 
 def _in_units(column: Column, best: Array) -> Any:

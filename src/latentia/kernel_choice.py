@@ -31,7 +31,7 @@ from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
 from latentia.solve import one_thread
-from latentia.typing import Array
+from latentia.typing import Codes
 
 __all__ = ["Choice", "choose_settings"]
 
@@ -91,7 +91,7 @@ def _splits(sample: Rows, rng: np.random.Generator) -> Iterator[tuple[Rows, Rows
         yield _take(sample, order[held : held + FIT_ROWS]), _take(sample, order[:held])
 
 
-def _take(rows: Rows, chosen: Array) -> Rows:
+def _take(rows: Rows, chosen: Codes) -> Rows:
     weight = None if rows.weight is None else rows.weight[chosen]
     return Rows(tuple(c[chosen] for c in rows.codes), weight)
 
@@ -125,8 +125,9 @@ def _try_all(
     for (i, j), value in np.ndenumerate(total):
         name = f"bandwidth {settings.bandwidth:g}, ridge {settings.ridge[1]:g}"
         scores[f"{name}, rank {ranks[i]}, evidence {widths[j]:g}"] = float(value)
-    i, j = np.unravel_index(int(total.argmax()), total.shape)
-    return replace(settings, rank=ranks[i], evidence=widths[j]), float(total.max())
+    best = np.unravel_index(int(total.argmax()), total.shape)
+    found = replace(settings, rank=ranks[int(best[0])], evidence=widths[int(best[1])])
+    return found, float(total.max())
 
 
 def _learn(

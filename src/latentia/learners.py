@@ -14,11 +14,13 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column
 from latentia.kernel_choice import choose_settings
 from latentia.learn import finish_closed_form, gather_statistics
+from latentia.mixed import known_ranks
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
 from latentia.refined import refine_closed_form
+from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.spectral import learn_spectral
 from latentia.typing import Source
 
@@ -50,7 +52,7 @@ class PBP(BaseEstimator):
     def __init__(
         self,
         regularize: bool = True,
-        refine: bool = False,
+        refine: Any = False,
         groups: Any = None,
         kernel: Any = None,
         random_state: Any = None,
@@ -79,6 +81,8 @@ class PBP(BaseEstimator):
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         settings, fixed = _kernel_settings(self.kernel)
         sample = draw_sample(source, KERNEL_SAMPLE, rng)
+        if self.refine is True or (self.refine == "auto" and known_ranks(plan)):
+            return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
         if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
             settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
         return learn_embedded(plan, columns, source, sample, settings)
@@ -114,7 +118,8 @@ def _kernel_settings(given: Any) -> tuple[KernelSettings, frozenset[str]]:
         return given, ALL_SETTINGS
     if not isinstance(given, Mapping):
         raise DataError(
-            f"expected kernel settings as KernelSettings(...) or a dict, got {type(given).__name__}."
+            "expected kernel settings as KernelSettings(...) or a dict, "
+            f"got {type(given).__name__}."
         )
     for name in given:
         if name not in ALL_SETTINGS:

@@ -277,7 +277,7 @@ def _gathered(rows: Array, corners: Corners, sizes: Sequence[int]) -> Array:
     total = rows.take(index[0], axis=1) * share[0]
     for i, w in zip(index[1:], share[1:], strict=True):
         total += rows.take(i, axis=1) * w
-    return total
+    return np.asarray(total, dtype=float)
 
 
 def _others(joint: Array, corners: Corners, sizes: Sequence[int], place: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from latentia.typing import Label
 __all__ = [
     "column_cells",
     "has_continuous",
+    "known_ranks",
     "pair_children",
     "paired_grids",
     "plan_mixed",
@@ -33,6 +35,14 @@ def has_continuous(columns: Iterable[Column]) -> bool:
 def column_cells(column: Column) -> int:
     """States of a column, or cells of its grid."""
     return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+
+
+def known_ranks(plan: Plan) -> bool:
+    """Were all latents given with their numbers of states?"""
+    most = max((node.rank for node in plan.nodes), default=1)
+    return most <= max(
+        (math.prod(plan.graph.states[v] or 1 for v in n.separator) for n in plan.nodes), default=1
+    )
 
 
 def state_labels(column: Column) -> tuple[Any, ...]:
@@ -54,7 +64,10 @@ def prepare_mixed(
 
 
 def pair_children(graph: LatentGraph, columns: Sequence[Column]) -> list[tuple[Label, Label]]:
-    """The two continuous children of one latent that have no other parent: they share a leaf."""
+    """The two continuous children of a latent whose states are not counted share a leaf.
+
+    A latent with a known number of states tells its children apart one by one.
+    """
     kinds = {c.name: isinstance(c, ContinuousColumn) for c in columns}
     if not graph.directed:
         return []
@@ -63,6 +76,7 @@ def pair_children(graph: LatentGraph, columns: Sequence[Column]) -> list[tuple[L
         only = above[0] if len(above) == 1 and above[0] in graph.latent else None
         if only is not None and v not in graph.latent and kinds[graph.names[v]]:
             below.setdefault(only, []).append(v)
+    below = {h: pair for h, pair in below.items() if graph.states[h] is None}
     childless = set(graph.observed) - {a for a, _ in graph.edges}
     return [
         (graph.names[pair[0]], graph.names[pair[1]])

@@ -10,7 +10,7 @@ import numpy as np
 from latentia.density import interval_likelihood
 from latentia.errors import EvidenceError, UnknownNameError
 from latentia.features.continuous import Column, ContinuousColumn
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, Label
 
 __all__ = ["column_place", "named", "one_row"]
 
@@ -45,9 +45,9 @@ def one_row(
     asked: Sequence[Label],
     evidence: Mapping[Any, Any],
     soft: Mapping[Any, Any],
-) -> tuple[list[Codes | None], dict[int, Array]]:
+) -> tuple[list[Any], dict[int, Array]]:
     """Codes and likelihoods by column; what is asked for must not be observed."""
-    codes: list[Codes | None] = [None] * len(columns)
+    codes: list[Any] = [None] * len(columns)
     for name in (*evidence, *soft):
         if name in asked:
             raise EvidenceError(

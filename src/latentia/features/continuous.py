@@ -73,7 +73,7 @@ class ContinuousColumn:
     @property
     def grid(self) -> Array:
         """z of the grid points, without atoms."""
-        return self.low + (np.arange(self.points) + 0.5) * self.step
+        return np.asarray(self.low + (np.arange(self.points) + 0.5) * self.step, dtype=float)
 
     def scaled(self, x: Array) -> Array:
         """z of values in their own units."""

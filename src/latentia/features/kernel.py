@@ -99,7 +99,7 @@ class BlockMap:
         if self.waves is not None:
             return _wave(self, own)
         if len(self.members) == 1 and self.discrete[0]:
-            return (own[0] == np.arange(self.discrete[0])[:, None]).astype(float)
+            return np.asarray(own[0] == np.arange(self.discrete[0])[:, None], dtype=float)
         return np.asarray(self.mixing @ self.factors(own))
 
     def factors(self, own: Array) -> Array:
@@ -173,9 +173,10 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
 
 def _mean_factor(block: BlockMap, i: int, landmarks: Array, values: Array) -> Array:
     if block.discrete[i]:
-        return np.where(landmarks[:, None] == values, 1.0, UNEQUAL).mean(axis=1)
+        return np.asarray(np.where(landmarks[:, None] == values, 1.0, UNEQUAL).mean(axis=1))
     k = as_kernel(block.kernel)
-    return k(landmarks[:, None] / block.bandwidth, values / block.bandwidth).mean(axis=1)
+    factors = k(landmarks[:, None] / block.bandwidth, values / block.bandwidth)
+    return np.asarray(factors.mean(axis=1))
 
 
 def _fourier(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
