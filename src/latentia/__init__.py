@@ -2,6 +2,7 @@
 
 from latentia import errors, templates, testing
 from latentia.em import EM
+from latentia.embedding import KernelSettings
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
 from latentia.graph import LatentGraph, as_graph
@@ -10,6 +11,7 @@ from latentia.moments import Moments
 from latentia.operators import Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.posterior_density import Density
 from latentia.stepwise import StepwiseEM
 from latentia.store import load
 
@@ -24,6 +26,7 @@ __all__ = [
     "Moments",
     "Operators",
     "PBP",
+    "KernelSettings",
     "PublishedPBP",
     "Spectral",
     "EM",
@@ -31,6 +34,7 @@ __all__ = [
     "LatentModel",
     "load",
     "Posterior",
+    "Density",
     "Assignment",
     "TabularModel",
     "testing",
