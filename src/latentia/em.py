@@ -6,8 +6,9 @@ several random starts. Missing cells are marginalised: it is the likelihood of w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
@@ -18,11 +19,21 @@ from sklearn.base import BaseEstimator
 from latentia.cpts import fixed_orders, operators_of, renumbered
 from latentia.errors import DataError, LatentiaError
 from latentia.estep import Tables
+from latentia.features.continuous import Column
 from latentia.gaussian import grid_masses, leaf_prior, maximise_leaf, rescaled
 from latentia.moments import Moments
 from latentia.operators import Ascent, Operators, smooth_unseen
 from latentia.plan import Plan
-from latentia.problem import Counts, Problem, at_least, make_starts, pose, seeding_of
+from latentia.problem import (
+    Counts,
+    Problem,
+    at_least,
+    make_starts,
+    pose,
+    scale_of,
+    seeding_of,
+    sum_log_units,
+)
 from latentia.progress import Verbose, announcing
 from latentia.refine import Prior
 from latentia.solve import one_thread
@@ -35,6 +46,7 @@ __all__ = [
     "best_tables",
     "climb",
     "counts_in",
+    "in_units",
     "level",
     "maximise",
     "repr_of",
@@ -109,6 +121,12 @@ class EM(BaseEstimator):
         if isinstance(self.init, Mapping):
             shown["init"] = f"tables of {len(self.init)} variables"
         return repr_of(self, shown, N_CHAR_MAX)
+
+    gaussian = True  # leaves of continuous columns
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns; levels are log densities per row in their own units."""
+        return in_units(self.learn(plan, source), columns, source)
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows for every iteration of every start."""
@@ -221,6 +239,18 @@ def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
     tables = with_unseen(tables, problem.marginals)
     ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
     return operators_of(plan, tables, problem.weight, ascent, leaves)
+
+
+def in_units(operators: Operators, columns: Sequence[Column], source: Source) -> Operators:
+    """Levels of the ascent as log densities in the units of the columns."""
+    graph, ascent = operators.plan.graph, operators.ascent
+    assert ascent is not None
+    found = source.fold(partial(sum_log_units, graph, columns))
+    shift = float(found.sums["log_units"][0]) / found.weight
+    for total in (found.sums[f"moments/{v}"] for v in operators.gaussians):
+        shift -= math.log(scale_of(total)[1]) * float(total[0]) / found.weight
+    paths = tuple(tuple(x + shift for x in path) for path in ascent.paths)
+    return replace(operators, ascent=replace(ascent, paths=paths))
 
 
 def leaf_masses(leaf: Array, points: int) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from latentia.batch import every_column, in_blocks, one_column
+from latentia.batch import every_column, in_blocks, latent_codes, one_column
 from latentia.density import draw, means, quantiles
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
@@ -34,6 +34,7 @@ from latentia.features.continuous import (
 from latentia.features.discrete import Values, decode
 from latentia.frames.local import LocalRows, compress
 from latentia.frames.table import Table, read_table
+from latentia.gaussian import gaussian_tables
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
@@ -246,11 +247,15 @@ class LatentModel(BaseEstimator):
         }
 
     @property
-    def cpts_(self) -> dict[Label, Array]:
-        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself)."""
+    def cpts_(self) -> dict[Label, Any]:
+        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself).
+
+        Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
+        """
         self._check_fitted()
-        names = self.operators_.plan.graph.names
-        return {names[v]: table for v, table in sorted(self._tables("cpts_").items())}
+        graph = self.operators_.plan.graph
+        found = {graph.names[v]: x for v, x in sorted(self._tables("cpts_").items())}
+        return found | gaussian_tables(graph, self.operators_.gaussians, self.columns_)
 
     @property
     def converged_(self) -> bool:
@@ -456,14 +461,11 @@ class LatentModel(BaseEstimator):
         if name not in latents:
             raise UnknownNameError("latent", name, latents)
         table = self._read(X)
-        absent = np.full(table.length, -1, dtype=np.int8)
-        codes = tuple(
-            place_cells(c, table.column(c.name)) if c.name in table.names else absent
-            for c in self.columns_
-        )
+        leaves, v = self.operators_.gaussians, latents[name]
+        codes = latent_codes(graph, self.columns_, table, leaves)
         gaps = [u for u, c in zip(graph.observed, codes, strict=True) if (c < 0).any()]
-        v = latents[name]
-        found = posteriors(compile_estep(graph, gaps), tables, Rows(codes), [v])[v]
+        estep = compile_estep(graph, gaps, continuous=leaves)
+        found = posteriors(estep, {**tables, **leaves}, Rows(codes), [v])[v]
         return table.like(dict(enumerate(found)))
 
     def score_samples(self, X: Any) -> Array:

@@ -9,20 +9,26 @@ Values are standardised before (mean 0, variance 1 of the column), so that squar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from scipy.special import ndtr
 
-from latentia.typing import Array
+from latentia.features.continuous import Column, ContinuousColumn
+from latentia.graph import LatentGraph
+from latentia.typing import Array, Label
 
 __all__ = [
+    "GaussianTable",
     "MOST_SEEDED",
+    "as_table",
     "component_sums",
     "draw_leaves",
     "expected_value",
     "features",
+    "gaussian_tables",
     "grid_masses",
     "leaf_prior",
     "leaf_sums",
@@ -30,6 +36,42 @@ __all__ = [
     "maximise_leaf",
     "rescaled",
 ]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GaussianTable:
+    """P(x | parents) = Σ_k weights · N(means, deviations²): arrays (parents …, components).
+
+    Of a column with long tails, means and deviations are those of asinh((x − centre) / scale).
+    """
+
+    weights: Array
+    means: Array
+    deviations: Array
+    warped: tuple[float, float] | None = None  # centre and scale, of a column with long tails
+
+
+def as_table(leaf: Array, column: ContinuousColumn) -> GaussianTable:
+    """A leaf in steps of the column's grid, in the column's own units."""
+    w, mean, variance = np.moveaxis(leaf, -1, 0)
+    z, deviation = column.low + (mean + 0.5) * column.step, np.sqrt(variance) * column.step
+    if column.warped:
+        return GaussianTable(w, z, deviation, (column.centre, column.scale))
+    return GaussianTable(w, column.unscaled(z), deviation * column.scale)
+
+
+def gaussian_tables(
+    graph: LatentGraph, leaves: Mapping[int, Array], columns: Sequence[Column]
+) -> dict[Label, GaussianTable]:
+    """The leaves of continuous columns by name, in their own units."""
+    own = dict(zip(graph.observed, columns, strict=True))
+    return {
+        graph.names[v]: as_table(leaf, column)
+        for v, leaf in leaves.items()
+        if isinstance(column := own[v], ContinuousColumn)
+    }
+
 
 LOG_2PI = math.log(2 * math.pi)
 MOST_SEEDED = 2000  # rows among which the centres of a start are drawn

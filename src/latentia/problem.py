@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, final
@@ -13,6 +13,7 @@ import numpy as np
 from latentia.cpts import check_operators
 from latentia.errors import DataError, UnknownNameError
 from latentia.estep import EStep, Tables, compile_estep, expected_counts, pack_rows, packed_counts
+from latentia.features.continuous import Column, ContinuousColumn
 from latentia.frames.local import LocalRows, unique_rows
 from latentia.gaussian import MOST_SEEDED, draw_leaves, features
 from latentia.graph import LatentGraph
@@ -33,9 +34,11 @@ __all__ = [
     "make_starts",
     "pose",
     "random_tables",
+    "scale_of",
     "seeding_of",
     "spawn_seeds",
     "standardised",
+    "sum_log_units",
 ]
 
 Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
@@ -91,7 +94,7 @@ def pose(plan: Plan, source: Source, smoothing: float = 0.0, floor: float = 0.0)
                 f"no row has a value in {graph.names[v]}. Drop the column from the graph."
             )
     holes = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
-    scales = {v: _scale(sums) for v, sums in moments.items()}
+    scales = {v: scale_of(sums) for v, sums in moments.items()}
     estep = compile_estep(graph, holes, continuous=scales)
     prior = _make_prior(graph, counts, smoothing) if smoothing > 0 else None
     rest = (seen.weight, counts, prior, scales, float(smoothing), float(floor))
@@ -103,7 +106,7 @@ def pose(plan: Plan, source: Source, smoothing: float = 0.0, floor: float = 0.0)
     return Problem(estep, LocalRows(rows, source.block_rows, source.threads), True, *rest)
 
 
-def _scale(sums: Array) -> Scale:
+def scale_of(sums: Array) -> Scale:
     """Mean and standard deviation from Σ w, Σ w x, Σ w x²; a constant column has deviation 1."""
     mean = float(sums[1] / sums[0])
     deviation = math.sqrt(max(float(sums[2] / sums[0]) - mean * mean, 0.0))
@@ -137,6 +140,18 @@ def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
         found = np.bincount(codes + 1, rows.weight, (graph.states[v] or 1) + 1).astype(float)
         sums[f"column/{v}"], sums[f"holes/{v}"] = found[1:], np.array([(codes < 0).sum()])
     return Moments("columns", rows.total, len(rows), sums)
+
+
+def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> Moments:
+    """`_count_columns`, and Σ log of what turns densities per grid step into those per unit."""
+    found = _count_columns(graph, rows)
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    total = 0.0
+    for column, codes in zip(columns, rows.codes, strict=True):
+        if isinstance(column, ContinuousColumn):
+            x = column.unscaled(column.at(np.asarray(codes, dtype=float)))
+            total += float(column.log_density_factor(x) @ weight)
+    return replace(found, sums={**found.sums, "log_units": np.array([total])})
 
 
 def _make_prior(graph: LatentGraph, counts: Counts, smoothing: float) -> Prior:

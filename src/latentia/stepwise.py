@@ -11,15 +11,26 @@ close to 200 iterations of EM), so that batches shrink where the table has few r
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentia.em import Climb, best_of, best_tables, counts_in, level, repr_of, run_all
+from latentia.em import (
+    Climb,
+    best_of,
+    best_tables,
+    counts_in,
+    in_units,
+    level,
+    repr_of,
+    run_all,
+)
 from latentia.errors import DataError
 from latentia.estep import Tables, packed_counts
+from latentia.features.continuous import Column
 from latentia.frames.local import LocalRows
 from latentia.gaussian import leaf_sums
 from latentia.moments import Rows
@@ -94,6 +105,12 @@ class StepwiseEM(BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return repr_of(self, self.get_params(deep=False), N_CHAR_MAX)
+
+    gaussian = True  # leaves of continuous columns
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns; levels are log densities per row in their own units."""
+        return in_units(self.learn(plan, source), columns, source)
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows for every epoch of every start: one learns, one looks."""
