@@ -21,12 +21,14 @@ from latentia.errors import DataError, LatentiaError
 from latentia.estep import Tables
 from latentia.features.continuous import Column
 from latentia.gaussian import grid_masses, leaf_prior, maximise_leaf, rescaled
+from latentia.graph import LatentGraph
 from latentia.moments import Moments
 from latentia.operators import Ascent, Operators, smooth_unseen
 from latentia.plan import Plan
 from latentia.problem import (
     Counts,
     Problem,
+    Scale,
     at_least,
     make_starts,
     pose,
@@ -48,6 +50,7 @@ __all__ = [
     "counts_in",
     "in_units",
     "level",
+    "log_units",
     "maximise",
     "repr_of",
     "run_all",
@@ -227,9 +230,12 @@ def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
     return tables
 
 
-def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
+def best_of(
+    plan: Plan, problem: Problem, climbs: Sequence[Climb], best: int | None = None
+) -> Operators:
     """The start that ended highest, with its states in a fixed order, ready for questions."""
-    best = int(np.argmax([c.path[-1] for c in climbs]))
+    if best is None:
+        best = int(np.argmax([c.path[-1] for c in climbs]))
     found = dict(climbs[best].tables)
     leaves = {v: rescaled(found[v], *scale) for v, scale in problem.scales.items()}
     found |= {v: leaf_masses(leaf, plan.graph.states[v] or 1) for v, leaf in leaves.items()}
@@ -243,14 +249,28 @@ def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
 
 def in_units(operators: Operators, columns: Sequence[Column], source: Source) -> Operators:
     """Levels of the ascent as log densities in the units of the columns."""
-    graph, ascent = operators.plan.graph, operators.ascent
+    ascent = operators.ascent
     assert ascent is not None
-    found = source.fold(partial(sum_log_units, graph, columns))
-    shift = float(found.sums["log_units"][0]) / found.weight
-    for total in (found.sums[f"moments/{v}"] for v in operators.gaussians):
-        shift -= math.log(scale_of(total)[1]) * float(total[0]) / found.weight
+    shift = log_units(operators.plan.graph, columns, source)
     paths = tuple(tuple(x + shift for x in path) for path in ascent.paths)
     return replace(operators, ascent=replace(ascent, paths=paths))
+
+
+def log_units(
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    source: Source,
+    scales: Mapping[int, Scale] | None = None,
+) -> float:
+    """What turns a log density per row of standardised columns into one in their own units."""
+    found = source.fold(partial(sum_log_units, graph, columns))
+    shift = float(found.sums["log_units"][0])
+    for v in graph.observed:
+        total = found.sums.get(f"moments/{v}")
+        if total is not None and total[0] > 0:
+            scale = scale_of(total) if scales is None else scales[v]
+            shift -= math.log(scale[1]) * float(total[0])
+    return shift / found.weight
 
 
 def leaf_masses(leaf: Array, points: int) -> Array:

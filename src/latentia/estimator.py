@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 
 from latentia.batch import every_column, in_blocks, latent_codes, one_column
 from latentia.density import draw, means, quantiles
@@ -64,6 +65,17 @@ LEARNERS: dict[str, Any] = {
 }
 
 
+def _goes_on(model: Any) -> bool:
+    """Whether the learner has partial_fit."""
+    learner = _as_learner(model.learner)
+    if not hasattr(learner, "partial_learn"):
+        raise NotLearnedError(
+            f"{type(learner).__name__} learns from all rows at once and has no partial_fit. "
+            "Use learner='stepwise', or fit a table with all rows."
+        )
+    return True
+
+
 class LatentModel(BaseEstimator):
     """A latent-variable graphical model over the columns of a table.
 
@@ -112,6 +124,7 @@ class LatentModel(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table: pandas, polars, Arrow, dict of arrays, or numpy (graph order)."""
+        self.__dict__.pop("progress_", None)  # fit starts anew
         fixed = self.graph is not None and not callable(self.graph)
         graph = as_graph(self.graph, self.latents) if fixed else None
         table = read_table(X, None if graph is None else _columns_of(graph))
@@ -143,6 +156,53 @@ class LatentModel(BaseEstimator):
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
+
+    @available_if(_goes_on)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from the rows of a table; the first call fixes columns and states.
+
+        For learners with ``partial_learn(plan, columns, source, previous) -> (operators, state)``:
+        `previous` is the state that the last call gave, the operators of a loaded model, or None.
+        States that the first table does not show must be named in `state_names`.
+        """
+        learner, first = _as_learner(self.learner), not hasattr(self, "operators_")
+        if first:
+            fixed = self.graph is not None and not callable(self.graph)
+            graph = as_graph(self.graph, self.latents) if fixed else None
+            table = read_table(X, None if graph is None else _columns_of(graph))
+            graph = self._graph_over(table) if graph is None else graph
+        else:
+            graph = self.plan_.graph
+            table = read_table(X, _columns_of(graph))
+        names = _columns_of(graph)
+        self._check_table(table, graph, names)
+        cells = [table.column(name) for name in names]
+        plan, columns = (
+            self._first_plan(graph, cells, learner) if first else (self.plan_, self.columns_)
+        )
+        codes = tuple(place_cells(c, values) for c, values in zip(columns, cells, strict=True))
+        weight = checked_weight(sample_weight, table.length)
+        source = LocalRows(Rows(codes, weight))
+        last = getattr(self, "progress_", None) or (None if first else self.operators_)
+        operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+        gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
+        self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
+        return self
+
+    def _first_plan(
+        self, graph: LatentGraph, cells: Sequence[Values], learner: Any
+    ) -> tuple[Plan, tuple[Column, ...]]:
+        """Columns, states and plan from the first of several tables."""
+        names = _columns_of(graph)
+        found = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
+        if has_continuous(found):
+            return prepare_mixed(graph, found, learner)
+        sizes = [column_cells(c) for c in found]
+        if self.graph is None:
+            codes = tuple(place_cells(c, values) for c, values in zip(found, cells, strict=True))
+            graph = latent_class(names, class_states(sizes, LocalRows(Rows(codes))))
+        plan = make_plan(graph.with_states(dict(zip(names, sizes, strict=True))))
+        return plan, tuple(found)
 
     def _fit_mixed(
         self,

@@ -29,6 +29,7 @@ __all__ = [
     "Counts",
     "Problem",
     "Scale",
+    "Seen",
     "Seeding",
     "at_least",
     "make_starts",
@@ -74,10 +75,27 @@ class Problem:
         return replace(self, source=source)
 
 
-def pose(plan: Plan, source: Source, smoothing: float = 0.0, floor: float = 0.0) -> Problem:
+@final
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What earlier rows have shown, where learning goes on."""
+
+    weight: float = 0.0
+    marginals: Mapping[int, Array] = field(default_factory=dict)
+    scales: Mapping[int, Scale] = field(default_factory=dict)
+
+
+def pose(
+    plan: Plan,
+    source: Source,
+    smoothing: float = 0.0,
+    floor: float = 0.0,
+    before: Seen | None = None,
+) -> Problem:
     """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept.
 
-    Columns of decimals are continuous; they are standardised here.
+    Columns of decimals are continuous; they are standardised here, or as `before`. Where learning
+    goes on after `before`, every column may have holes, and its rows count, too.
     """
     at_least("smoothing", smoothing, 0)
     graph = plan.graph
@@ -88,16 +106,23 @@ def pose(plan: Plan, source: Source, smoothing: float = 0.0, floor: float = 0.0)
         raise DataError("there are no rows to learn from, or their weights are all zero.")
     moments = {v: x for v in graph.observed if (x := seen.sums.get(f"moments/{v}")) is not None}
     counts = {v: seen.sums[f"column/{v}"] for v in graph.observed if v not in moments}
+    going = before is not None and before.weight > 0
+    weight = seen.weight + (before.weight if before else 0.0)
+    if before is not None and going:
+        counts = {v: x + before.marginals[v] for v, x in counts.items()}
     for v in graph.observed:
-        if not (counts[v].sum() if v in counts else moments[v][0]) > 0:
+        if not going and not (counts[v].sum() if v in counts else moments[v][0]) > 0:
             raise DataError(
                 f"no row has a value in {graph.names[v]}. Drop the column from the graph."
             )
-    holes = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
-    scales = {v: scale_of(sums) for v, sums in moments.items()}
+    gaps = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
+    holes = gaps if before is None else None
+    scales: Mapping[int, Scale] = {v: scale_of(sums) for v, sums in moments.items()}
+    if before is not None and going:
+        scales = before.scales
     estep = compile_estep(graph, holes, continuous=scales)
     prior = _make_prior(graph, counts, smoothing) if smoothing > 0 else None
-    rest = (seen.weight, counts, prior, scales, float(smoothing), float(floor))
+    rest = (weight, counts, prior, scales, float(smoothing), float(floor))
     if not isinstance(source, LocalRows):
         return Problem(estep, source, False, *rest)
     rows = pack_rows(estep, standardised(graph, source.rows, scales))
