@@ -1,6 +1,6 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
-from latentia import errors, templates, testing
+from latentia import datasets, errors, templates, testing
 from latentia.em import EM
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
@@ -34,5 +34,6 @@ __all__ = [
     "Assignment",
     "TabularModel",
     "testing",
+    "datasets",
     "errors",
 ]
