@@ -65,6 +65,10 @@ LEVEL = {module: level for level, line in enumerate(LAYERS) for module in line.s
 ALLOWED: frozenset[tuple[str, str]] = frozenset(
     {
         ("estimator", "store"),  # LatentModel.save is a door to store.save
+        ("graph", "draw"),  # .draw() and .plot() are doors to draw
+        ("plan", "draw"),
+        ("posterior", "draw"),
+        ("estimator", "draw"),
         ("store", "__version__"),  # a model file tells which latentia wrote it
     }
 )

@@ -1,6 +1,7 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
 from latentia import datasets, errors, templates, testing
+from latentia.draw import Drawing
 from latentia.em import EM
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
@@ -32,6 +33,7 @@ __all__ = [
     "load",
     "Posterior",
     "Assignment",
+    "Drawing",
     "TabularModel",
     "testing",
     "datasets",

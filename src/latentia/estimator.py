@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,6 +17,7 @@ from latentia.errors import (
     ColumnWarning,
     DataError,
     EvidenceError,
+    GraphError,
     IdentifiabilityWarning,
     NotLearnedError,
     UnknownNameError,
@@ -40,6 +41,9 @@ from latentia.sampling import sample_rows
 from latentia.stepwise import StepwiseEM
 from latentia.templates import latent_class
 from latentia.typing import Array, Codes, Label
+
+if TYPE_CHECKING:
+    from latentia.draw import Drawing
 
 __all__ = ["LEARNERS", "LatentModel"]
 
@@ -424,6 +428,57 @@ class LatentModel(BaseEstimator):
         rng = _generator(random_state)
         codes = sample_rows(self.operators_, int(n_samples), rng)
         return {c.name: decode(c, x) for c, x in zip(self.columns_, codes, strict=True)}
+
+    # -- pictures ------------------------------------------------------------------------------
+
+    def draw(self, evidence: Mapping[Any, Any] | None = None, target: Any = None) -> Drawing:
+        """The graph and its junction tree; with evidence or a target: messages as they pass.
+
+        `target` is a column, or several; default: every column that was not observed.
+        """
+        from latentia.draw import draw_messages, draw_plan
+
+        self._check_fitted()
+        plan = self.operators_.plan
+        if evidence is None and target is None:
+            return draw_plan(plan)
+        asked = [] if target is None else named(target, plan.graph.names)
+        codes, _ = one_row(self.columns_, plan.graph.names, asked, evidence or {}, {})
+        places = [self._place(name) for name in asked] or [
+            i for i, code in enumerate(codes) if code is None
+        ]
+        variables = plan.graph.observed
+        shown = {
+            v: [str(s) for s in c.states] for v, c in zip(variables, self.columns_, strict=True)
+        }
+        seen = {
+            v: shown[v][int(code[0])]
+            for v, code in zip(variables, codes, strict=True)
+            if code is not None
+        }
+        what = ", ".join(str(self.columns_[i].name) for i in places)
+        given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())
+        title = f"Messages towards {what}" + (f", given {given}" if given else "")
+        found = read_evidence(plan, codes)
+        return draw_messages(
+            self.operators_, found, seen, [variables[i] for i in places], shown, title
+        )
+
+    def _repr_html_inner(self) -> str:
+        """What notebooks show: scikit-learn's diagram, and once fitted, the picture."""
+        plain = str(super()._repr_html_inner())
+        if not hasattr(self, "operators_"):
+            return plain
+        try:
+            return plain + self.draw()._repr_html_()
+        except GraphError:  # too large for a picture
+            return plain
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = dict(super()._repr_mimebundle_(**kwargs))
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     # -- reading questions ---------------------------------------------------------------------
 
