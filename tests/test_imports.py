@@ -69,6 +69,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
         ("plan", "draw"),
         ("posterior", "draw"),
         ("estimator", "draw"),
+        ("experiments", "__version__"),  # and so does a report
         ("store", "__version__"),  # a model file tells which latentia wrote it
     }
 )
