@@ -10,7 +10,6 @@ import csv
 import hashlib
 import io
 import os
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,7 +224,9 @@ def digest(content: bytes, sort: bool) -> str:
 
 def fetch(url: str) -> bytes:
     """The bytes at a public address."""
-    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+    from urllib.request import urlopen  # slow to load, and hardly ever needed
+
+    with urlopen(url, timeout=PATIENCE) as answer:
         return bytes(answer.read())
 
 

@@ -41,6 +41,9 @@ def reproduce_command(
     learners: Annotated[
         str, typer.Option(metavar="A,B", help="Only these learners; default: all.")
     ] = "",
+    only_report: Annotated[
+        bool, typer.Option("--only-report", help="Run nothing; report what has been finished.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -68,6 +71,7 @@ def reproduce_command(
                 jobs=jobs,
                 learners=[w.strip() for w in learners.split(",") if w.strip()],
                 report=bar.show,
+                only_kept=only_report,
             )
         finally:
             bar.end()

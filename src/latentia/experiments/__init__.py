@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from latentia.errors import MissingLibraryError, UnknownNameError
+from latentia.errors import DatasetError, MissingLibraryError, UnknownNameError
 from latentia.experiments import nltcs, splice, synthetic
 from latentia.experiments.cells import Experiment, Progress, run_cells
 from latentia.experiments.report import Outcome, sheets, surroundings, write_report
@@ -32,6 +32,7 @@ def reproduce(
     jobs: int = 1,
     learners: Sequence[str] = (),
     report: Callable[[str, Progress], None] = lambda name, progress: None,
+    only_kept: bool = False,
 ) -> tuple[list[Outcome], Path]:
     """Run experiments and write their report; cells that are finished are kept."""
     _check_matplotlib()
@@ -51,7 +52,11 @@ def reproduce(
         who = experiment.chosen(wanted)
         settings = experiment.settings(quick, seed)
         cells = experiment.cells(settings, who)
-        results = run_cells(experiment, settings, cells, folder, jobs, partial(report, name))
+        results = run_cells(
+            experiment, settings, cells, folder, jobs, partial(report, name), only_kept
+        )
+        if not results:
+            raise DatasetError(f"no cell of {name} has been finished in {folder}. Run it first.")
         outcomes.append(Outcome(experiment, settings, who, tuple(results)))
     return outcomes, write_report(outcomes, folder, surroundings(command))
 

@@ -121,15 +121,23 @@ def run_cells(
     folder: Path,
     jobs: int = 1,
     report: Callable[[Progress], None] = lambda progress: None,
+    only_kept: bool = False,
 ) -> list[Result]:
-    """Measure every cell that the folder does not hold yet; the results of all, in their order."""
+    """Measure every cell that the folder does not hold yet; the results of all, in their order.
+
+    With `only_kept` nothing is measured: the results that are there.
+    """
     path = folder / f"{experiment.name}-{fingerprint(experiment.name, settings)}.jsonl"
     found = read_results(path)
     waiting = sorted(c for c in cells if c.key not in found)
+    if only_kept:
+        return [Result(c, found[c.key]) for c in cells if c.key in found]
     total, clock, start = len(cells), _Clock(), time.perf_counter()
     report(Progress(total - len(waiting), total, 0.0, float("nan"), ""))
     left = list(waiting)
     with path.open("a", encoding="utf-8") as file:
+        if found and not path.read_bytes().endswith(b"\n"):
+            file.write("\n")  # the last line was cut off
         for cell, metrics, spent in _measured(experiment, settings, waiting, jobs):
             found[cell.key] = metrics
             line = {"cell": asdict(cell), "metrics": metrics, "seconds": spent}

@@ -30,7 +30,7 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
         "quick": quick,
         "graphs": ["chain", "latent class"],
         "states": 4,  # of every latent: as many as letters; not chosen by results
-        "positions": [21, 40] if quick else [1, 60],
+        "positions": [24, 37] if quick else [1, 60],
         "rows": [100, 1_000] if quick else [100, 300, 1_000, 2_552],
         "folds": 5,
         "repetitions": 1 if quick else 5,  # folds that are run
