@@ -1,4 +1,4 @@
-"""What latentia does, in under a minute: the paper's synthetic experiment, small, and one answer."""
+"""What latentia does, in a minute: the paper's synthetic experiment, small, and one answer."""
 
 from __future__ import annotations
 
