@@ -3,6 +3,7 @@
 from latentia import datasets, errors, templates, testing
 from latentia.draw import Drawing
 from latentia.em import EM
+from latentia.embedding import KernelSettings
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
 from latentia.graph import LatentGraph, as_graph
@@ -11,6 +12,7 @@ from latentia.moments import Moments
 from latentia.operators import Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.posterior_density import Density
 from latentia.stepwise import StepwiseEM
 from latentia.store import load
 
@@ -25,6 +27,7 @@ __all__ = [
     "Moments",
     "Operators",
     "PBP",
+    "KernelSettings",
     "PublishedPBP",
     "Spectral",
     "EM",
@@ -32,6 +35,7 @@ __all__ = [
     "LatentModel",
     "load",
     "Posterior",
+    "Density",
     "Assignment",
     "Drawing",
     "TabularModel",

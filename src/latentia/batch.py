@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 
 import numpy as np
 
-from latentia.features.discrete import DiscreteColumn, encode
+from latentia.features.continuous import Column, place_cells
 from latentia.frames.local import in_parallel
 from latentia.frames.table import Table
 from latentia.messages import Evidence, answer, read_evidence
@@ -16,11 +17,12 @@ from latentia.typing import Array
 __all__ = ["every_column", "in_blocks", "one_column"]
 
 BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
+_MAKING = Lock()
 
 
 def in_blocks(
     operators: Operators,
-    columns: Sequence[DiscreteColumn],
+    columns: Sequence[Column],
     table: Table,
     work: Callable[[slice, Evidence], None],
     without: int | None = None,
@@ -28,7 +30,7 @@ def in_blocks(
     """`work` on the evidence of each block of rows; what the table lacks is not observed."""
     there = set(table.names)
     codes = [
-        encode(c, table.column(c.name)) if c.name in there and i != without else None
+        place_cells(c, table.column(c.name)) if c.name in there and i != without else None
         for i, c in enumerate(columns)
     ]
 
@@ -42,29 +44,49 @@ def in_blocks(
 
 
 def every_column(
-    operators: Operators, columns: Sequence[DiscreteColumn], table: Table
+    operators: Operators,
+    columns: Sequence[Column],
+    table: Table,
+    reduce: Callable[[Column, Array], Array] | None = None,
 ) -> list[Array]:
-    """P(column | all other present cells) for every column: (states, rows) each."""
-    out = [np.empty((len(c.states), table.length)) for c in columns]
+    """P(column | all other present cells) for every column: (states, rows) each.
+
+    `reduce` makes fewer numbers of them, block by block: a mean, quantiles.
+    """
+    out: list[Array] = [np.empty((0, 0))] * len(columns)
 
     def work(part: slice, evidence: Evidence) -> None:
         found = answer(operators, evidence)
         for i, v in enumerate(operators.plan.graph.observed):
-            out[i][:, part] = found.probabilities[v]
+            p = found.probabilities[v]
+            _put(out, i, p if reduce is None else reduce(columns[i], p), part, table.length)
 
     in_blocks(operators, columns, table, work)
     return out
 
 
 def one_column(
-    operators: Operators, columns: Sequence[DiscreteColumn], table: Table, place: int
+    operators: Operators,
+    columns: Sequence[Column],
+    table: Table,
+    place: int,
+    reduce: Callable[[Column, Array], Array] | None = None,
 ) -> Array:
-    """P(column at `place` | all other present cells): (states, rows)."""
-    out = np.empty((len(columns[place].states), table.length))
+    """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
+    out: list[Array] = [np.empty((0, 0))]
     v = operators.plan.graph.observed[place]
 
     def work(part: slice, evidence: Evidence) -> None:
-        out[:, part] = answer(operators, evidence, [v]).probabilities[v]
+        p = answer(operators, evidence, [v]).probabilities[v]
+        _put(out, 0, p if reduce is None else reduce(columns[place], p), part, table.length)
 
     in_blocks(operators, columns, table, work, without=place)
-    return out
+    return out[0]
+
+
+def _put(out: list[Array], i: int, values: Array, part: slice, rows: int) -> None:
+    if out[i].shape[1] != rows or not len(out[i]):
+        with _MAKING:
+            if out[i].shape[1] != rows or not len(out[i]):
+                out[i] = np.empty((len(values), rows))
+    out[i][:, part] = values

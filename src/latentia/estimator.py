@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from latentia.batch import every_column, in_blocks, one_column
+from latentia.density import draw, means, quantiles
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
 from latentia.errors import (
@@ -23,18 +24,28 @@ from latentia.errors import (
     UnknownNameError,
 )
 from latentia.estep import compile_estep, posteriors
-from latentia.features.discrete import DiscreteColumn, Values, decode, discover_states, encode
+from latentia.features.continuous import (
+    KINDS,
+    Column,
+    ContinuousColumn,
+    discover,
+    place_cells,
+    to_values,
+)
+from latentia.features.discrete import Values, decode
 from latentia.frames.local import LocalRows, compress
 from latentia.frames.table import Table, read_table
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, log_evidence, read_evidence
+from latentia.mixed import column_cells, has_continuous, prepare_mixed, state_labels
 from latentia.moments import Rows
 from latentia.notices import checked_weight, note_constant, note_repaired, note_unfinished
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.posterior_density import Density
 from latentia.questions import column_place, named, one_row
 from latentia.ranks import class_states
 from latentia.sampling import sample_rows
@@ -69,8 +80,9 @@ class LatentModel(BaseEstimator):
         The variables of the graph that are not columns.
     learner : "pbp", "paper", "spectral", "em", "stepwise", or a learner such as ``EM(...)``
         How the model is learned.
-    kinds : dict of column -> "discrete", optional
-        Kinds of columns, where the rule by dtype is not wanted.
+    kinds : dict of column -> "discrete" or "continuous", optional
+        Kinds of columns, where the rule is not wanted: decimals with more than 20 different values
+        and integers with more than 40 are continuous, all others discrete.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
 
@@ -115,11 +127,13 @@ class LatentModel(BaseEstimator):
         if weight is not None and (weight == 0).any():  # as if these rows were not there
             cells, weight = [c.where(weight > 0) for c in cells], weight[weight > 0]
         columns = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
-        codes = [encode(c, values) for c, values in zip(columns, cells, strict=True)]
-        note_constant(columns, codes)
         learner = _as_learner(self.learner)
+        if has_continuous(columns):
+            return self._fit_mixed(graph, columns, cells, weight, learner)
+        codes = [place_cells(c, values) for c, values in zip(columns, cells, strict=True)]
+        note_constant(columns, codes)
         rows = Rows(tuple(codes), weight)
-        sizes = [len(c.states) for c in columns]
+        sizes = [column_cells(c) for c in columns]
         source = LocalRows(compress(rows, sizes))
         if self.graph is None:
             graph = latent_class(names, class_states(sizes, source))
@@ -131,6 +145,32 @@ class LatentModel(BaseEstimator):
         note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
+        return self
+
+    def _fit_mixed(
+        self,
+        graph: LatentGraph,
+        columns: list[Column],
+        cells: list[Values],
+        weight: Array | None,
+        learner: Any,
+    ) -> Self:
+        """With continuous columns: positions on grids, and a learner that can read them."""
+        if not hasattr(learner, "learn_mixed"):
+            raise DataError(
+                f"{type(learner).__name__} learns from discrete columns only; "
+                f"{next(c.name for c in columns if isinstance(c, ContinuousColumn))!r} is "
+                "continuous. Bin it, or use learner='pbp'."
+            )
+        plan, placed = prepare_mixed(graph, columns, learner)
+        codes = tuple(place_cells(c, values) for c, values in zip(placed, cells, strict=True))
+        note_constant(placed, codes)
+        for note in plan.notes:
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=3)
+        operators = learner.learn_mixed(plan, placed, LocalRows(Rows(codes, weight)))
+        note_unfinished(operators, learner)
+        gaps = {c.name: _share_missing(x, weight) for c, x in zip(placed, codes, strict=True)}
+        self._keep(operators.plan, operators, placed, diagnose(operators, repr(learner), gaps))
         return self
 
     def _graph_over(self, table: Table) -> LatentGraph:
@@ -175,19 +215,17 @@ class LatentModel(BaseEstimator):
                 "the table has no rows to learn from."
             )
 
-    def _discover(self, name: Label, values: Values) -> DiscreteColumn:
+    def _discover(self, name: Label, values: Values) -> Column:
         kind = (self.kinds or {}).get(name)
-        if kind not in (None, "discrete"):
-            raise UnknownNameError(
-                f"kind of column {name!r}", kind, ["discrete"], "Continuous columns come later."
-            )
-        return discover_states(name, values, kind, (self.state_names or {}).get(name))
+        if kind not in (None, *KINDS):
+            raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
+        return discover(name, values, kind, (self.state_names or {}).get(name))
 
     def _keep(
         self,
         plan: Plan,
         operators: Operators,
-        columns: tuple[DiscreteColumn, ...],
+        columns: tuple[Column, ...],
         diagnostics: Diagnostics,
     ) -> None:
         self.plan_ = plan
@@ -258,11 +296,13 @@ class LatentModel(BaseEstimator):
         self,
         variables: Any,
         evidence: Mapping[Any, Any] | None = None,
-        soft: Mapping[Any, Mapping[Any, float]] | None = None,
-    ) -> Posterior:
+        soft: Mapping[Any, Any] | None = None,
+    ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
-        `soft` gives likelihoods of states instead of one state: ``{"G": {0: .2, 1: .8}}``.
+        Evidence of a continuous column is a number, or an interval ``{"x": (0, 3)}``. `soft` gives
+        likelihoods of states instead of one state, ``{"G": {0: .2, 1: .8}}``, or for a continuous
+        column a function of its values. A continuous variable is answered by a `Density`.
         """
         self._check_fitted()
         names = named(variables, self.plan_.graph.names)
@@ -279,9 +319,16 @@ class LatentModel(BaseEstimator):
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
-            table = flat.reshape([len(self.columns_[i].states) for i in places])
-        states = tuple(self.columns_[i].states for i in places)
-        shown = {**(evidence or {}), **{k: dict(v) for k, v in (soft or {}).items()}}
+            table = flat.reshape([column_cells(self.columns_[i]) for i in places])
+        shown = {
+            **(evidence or {}),
+            **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in (soft or {}).items()},
+        }
+        log += self._density_factor(evidence or {})
+        first = self.columns_[places[0]]
+        if len(places) == 1 and isinstance(first, ContinuousColumn):
+            return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
+        states = tuple(state_labels(self.columns_[i]) for i in places)
         return Posterior(tuple(names), states, np.array(table), log, clipped, shown)
 
     def map_query(
@@ -305,7 +352,7 @@ class LatentModel(BaseEstimator):
             self.operators_, codes, likelihoods, places, np.random.default_rng(random_state)
         )
         values = {
-            name: self.columns_[i].states[c]
+            name: state_labels(self.columns_[i])[c]
             for name, i, c in zip(names, places, found, strict=True)
         }
         return Assignment(values, log, exact)
@@ -323,46 +370,80 @@ class LatentModel(BaseEstimator):
                 {
                     f"{c.name}={state}": found[i][k]
                     for i, c in enumerate(self.columns_)
+                    if not isinstance(c, ContinuousColumn)
                     for k, state in enumerate(c.states)
                 }
             )
         place = self._place(target)
+        if isinstance(self.columns_[place], ContinuousColumn):
+            raise EvidenceError(
+                f"{target!r} is continuous and has no list of states. Use predict for its mean, "
+                "predict_quantiles for its spread, or query for its density."
+            )
         table = self._read(X)
         each = one_column(self.operators_, self.columns_, table, place)
-        return table.like({state: each[k] for k, state in enumerate(self.columns_[place].states)})
+        return table.like(
+            {state: each[k] for k, state in enumerate(state_labels(self.columns_[place]))}
+        )
 
     def predict(self, X: Any, target: Any = None) -> Any:
         """The most probable state of `target` given all other present cells of each row.
 
-        Without a target: the table's columns with their missing cells filled in, each by its most
-        probable state given the present cells of its row.
+        Of a continuous target the posterior mean. Without a target: the table's columns with their
+        missing cells filled in, each so, given the present cells of its row.
         """
         self._check_fitted()
         if target is None:
             return self._completed(self._read(X))
         place = self._place(target)
         table = self._read(X)
-        best = one_column(self.operators_, self.columns_, table, place).argmax(axis=0)
-        return table.like_column(decode(self.columns_[place], best), self.columns_[place].name)
+        best = one_column(self.operators_, self.columns_, table, place, _best)[0]
+        return table.like_column(_in_units(self.columns_[place], best), self.columns_[place].name)
+
+    def predict_quantiles(
+        self, X: Any, target: Any, quantile: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)
+    ) -> Any:
+        """Quantiles of a continuous target given all other present cells: (rows, quantiles)."""
+        self._check_fitted()
+        place = self._place(target)
+        column = self.columns_[place]
+        if not isinstance(column, ContinuousColumn):
+            raise EvidenceError(f"{target!r} is discrete; use predict_proba for its states.")
+        levels = [float(q) for q in np.atleast_1d(np.asarray(quantile, dtype=float))]
+        if not all(0 < q < 1 for q in levels):
+            raise EvidenceError(f"quantiles are asked for between 0 and 1, got {quantile!r}.")
+        table = self._read(X)
+        found = one_column(
+            self.operators_, self.columns_, table, place, lambda c, p: quantiles(column, p, levels)
+        )
+        return table.like({f"{q:g}": found[j] for j, q in enumerate(levels)})
 
     def _completed(self, table: Table) -> Any:
-        found = every_column(self.operators_, self.columns_, table)
+        found = every_column(self.operators_, self.columns_, table, _best)
         filled = {}
         for i, c in enumerate(self.columns_):
-            best = found[i].argmax(axis=0)
+            best = _in_units(c, found[i][0])
             if c.name in table.names:
-                codes = encode(c, table.column(c.name))
-                best = np.where(codes < 0, best, codes)
-            filled[c.name] = decode(c, best)
+                values = table.column(c.name)
+                if isinstance(c, ContinuousColumn):
+                    x = to_values(values)
+                    best = np.where(np.isnan(x), best, x)
+                else:
+                    codes = place_cells(c, values)
+                    best = decode(c, np.where(codes < 0, found[i][0].astype(int), codes))
+            filled[c.name] = best
         return table.like(filled)
 
     def marginals(self, X: Any) -> dict[Any, Any]:
-        """P(column | all other present cells) for every column: name -> (rows, states)."""
+        """P(column | all other present cells) for every column: name -> (rows, states).
+
+        Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95.
+        """
         self._check_fitted()
         table = self._read(X)
-        out = every_column(self.operators_, self.columns_, table)
+        out = every_column(self.operators_, self.columns_, table, _summary)
         return {
-            c.name: table.like({state: out[i][k] for k, state in enumerate(c.states)})
+            c.name: table.like(dict(zip(_summary_names(c), out[i], strict=True)))
             for i, c in enumerate(self.columns_)
         }
 
@@ -381,7 +462,7 @@ class LatentModel(BaseEstimator):
         table = self._read(X)
         absent = np.full(table.length, -1, dtype=np.int8)
         codes = tuple(
-            encode(c, table.column(c.name)) if c.name in table.names else absent
+            place_cells(c, table.column(c.name)) if c.name in table.names else absent
             for c in self.columns_
         )
         gaps = [u for u, c in zip(graph.observed, codes, strict=True) if (c < 0).any()]
@@ -404,6 +485,9 @@ class LatentModel(BaseEstimator):
             out[part], none[part] = log_evidence(self.operators_, evidence)
 
         in_blocks(self.operators_, self.columns_, table, work)
+        for c in self.columns_:
+            if isinstance(c, ContinuousColumn) and c.name in table.names:
+                out += c.log_density_factor(to_values(table.column(c.name)))
         if not np.isfinite(out).all():
             row = int(np.argmin(np.isfinite(out)))
             raise EvidenceError(
@@ -427,7 +511,10 @@ class LatentModel(BaseEstimator):
             raise DataError(f"expected a positive number of samples, got {n_samples}.")
         rng = _generator(random_state)
         codes = sample_rows(self.operators_, int(n_samples), rng)
-        return {c.name: decode(c, x) for c, x in zip(self.columns_, codes, strict=True)}
+        return {
+            c.name: draw(c, x, rng) if isinstance(c, ContinuousColumn) else decode(c, x)
+            for c, x in zip(self.columns_, codes, strict=True)
+        }
 
     # -- pictures ------------------------------------------------------------------------------
 
@@ -485,6 +572,15 @@ class LatentModel(BaseEstimator):
     def _place(self, name: Label) -> int:
         return column_place(name, self.columns_, self.plan_.graph.names)
 
+    def _density_factor(self, evidence: Mapping[Any, Any]) -> float:
+        """log of what turns masses at points into densities, over the continuous evidence."""
+        total = 0.0
+        for c in self.columns_:
+            value = evidence.get(c.name)
+            if isinstance(c, ContinuousColumn) and isinstance(value, int | float | np.number):
+                total += float(c.log_density_factor(np.array([float(value)]))[0])
+        return total
+
     def _read(self, X: Any) -> Table:
         self._check_fitted()
         table = read_table(X, [c.name for c in self.columns_])
@@ -537,7 +633,32 @@ def _lacks(model: LatentModel, wanted: str, what: str) -> str:
 
 
 def _share_missing(codes: Codes, weight: Array | None) -> float:
-    return float(np.average(codes < 0, weights=weight))
+    gone = np.isnan(codes) if codes.dtype.kind == "f" else codes < 0
+    return float(np.average(gone, weights=weight))
+
+
+def _best(column: Column, p: Array) -> Array:
+    """The posterior mean of a continuous column, the most probable code of a discrete one."""
+    if isinstance(column, ContinuousColumn):
+        return means(column, p)[None]
+    return np.asarray(p.argmax(axis=0)[None], dtype=float)
+
+
+def _in_units(column: Column, best: Array) -> Any:
+    return best if isinstance(column, ContinuousColumn) else decode(column, best.astype(int))
+
+
+def _summary(column: Column, p: Array) -> Array:
+    """Probabilities of states; mean and quantiles of a continuous column."""
+    if isinstance(column, ContinuousColumn):
+        return np.concatenate([means(column, p)[None], quantiles(column, p, (0.05, 0.5, 0.95))])
+    return p
+
+
+def _summary_names(column: Column) -> Sequence[Any]:
+    if isinstance(column, ContinuousColumn):
+        return ("mean", "0.05", "0.5", "0.95")
+    return column.states
 
 
 def _generator(random_state: Any) -> np.random.Generator:
