@@ -210,3 +210,16 @@ def test_what_cannot_be_read_is_not_drawn() -> None:
     with pytest.raises(GraphError, match="130 leaves"):
         plan.draw()
     assert plan._repr_html_().startswith("<pre>")
+
+
+def test_continuous_columns_are_drawn() -> None:
+    rng = np.random.default_rng(5)
+    h = rng.integers(2, size=400)
+    data = {name: h * 2.0 + rng.normal(size=400) for name in "xyz"} | {"kind": h ^ (h > 2)}
+    learner = lt.PBP(kernel=lt.KernelSettings(features=20, rank=4))
+    model = lt.LatentModel("H->x,y,z,kind", {"H": 2}, learner=learner).fit(data)
+    shown = words(model.draw({"x": 1.5, "y": (0.0, 3.0)}, target=["z", "kind"]))
+    assert {"x=1.5", "y=(0.0, 3.0)", "kind=0", "kind=1"} <= set(shown)
+    assert sum(bool(re.fullmatch(r"z=.*….*", w)) for w in shown) == 8
+    density = model.query("z", {"x": 1.5})
+    assert "p(z | x=1.5)" in words(density.plot())

@@ -71,6 +71,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
         ("graph", "draw"),  # .draw() and .plot() are doors to draw
         ("plan", "draw"),
         ("posterior", "draw"),
+        ("posterior_density", "draw"),
         ("estimator", "draw"),
         ("experiments", "__version__"),  # and so does a report
         ("store", "__version__"),  # a model file tells which latentia wrote it

@@ -530,23 +530,18 @@ class LatentModel(BaseEstimator):
         if evidence is None and target is None:
             return draw_plan(plan)
         asked = [] if target is None else named(target, plan.graph.names)
-        codes, _ = one_row(self.columns_, plan.graph.names, asked, evidence or {}, {})
+        codes, soft = one_row(self.columns_, plan.graph.names, asked, evidence or {}, {})
+        known = {i for i, code in enumerate(codes) if code is not None} | {*soft}
         places = [self._place(name) for name in asked] or [
-            i for i, code in enumerate(codes) if code is None
+            i for i in range(len(codes)) if i not in known
         ]
-        variables = plan.graph.observed
-        shown = {
-            v: [str(s) for s in c.states] for v, c in zip(variables, self.columns_, strict=True)
-        }
-        seen = {
-            v: shown[v][int(code[0])]
-            for v, code in zip(variables, codes, strict=True)
-            if code is not None
-        }
+        variables, columns = plan.graph.observed, self.columns_
+        shown = {v: state_labels(c) for v, c in zip(variables, columns, strict=True)}
+        seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
         what = ", ".join(str(self.columns_[i].name) for i in places)
         given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())
         title = f"Messages towards {what}" + (f", given {given}" if given else "")
-        found = read_evidence(plan, codes)
+        found = read_evidence(plan, codes, soft)
         return draw_messages(
             self.operators_, found, seen, [variables[i] for i in places], shown, title
         )

@@ -39,7 +39,7 @@ def draw_messages(
     evidence: Evidence,
     observed: Mapping[int, str],
     targets: Sequence[int],
-    states: Mapping[int, Sequence[str]],
+    states: Mapping[int, Sequence[object]],
     title: str,
 ) -> Drawing:
     """The tree with its messages; `observed` maps columns to what is known of them."""
@@ -100,7 +100,7 @@ def _card(
     k: int,
     observed: Mapping[int, str],
     answers: Mapping[int, Array],
-    states: Mapping[int, Sequence[str]],
+    states: Mapping[int, Sequence[object]],
 ) -> Card:
     columns = plan.nodes[k].columns
     rows: list[tuple[str, float]] = []
@@ -112,12 +112,21 @@ def _card(
             rows.append((prefix + observed[v], 1.0))
         elif v in answers:
             kinds.add("answer")
-            pairs = list(zip(states[v], answers[v].tolist(), strict=True))
-            if len(pairs) > MOST_STATES:
-                pairs = sorted(pairs, key=lambda pair: -pair[1])[:MOST_STATES]
-            rows += [(prefix + name, p) for name, p in pairs]
+            rows += [(prefix + name, p) for name, p in _few(states[v], answers[v])]
     kind = "answer" if "answer" in kinds else "evidence" if kinds else ""
     return Card(kind, tuple(rows))
+
+
+def _few(states: Sequence[object], shares: Array) -> list[tuple[str, float]]:
+    """All states; of many the most probable; of a continuous column its grid in a few pieces."""
+    if len(states) <= MOST_STATES:
+        return [(str(s), p) for s, p in zip(states, shares.tolist(), strict=True)]
+    if not all(isinstance(s, float) for s in states):
+        best = np.argsort(-shares, kind="stable")[:MOST_STATES]
+        return [(str(states[i]), float(shares[i])) for i in best]
+    order = np.argsort(np.asarray(states, dtype=float), kind="stable")
+    pieces = np.array_split(order, MOST_STATES)
+    return [(f"{states[p[0]]:.3g}…{states[p[-1]]:.3g}", float(shares[p].sum())) for p in pieces]
 
 
 def _width(plan: Plan, k: int, card: Card | None) -> float:
