@@ -20,11 +20,12 @@ from latentia.cli.reproducing import reproduce_command
 from latentia.errors import MissingLibraryError, UnknownNameError
 from latentia.experiments import EXPERIMENTS, Outcome, Progress, cells, reproduce, sheets
 from latentia.experiments.cells import Cell, Experiment, Figure, run_cells
+from latentia.experiments.classes import class_scores
 from latentia.experiments.nltcs import _log_loss
-from latentia.experiments.splice import _split, class_scores, naive_bayes_scores
+from latentia.experiments.splice import _split, naive_bayes_scores
 from latentia.experiments.synthetic import divergences, draw_truth
 
-HERE = datasets.available(["splice", "nltcs"])
+HERE = datasets.available(["splice", "nltcs", "pendigits"])
 needs_data = pytest.mark.skipif(not HERE, reason="the data are not on this machine")
 
 
@@ -38,7 +39,8 @@ def check_report(outcome: Outcome, page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"\bnan\b", text, re.IGNORECASE)
     assert not re.findall(r"https?://(?!www\.w3\.org)", text)  # nothing comes from elsewhere
-    assert text.count("<figure>") == len(experiment.figures)
+    extra = 2 if experiment.pictures else 0
+    assert text.count("<figure>") == len(experiment.figures) + extra
     for figure in experiment.figures:
         name = f"{experiment.name}-{figure.metric.replace('_', '-')}.svg"
         svg = (folder / name).read_text(encoding="utf-8")
@@ -115,6 +117,20 @@ def test_nltcs_quick(tmp_path: Path) -> None:
             assert median(outcome, "log_likelihood", learner, 1_000, variant) > row + 2
         assert not outcome.values("log_likelihood", variant, "closed", 1_000)  # it is signed
         assert not outcome.values("log_likelihood", variant, "spectral", 1_000)
+
+
+@needs_data
+def test_digits_quick(tmp_path: Path) -> None:
+    outcome = quick("digits", tmp_path)
+    for learner in outcome.learners:
+        assert median(outcome, "accuracy", learner, 500) > 65
+    for learner in ("kernel", "nearest", "svm"):
+        assert median(outcome, "accuracy", learner, 500) > 88
+    assert median(outcome, "accuracy", "kernel", 200) > median(outcome, "accuracy", "paper", 200)
+    for name in ("filled", "sampled"):
+        svg = (tmp_path / f"digits-{name}.svg").read_text(encoding="utf-8")
+        assert "x of the pen" in svg
+        assert "digit 9" in svg
 
 
 # --- the pieces -----------------------------------------------------------------------------------
@@ -216,7 +232,8 @@ def test_naive_bayes_is_a_latent_class_with_one_state() -> None:
     columns["P0"][:7] = None
     scores, _ = naive_bayes_scores(columns, target, columns)
     graph = lt.templates.latent_class(list(columns), 1)
-    ours, seconds = class_scores(columns, target, columns, graph, lt.EM(restarts=1, smoothing=4))
+    model = lt.LatentModel(graph, learner=lt.EM(restarts=1, smoothing=4))
+    ours, seconds = class_scores(model, columns, target, columns)
     assert seconds > 0
     assert np.corrcoef(scores[:, 0], ours[:, 0])[0, 1] > 0.99
     assert (scores.argmax(axis=1) == ours.argmax(axis=1)).mean() > 0.95

@@ -72,6 +72,7 @@ class Experiment:
     figures: tuple[Figure, ...]
     learners: tuple[str, ...]  # names, in the order of the tables
     datasets: tuple[str, ...] = ()
+    pictures: Callable[[Settings], dict[str, tuple[str, Any]]] | None = None  # captions, figures
 
     def chosen(self, asked: Sequence[str]) -> tuple[str, ...]:
         """The learners asked for, in our order; all where none is named."""

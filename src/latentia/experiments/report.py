@@ -17,7 +17,6 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.errors import MissingLibraryError
 from latentia.experiments.cells import Cell, Experiment, Figure, Result
 from latentia.experiments.rivals import RIVALS
 
@@ -102,23 +101,12 @@ def _told(values: Sequence[float], digits: str) -> str:
 
 
 def draw_figure(outcome: Outcome, figure: Figure) -> str:
-    """Medians over N with bars from quartile to quartile, as SVG text; needs matplotlib."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure as Canvas
-    except ModuleNotFoundError:
-        raise MissingLibraryError.of("a report", "matplotlib", "experiments") from None
-    look: dict[Any, Any] = {
-        "svg.fonttype": "none",  # text stays text: searched, read aloud, scaled
-        "svg.hashsalt": f"{outcome.experiment.name}-{figure.metric}",
-        "font.size": 10,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "font.family": ["sans-serif"],
-        "font.sans-serif": ["DejaVu Sans"],
-    }
-    with rc_context(look):
+    """Medians over N with bars from quartile to quartile, as SVG text."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as Canvas
+
+    with rc_context({"axes.spines.top": False, "axes.spines.right": False, "font.size": 10}):
         panels = [v for v in outcome.variants if _any(outcome, figure, v)]
         canvas = Canvas(figsize=(4.6 * len(panels) + 1.9, 3.9), layout="constrained")
         FigureCanvasSVG(canvas)
@@ -128,7 +116,20 @@ def draw_figure(outcome: Outcome, figure: Figure) -> str:
         axes[0].set_ylabel(figure.label)
         handles, labels = axes[0].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside right center", frameon=False)
-        buffer = io.StringIO()
+        return as_svg(canvas, f"{outcome.experiment.name}-{figure.metric}")
+
+
+def as_svg(canvas: Any, name: str) -> str:
+    """A matplotlib figure as SVG text, the same on every run; names within it begin with `name`."""
+    from matplotlib import rc_context
+
+    look: dict[Any, Any] = {
+        "svg.fonttype": "none",  # text stays text: searched, read aloud, scaled
+        "svg.hashsalt": name,
+        "font.sans-serif": ["DejaVu Sans"],
+    }
+    buffer = io.StringIO()
+    with rc_context(look):
         canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "latentia"})
     text = buffer.getvalue()
     start, end = text.index("<metadata>"), text.index("</metadata>") + len("</metadata>")
@@ -146,6 +147,8 @@ def _any(outcome: Outcome, figure: Figure, variant: str) -> bool:
 def _panel(panel: Any, outcome: Outcome, figure: Figure, variant: str) -> None:
     """One learner beside the next, so that bars do not hide each other."""
     count = len(outcome.learners)
+    gaps = np.diff(np.log(outcome.sizes))
+    aside = 0.12 * float(gaps.min(initial=2.3)) / count  # on the log axis
     for i, learner in enumerate(outcome.learners):
         rival = RIVALS[learner]
         spread = {s: outcome.values(figure.metric, variant, learner, s) for s in outcome.sizes}
@@ -154,7 +157,7 @@ def _panel(panel: Any, outcome: Outcome, figure: Figure, variant: str) -> None:
             continue
         size, low, middle, high = (np.array(x) for x in zip(*told, strict=True))
         panel.errorbar(
-            size * 1.035 ** (i - (count - 1) / 2),
+            size * np.exp(aside * (i - (count - 1) / 2)),
             middle,
             yerr=[middle - low, high - middle],
             label=rival.label,
@@ -252,6 +255,10 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, facts: Mapping[str, 
     return path
 
 
+def _none(settings: dict[str, Any]) -> dict[str, tuple[str, Any]]:
+    return {}
+
+
 def _chapter(outcome: Outcome, folder: Path) -> str:
     experiment = outcome.experiment
     write_csv(outcome, folder / f"{experiment.name}.csv")
@@ -267,6 +274,11 @@ def _chapter(outcome: Outcome, folder: Path) -> str:
             f"<figure>{svg}<figcaption>{html.escape(figure.title)} ({better}). Marks are medians, "
             "bars run from quartile to quartile of the repetitions.</figcaption></figure>"
         )
+    for name, (caption, canvas) in (experiment.pictures or _none)(dict(outcome.settings)).items():
+        svg = as_svg(canvas, f"{experiment.name}-{name}")
+        (folder / f"{experiment.name}-{name}.svg").write_text(svg, encoding="utf-8")
+        told = html.escape(caption)
+        parts.append(f"<figure>{svg}<figcaption>{told}</figcaption></figure>")
     parts += [_table(sheet) for sheet in sheets(outcome)]
     parts.append(f"<p class='note'>All cells: {experiment.name}.csv beside this page.</p>")
     learners = {RIVALS[n].label: _spelled(n, outcome) for n in outcome.learners}

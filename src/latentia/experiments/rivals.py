@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from latentia.em import EM
+from latentia.embedding import KernelSettings
 from latentia.learners import PBP, Spectral
 from latentia.stepwise import StepwiseEM
 
@@ -51,6 +52,15 @@ RIVALS: dict[str, Rival] = {
     "em": Rival("EM", "#009e73", "^", "-.", _em),
     "stepwise": Rival("stepwise EM", "#cc79a7", "v", "-.", _stepwise),
     "spectral": Rival("spectral", "#e69f00", "X", ":", lambda s, r: Spectral()),
+    "kernel": Rival(
+        "PBP on kernels",
+        "#0072b2",
+        "D",
+        "-",
+        lambda s, r: PBP(kernel=KernelSettings(), random_state=r),
+    ),
+    "nearest": Rival("1-NN", "#7f7f7f", "*", ":"),
+    "svm": Rival("SVM", "#7f7f7f", "h", "--"),
     "marginal": Rival("the marginal", "#7f7f7f", "", "-"),
     "bayes": Rival("naive Bayes", "#7f7f7f", "*", ":"),
     "independent": Rival("independence", "#7f7f7f", "", "-"),

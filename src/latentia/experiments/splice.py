@@ -14,12 +14,13 @@ import numpy as np
 from latentia.datasets import splice
 from latentia.estimator import LatentModel
 from latentia.experiments.cells import Cell, Experiment, Figure
+from latentia.experiments.classes import class_scores
 from latentia.experiments.rivals import make_learner
 from latentia.graph import LatentGraph
 from latentia.templates import hidden_markov, latent_class
 from latentia.typing import Array, Codes
 
-__all__ = ["EXPERIMENT", "class_scores", "naive_bayes_scores"]
+__all__ = ["EXPERIMENT", "naive_bayes_scores"]
 
 LETTERS = tuple("ACGT")
 
@@ -78,25 +79,6 @@ def _split(target: Any, settings: dict[str, Any], cell: Cell) -> tuple[Codes, Co
     return np.concatenate(taken), test
 
 
-def class_scores(
-    train: Mapping[str, Any],
-    target: Any,
-    test: Mapping[str, Any],
-    graph: LatentGraph,
-    learner: Any,
-) -> tuple[Array, float]:
-    """log P̂_c(row) + log P(c) of every test row: (rows, classes); and the seconds of all fits."""
-    scores, seconds = [], 0.0
-    for label in np.unique(target):
-        own = {name: column[target == label] for name, column in train.items()}
-        model = LatentModel(graph, learner=learner, state_names=dict.fromkeys(own, LETTERS))
-        start = time.perf_counter()
-        model.fit(own)
-        seconds += time.perf_counter() - start
-        scores.append(model.score_samples(test) + np.log(np.mean(target == label)))
-    return np.column_stack(scores), seconds
-
-
 def naive_bayes_scores(
     train: Mapping[str, Any], target: Any, test: Mapping[str, Any]
 ) -> tuple[Array, float]:
@@ -129,7 +111,8 @@ def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
     else:
         graph = _graph(cell.variant, list(clear), settings["states"])
         learner = make_learner(cell.learner, settings, settings["seed"] + cell.repetition)
-        scores, seconds = class_scores(train, genes.target[rows], test, graph, learner)
+        model = LatentModel(graph, learner=learner, state_names=dict.fromkeys(clear, LETTERS))
+        scores, seconds = class_scores(model, train, genes.target[rows], test)
     guess = np.unique(genes.target)[scores.argmax(axis=1)]
     wrong = float(np.mean(guess != genes.target[held_out]))
     return {"accuracy": 100 * (1 - wrong), "seconds": seconds}
