@@ -59,7 +59,8 @@ LAYERS = (
     "learners",
     "questions batch notices",
     "estimator",
-    "classifier store draw datasets experiments",
+    "classifier store draw datasets",
+    "experiments",
     "__init__",
     "cli",
     "__main__",
@@ -70,6 +71,12 @@ LEVEL = {module: level for level, line in enumerate(LAYERS) for module in line.s
 ALLOWED: frozenset[tuple[str, str]] = frozenset(
     {
         ("estimator", "store"),  # LatentModel.save is a door to store.save
+        ("graph", "draw"),  # .draw() and .plot() are doors to draw
+        ("plan", "draw"),
+        ("posterior", "draw"),
+        ("posterior_density", "draw"),
+        ("estimator", "draw"),
+        ("experiments", "__version__"),  # and so does a report
         ("store", "__version__"),  # a model file tells which latentia wrote it
     }
 )

@@ -1,6 +1,7 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
-from latentia import errors, templates, testing
+from latentia import datasets, errors, templates, testing
+from latentia.draw import Drawing
 from latentia.em import EM
 from latentia.embedding import KernelSettings
 from latentia.estimator import LatentModel
@@ -36,7 +37,9 @@ __all__ = [
     "Posterior",
     "Density",
     "Assignment",
+    "Drawing",
     "TabularModel",
     "testing",
+    "datasets",
     "errors",
 ]

@@ -17,7 +17,8 @@ from latentia.typing import Array, Codes
 
 __all__ = ["every_column", "in_blocks", "latent_codes", "one_column"]
 
-BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
+CACHED = 2**18  # numbers of a product of two messages that fit into a cache
+MOST_ROWS = 2**12
 _MAKING = Lock()
 
 
@@ -35,13 +36,21 @@ def in_blocks(
         for i, c in enumerate(columns)
     ]
 
+    step = block_rows(operators)
+
     def block(start: int) -> None:
-        part = slice(start, min(start + BLOCK_ROWS, table.length))
+        part = slice(start, min(start + step, table.length))
         seen = [None if c is None else c[part] for c in codes]
         work(part, read_evidence(operators.plan, seen))
 
-    for _ in in_parallel(block, range(0, table.length, BLOCK_ROWS)):
+    for _ in in_parallel(block, range(0, table.length, step)):
         pass
+
+
+def block_rows(operators: Operators) -> int:
+    """Rows of evidence at a time: fewer for large ranks, whose products would leave the cache."""
+    largest = max((t.size // t.shape[-1] for t in operators.tensors.values()), default=1)
+    return max(128, min(MOST_ROWS, CACHED // max(largest, 1)))
 
 
 def latent_codes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,6 +19,7 @@ from latentia.errors import (
     ColumnWarning,
     DataError,
     EvidenceError,
+    GraphError,
     IdentifiabilityWarning,
     NotLearnedError,
     UnknownNameError,
@@ -53,6 +54,9 @@ from latentia.sampling import sample_rows
 from latentia.stepwise import StepwiseEM
 from latentia.templates import latent_class
 from latentia.typing import Array, Codes, Label
+
+if TYPE_CHECKING:
+    from latentia.draw import Drawing
 
 __all__ = ["LEARNERS", "LatentModel"]
 
@@ -573,6 +577,52 @@ class LatentModel(BaseEstimator):
             c.name: draw(c, x, rng) if isinstance(c, ContinuousColumn) else decode(c, x)
             for c, x in zip(self.columns_, codes, strict=True)
         }
+
+    # -- pictures ------------------------------------------------------------------------------
+
+    def draw(self, evidence: Mapping[Any, Any] | None = None, target: Any = None) -> Drawing:
+        """The graph and its junction tree; with evidence or a target: messages as they pass.
+
+        `target` is a column, or several; default: every column that was not observed.
+        """
+        from latentia.draw import draw_messages, draw_plan
+
+        self._check_fitted()
+        plan = self.operators_.plan
+        if evidence is None and target is None:
+            return draw_plan(plan)
+        asked = [] if target is None else named(target, plan.graph.names)
+        codes, soft = one_row(self.columns_, plan.graph.names, asked, evidence or {}, {})
+        known = {i for i, code in enumerate(codes) if code is not None} | {*soft}
+        places = [self._place(name) for name in asked] or [
+            i for i in range(len(codes)) if i not in known
+        ]
+        variables, columns = plan.graph.observed, self.columns_
+        shown = {v: state_labels(c) for v, c in zip(variables, columns, strict=True)}
+        seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
+        what = ", ".join(str(self.columns_[i].name) for i in places)
+        given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())
+        title = f"Messages towards {what}" + (f", given {given}" if given else "")
+        found = read_evidence(plan, codes, soft)
+        return draw_messages(
+            self.operators_, found, seen, [variables[i] for i in places], shown, title
+        )
+
+    def _repr_html_inner(self) -> str:
+        """What notebooks show: scikit-learn's diagram, and once fitted, the picture."""
+        plain = str(super()._repr_html_inner())
+        if not hasattr(self, "operators_"):
+            return plain
+        try:
+            return plain + self.draw()._repr_html_()
+        except GraphError:  # too large for a picture
+            return plain
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = dict(super()._repr_mimebundle_(**kwargs))
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     # -- reading questions ---------------------------------------------------------------------
 
