@@ -58,6 +58,8 @@ LAYERS = (
     "refined refined_mixed",
     "learners",
     "questions batch notices",
+    "fitting",
+    "checking",
     "estimator",
     "classifier store draw datasets",
     "experiments",

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from latentia.batch import every_column, in_blocks, latent_codes, one_column
+from latentia.checking import CheckReport, make_report
 from latentia.density import draw, means, quantiles
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
@@ -34,6 +35,7 @@ from latentia.features.continuous import (
     to_values,
 )
 from latentia.features.discrete import Values, decode
+from latentia.fitting import measure_fit
 from latentia.frames.local import LocalRows, compress
 from latentia.frames.table import Table, read_table
 from latentia.gaussian import gaussian_tables
@@ -565,6 +567,19 @@ class LatentModel(BaseEstimator):
         scores = self.score_samples(X)
         weight = checked_weight(sample_weight, len(scores))
         return float(np.average(scores, weights=weight))
+
+    def check(self, X: Any) -> CheckReport:
+        """Does the model fit these rows? Best asked of rows that it was not learned from.
+
+        Log loss of every column against its marginal, calibration, the worst-fitting pairs of
+        columns, clipped mass and identifiability: in words, as a table, and as values.
+        """
+        self._check_fitted()
+        table = self._read(X)
+        if table.length < 2:
+            raise DataError(f"a check needs two rows at least, got {table.length}.")
+        fit = measure_fit(self.operators_, self.columns_, table)
+        return make_report(fit, self.plan_.notes)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> dict[Any, Any]:
         """Rows drawn from the learned distribution: a dict of columns, ready for any data frame."""
