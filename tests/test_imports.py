@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "latentia"
 
 # A module may import modules of earlier lines only; a folder counts as one module.
 LAYERS = (
-    "errors typing",
+    "errors progress typing",
     "solve",
     "graph",
     "triangulate",
@@ -26,6 +26,7 @@ LAYERS = (
     "features",
     "moments",
     "frames",
+    "gaussian",
     "wiring",
     "passes",
     "estep",
@@ -47,9 +48,11 @@ LAYERS = (
     "diagnostics",
     "shafer_shenoy",
     "tables",
+    "conditioned",
     "exact",
     "testing",
     "cpts",
+    "problem",
     "em",
     "stepwise",
     "refined refined_mixed",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from threading import Lock
 
 import numpy as np
 
-from latentia.features.continuous import Column, place_cells
+from latentia.features.continuous import Column, ContinuousColumn, place_cells
 from latentia.frames.local import in_parallel
 from latentia.frames.table import Table
+from latentia.graph import LatentGraph
 from latentia.messages import Evidence, answer, read_evidence
 from latentia.operators import Operators
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
-__all__ = ["every_column", "in_blocks", "one_column"]
+__all__ = ["every_column", "in_blocks", "latent_codes", "one_column"]
 
-BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
+CACHED = 2**18  # numbers of a product of two messages that fit into a cache
+MOST_ROWS = 2**12
 _MAKING = Lock()
 
 
@@ -34,13 +36,42 @@ def in_blocks(
         for i, c in enumerate(columns)
     ]
 
+    step = block_rows(operators)
+
     def block(start: int) -> None:
-        part = slice(start, min(start + BLOCK_ROWS, table.length))
+        part = slice(start, min(start + step, table.length))
         seen = [None if c is None else c[part] for c in codes]
         work(part, read_evidence(operators.plan, seen))
 
-    for _ in in_parallel(block, range(0, table.length, BLOCK_ROWS)):
+    for _ in in_parallel(block, range(0, table.length, step)):
         pass
+
+
+def block_rows(operators: Operators) -> int:
+    """Rows of evidence at a time: fewer for large ranks, whose products would leave the cache."""
+    largest = max((t.size // t.shape[-1] for t in operators.tensors.values()), default=1)
+    return max(128, min(MOST_ROWS, CACHED // max(largest, 1)))
+
+
+def latent_codes(
+    graph: LatentGraph, columns: Sequence[Column], table: Table, leaves: Container[int]
+) -> tuple[Codes, ...]:
+    """What an E-step reads: codes, positions of columns with `leaves`, the nearest cell of others.
+
+    What the table lacks is missing.
+    """
+    found: list[Codes] = []
+    for v, c in zip(graph.observed, columns, strict=True):
+        continuous = isinstance(c, ContinuousColumn)
+        if c.name in table.names:
+            cells = place_cells(c, table.column(c.name))
+        else:
+            cells = np.full(table.length, np.nan if continuous else -1)
+            cells = cells if continuous else cells.astype(np.int8)
+        if continuous and v not in leaves:
+            cells = np.where(np.isnan(cells), -1, np.rint(cells)).astype(np.int64)
+        found.append(cells)
+    return tuple(found)
 
 
 def every_column(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 
-from latentia.batch import every_column, in_blocks, one_column
+from latentia.batch import every_column, in_blocks, latent_codes, one_column
 from latentia.density import draw, means, quantiles
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
@@ -35,6 +36,7 @@ from latentia.features.continuous import (
 from latentia.features.discrete import Values, decode
 from latentia.frames.local import LocalRows, compress
 from latentia.frames.table import Table, read_table
+from latentia.gaussian import gaussian_tables
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
@@ -65,6 +67,17 @@ LEARNERS: dict[str, Any] = {
     "em": EM,
     "stepwise": StepwiseEM,
 }
+
+
+def _goes_on(model: Any) -> bool:
+    """Whether the learner has partial_fit."""
+    learner = _as_learner(model.learner)
+    if not hasattr(learner, "partial_learn"):
+        raise NotLearnedError(
+            f"{type(learner).__name__} learns from all rows at once and has no partial_fit. "
+            "Use learner='stepwise', or fit a table with all rows."
+        )
+    return True
 
 
 class LatentModel(BaseEstimator):
@@ -115,6 +128,7 @@ class LatentModel(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table: pandas, polars, Arrow, dict of arrays, or numpy (graph order)."""
+        self.__dict__.pop("progress_", None)  # fit starts anew
         fixed = self.graph is not None and not callable(self.graph)
         graph = as_graph(self.graph, self.latents) if fixed else None
         table = read_table(X, None if graph is None else _columns_of(graph))
@@ -146,6 +160,53 @@ class LatentModel(BaseEstimator):
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
+
+    @available_if(_goes_on)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from the rows of a table; the first call fixes columns and states.
+
+        For learners with ``partial_learn(plan, columns, source, previous) -> (operators, state)``:
+        `previous` is the state that the last call gave, the operators of a loaded model, or None.
+        States that the first table does not show must be named in `state_names`.
+        """
+        learner, first = _as_learner(self.learner), not hasattr(self, "operators_")
+        if first:
+            fixed = self.graph is not None and not callable(self.graph)
+            graph = as_graph(self.graph, self.latents) if fixed else None
+            table = read_table(X, None if graph is None else _columns_of(graph))
+            graph = self._graph_over(table) if graph is None else graph
+        else:
+            graph = self.plan_.graph
+            table = read_table(X, _columns_of(graph))
+        names = _columns_of(graph)
+        self._check_table(table, graph, names)
+        cells = [table.column(name) for name in names]
+        plan, columns = (
+            self._first_plan(graph, cells, learner) if first else (self.plan_, self.columns_)
+        )
+        codes = tuple(place_cells(c, values) for c, values in zip(columns, cells, strict=True))
+        weight = checked_weight(sample_weight, table.length)
+        source = LocalRows(Rows(codes, weight))
+        last = getattr(self, "progress_", None) or (None if first else self.operators_)
+        operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+        gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
+        self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
+        return self
+
+    def _first_plan(
+        self, graph: LatentGraph, cells: Sequence[Values], learner: Any
+    ) -> tuple[Plan, tuple[Column, ...]]:
+        """Columns, states and plan from the first of several tables."""
+        names = _columns_of(graph)
+        found = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
+        if has_continuous(found):
+            return prepare_mixed(graph, found, learner)
+        sizes = [column_cells(c) for c in found]
+        if self.graph is None:
+            codes = tuple(place_cells(c, values) for c, values in zip(found, cells, strict=True))
+            graph = latent_class(names, class_states(sizes, LocalRows(Rows(codes))))
+        plan = make_plan(graph.with_states(dict(zip(names, sizes, strict=True))))
+        return plan, tuple(found)
 
     def _fit_mixed(
         self,
@@ -250,11 +311,15 @@ class LatentModel(BaseEstimator):
         }
 
     @property
-    def cpts_(self) -> dict[Label, Array]:
-        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself)."""
+    def cpts_(self) -> dict[Label, Any]:
+        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself).
+
+        Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
+        """
         self._check_fitted()
-        names = self.operators_.plan.graph.names
-        return {names[v]: table for v, table in sorted(self._tables("cpts_").items())}
+        graph = self.operators_.plan.graph
+        found = {graph.names[v]: x for v, x in sorted(self._tables("cpts_").items())}
+        return found | gaussian_tables(graph, self.operators_.gaussians, self.columns_)
 
     @property
     def converged_(self) -> bool:
@@ -460,14 +525,11 @@ class LatentModel(BaseEstimator):
         if name not in latents:
             raise UnknownNameError("latent", name, latents)
         table = self._read(X)
-        absent = np.full(table.length, -1, dtype=np.int8)
-        codes = tuple(
-            place_cells(c, table.column(c.name)) if c.name in table.names else absent
-            for c in self.columns_
-        )
+        leaves, v = self.operators_.gaussians, latents[name]
+        codes = latent_codes(graph, self.columns_, table, leaves)
         gaps = [u for u, c in zip(graph.observed, codes, strict=True) if (c < 0).any()]
-        v = latents[name]
-        found = posteriors(compile_estep(graph, gaps), tables, Rows(codes), [v])[v]
+        estep = compile_estep(graph, gaps, continuous=leaves)
+        found = posteriors(estep, {**tables, **leaves}, Rows(codes), [v])[v]
         return table.like(dict(enumerate(found)))
 
     def score_samples(self, X: Any) -> Array:

@@ -75,6 +75,7 @@ class Operators:
     raw: tuple[Array, ...] = ()  # leaves before smoothing
     blur: tuple[float, float] = (0.0, 0.0)  # bandwidths of evidence and of answers
     floor: float = 0.0  # least P̂(e) / Π P̂(e_i) in scores; 0: none
+    gaussians: Mapping[int, Array] = field(default_factory=dict)  # leaves in grid steps (gaussian)
 
     def __post_init__(self) -> None:
         plan = self.plan

@@ -15,7 +15,7 @@ from typing import final
 import numpy as np
 
 from latentia.cpts import operators_of
-from latentia.em import Problem, counts_in, pose
+from latentia.em import counts_in
 from latentia.embedding import KernelSettings, choose_sides, embed, smoothing, sum_sides
 from latentia.estep import pack_rows
 from latentia.features.continuous import Column, ContinuousColumn
@@ -25,6 +25,7 @@ from latentia.moments import Moments, Rows
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.positive import PositiveNetwork, positive_network
+from latentia.problem import Problem, pose
 from latentia.refine import Prior, Tables, make_prior, normalised
 from latentia.start import first_counts, memberships
 from latentia.typing import Array, Source, Summary
