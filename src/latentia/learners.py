@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from latentia.choice import learn_best
+from latentia.errors import UnknownNameError
 from latentia.learn import finish_closed_form, gather_statistics
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
@@ -19,26 +21,28 @@ __all__ = ["PBP", "PublishedPBP", "Spectral"]
 
 
 class PBP(BaseEstimator):
-    """Predictive belief propagation in closed form (design 4.2), refined on request (4.3).
+    """Predictive belief propagation: closed form (design 4.2), refined where that is better (4.3).
 
     Parameters
     ----------
     regularize : bool
         Shrinkage sized by the data. False switches all of it off: exact moments then give exact
         answers, and finite samples noisy ones. It leaves no room for refinement.
-    refine : bool
-        Turn the closed form into a positive network of separator states and polish it by
-        accelerated EM: slower, but always a valid distribution with a likelihood.
+    refine : "auto", True or False
+        True turns the closed form into a positive network of separator states and polishes it by
+        accelerated EM: slower, but always a valid distribution with a likelihood. False leaves the
+        closed form. "auto" tries both, and the plain marginals, on held-out rows and keeps what
+        answers best; `diagnostics_` tells the choice and its figures.
     groups : list of lists of columns, optional
         Columns that share a leaf of the tree.
     random_state : int, optional
-        Seed of the sample of rows that a refinement starts from.
+        Seed of the sample that a refinement starts from, and of the rows held out.
     """
 
     def __init__(
         self,
         regularize: bool = True,
-        refine: bool = False,
+        refine: bool | str = "auto",
         groups: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -49,11 +53,15 @@ class PBP(BaseEstimator):
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows, four on loops; refined, one more for each E-step."""
+        if self.refine not in ("auto", True, False):
+            raise UnknownNameError("refine", self.refine, ["auto", True, False])
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        if self.regularize and self.refine == "auto":
+            return learn_best(plan, source, rng)
         found = gather_statistics(plan, source, self.regularize)
         if not (self.refine and self.regularize):
             return finish_closed_form(found, source, self.regularize)
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
-        return refine_closed_form(found.layout, found.basis, source, rng)
+        return refine_closed_form(found, source, rng)
 
     @staticmethod
     def paper(

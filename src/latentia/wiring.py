@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias, final
 
 from latentia.errors import GraphError, PlanError
@@ -152,7 +153,12 @@ def compile_estep(graph: LatentGraph, holes: Iterable[int] | None = None) -> ESt
     that have children are cheaper: they are conditioned on instead of summed over.
     """
     check_graph(graph)
-    may_miss = set(graph.observed if holes is None else holes) & set(graph.observed)
+    columns = frozenset(graph.observed)
+    return _compiled(graph, columns if holes is None else columns.intersection(holes))
+
+
+@lru_cache(maxsize=32)
+def _compiled(graph: LatentGraph, may_miss: frozenset[int]) -> EStep:
     parents = graph.parents()
     with_children = {a for a, _ in graph.edges}
     active = graph.latent | (may_miss & with_children)
