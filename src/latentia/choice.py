@@ -17,7 +17,7 @@ from latentia.frames.local import LocalRows
 from latentia.frames.sample import draw_sample, split_rows
 from latentia.learn import Statistics, finish_closed_form, gather_statistics, leaf_marginals
 from latentia.messages import answer, read_evidence
-from latentia.moments import Rows, pair_layout, sum_pairs
+from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.operators import Choice, Operators, independent, smooth_unseen
 from latentia.plan import Plan
 from latentia.refined import Network, climbed, plan_refinement, polish, started
@@ -47,7 +47,7 @@ def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operator
     closed = finish_closed_form(statistics, part)
     network = _network(statistics, part, rng)
     losses = {
-        "marginal": left_out_loss(_marginal(statistics), held),
+        "marginal": _marginal_loss(statistics, held),
         "closed": left_out_loss(closed, held),
     }
     if network is not None:
@@ -65,10 +65,15 @@ def _network(found: Statistics, source: LocalRows, rng: np.random.Generator) -> 
     return climbed(started(found, source, rng), source)[0]
 
 
-def _marginal(found: Statistics) -> Operators:
+def _marginal_loss(found: Statistics, rows: Rows) -> Array:
+    """-Σ_i log P̂(x_i), (n,)."""
+    plan, N = found.layout.plan, found.pairs.weight
     shares = leaf_marginals(found.layout, found.pairs)
-    N = found.pairs.weight
-    return independent(found.layout.plan, [smooth_unseen(mu, N) for mu in shares], N)
+    total = np.zeros(len(rows))
+    for mu, codes in zip(shares, leaf_codes(plan, rows), strict=True):
+        log = np.log(np.maximum(smooth_unseen(mu, N), FLOOR))
+        total -= np.append(log, 0.0)[codes]  # code -1 picks the last: nothing to lose
+    return total
 
 
 def _finished(name: str, plan: Plan, source: Source, network: Network | None) -> Operators:

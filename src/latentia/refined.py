@@ -13,11 +13,13 @@ from typing import final
 
 import numpy as np
 
+from latentia.basis import evaluator
 from latentia.cpts import operators_of
 from latentia.em import Problem, counts_in, pose, with_unseen
 from latentia.frames.local import LocalRows
 from latentia.frames.sample import draw_sample
 from latentia.learn import Statistics
+from latentia.local import local_states
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.positive import PositiveNetwork, own_network, positive_network
@@ -37,11 +39,12 @@ from latentia.typing import Array, Source
 
 __all__ = ["Network", "plan_refinement", "polish", "refine_closed_form", "started"]
 
-SAMPLE = 2000  # rows whose soft states make the first tables
+SAMPLE = 1000  # rows whose soft states make the first tables
+LARGE_SAMPLE = 3000  # … where there are many
+ENOUGH_ROWS = 3000  # from here on it pays to look closely at each latent first
 MANY_ROWS = 30_000  # beyond this many different rows, first climb on fewer
 FEWER_ROWS = 20_000
-STARTS = 1  # ways to cut the sample into states
-TRIAL_STEPS = 15  # of each on the sample
+TRIAL_STEPS = 6  # of each cut on the sample
 
 
 @final
@@ -69,10 +72,9 @@ def refine_closed_form(
     source: Source,
     rng: np.random.Generator,
     pseudo_counts: float = PSEUDO_COUNTS,
-    starts: int = STARTS,
 ) -> Operators:
     """A positive network started from the basis, polished by EM, as operators of its own plan."""
-    network = started(found, source, rng, pseudo_counts, starts)
+    network = started(found, source, rng, pseudo_counts)
     if isinstance(source, LocalRows) and len(source.rows) > MANY_ROWS:
         fewer = LocalRows(source.sample(FEWER_ROWS, rng))
         network = climbed(network, fewer)[0]
@@ -102,32 +104,38 @@ def started(
     source: Source,
     rng: np.random.Generator,
     pseudo_counts: float = PSEUDO_COUNTS,
-    starts: int = STARTS,
 ) -> Network:
     """First tables from soft states of a sample of rows.
 
-    Of several ways to cut the sample into states, the one that climbs highest on it.
+    Of two ways to cut a large sample into states, the one that climbs higher on it.
     """
     network, plan = plan_refinement(found.layout.plan)
-    sample = draw_sample(source, SAMPLE, rng)
-    parts = shared_parts(found.layout, found.basis, network, sample)
-    problem = pose(plan, LocalRows(sample, threads=1)) if starts > 1 else None
+    many = found.pairs.weight >= ENOUGH_ROWS
+    sample = draw_sample(source, LARGE_SAMPLE if many else SAMPLE, rng)
+    values = evaluator(found.layout, found.basis, leaves_too=True)(sample)
+    soft = memberships(network, shared_parts(found.basis, network, values), sample)
+    cuts = [soft]
+    if many:
+        local = local_states(found, network, values, sample, soft, rng)
+        cuts = [{**soft, **local}, soft] if local else cuts
     scale = found.pairs.weight / sample.total
-    best: tuple[float, Network] | None = None
-    for k in range(starts):
-        soft = memberships(network, parts, sample, rng if k else None)
-        counts = first_counts(network, soft, sample)
+    starts = []
+    for cut in cuts:
+        counts = first_counts(network, cut, sample)
         prior = make_prior({v: t * scale for v, t in counts.items()}, pseudo_counts)
         light = Prior({v: a / scale for v, a in prior.counts.items()})
-        tables, level = normalised(counts, light), 0.0
-        if problem is not None:
-            trial = replace(problem, prior=light)
-            climbed_few = accelerate(tables, light, _estep(trial), most=TRIAL_STEPS)
-            tables, level = climbed_few.tables, climbed_few.history[-1]
-        if best is None or level > best[0]:
-            best = (level, Network(plan, tables, prior))
-    assert best is not None
-    return best[1]
+        starts.append((Network(plan, normalised(counts, light), prior), light))
+    if not many:
+        return starts[0][0]
+    problem = pose(plan, LocalRows(sample, threads=1))
+    trials = [_trial(problem, start, light) for start, light in starts]
+    return max(trials, key=lambda trial: trial[1])[0]
+
+
+def _trial(problem: Problem, network: Network, light: Prior) -> tuple[Network, float]:
+    """A few steps on a sample, and how high they led."""
+    found = accelerate(network.tables, light, _estep(problem), most=TRIAL_STEPS)
+    return replace(network, tables=found.tables), found.history[-1]
 
 
 def _climb(problem: Problem, start: Tables, enough: float) -> Refined:
