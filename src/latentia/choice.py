@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from latentia.cpts import operators_of
 from latentia.errors import PlanError
 from latentia.frames.local import LocalRows
 from latentia.frames.sample import draw_sample, split_rows
@@ -21,7 +22,6 @@ from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.operators import Choice, Operators, independent, smooth_unseen
 from latentia.plan import Plan
 from latentia.refined import Network, climbed, plan_refinement, polish, started
-from latentia.cpts import operators_of
 from latentia.typing import Array, Source
 
 __all__ = ["CANDIDATES", "learn_best", "left_out_loss"]
@@ -31,6 +31,7 @@ POOL = 25_000  # rows on which candidates are compared
 HELD_OUT = 0.2
 FEWEST = 100  # rows; fewer cannot tell candidates apart
 CLEARLY = 2.0  # standard errors
+NEARLY = 5e-2  # gain per free parameter at which a candidate rests; the winner climbs on
 FLOOR = 1e-4  # of a probability: one surprise must not decide
 BLOCK = 2**12
 
@@ -62,7 +63,7 @@ def _network(found: Statistics, source: LocalRows, rng: np.random.Generator) -> 
         plan_refinement(found.layout.plan)
     except PlanError:
         return None
-    return climbed(started(found, source, rng), source)[0]
+    return climbed(started(found, source, rng), source, NEARLY)[0]
 
 
 def _marginal_loss(found: Statistics, rows: Rows) -> Array:

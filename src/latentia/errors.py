@@ -13,12 +13,14 @@ __all__ = [
     "FrameError",
     "GraphError",
     "IdentifiabilityWarning",
+    "IndependenceWarning",
     "LatentiaError",
     "LatentiaWarning",
     "MomentsError",
     "NotLearnedError",
     "PlanError",
     "StoreError",
+    "StatesWarning",
     "StructureError",
     "UnknownNameError",
     "WeightWarning",
@@ -109,3 +111,11 @@ class WeightWarning(LatentiaWarning):
 
 class EvidenceWarning(LatentiaWarning):
     """An answer needed repair: the signed model gave no positive probability."""
+
+
+class IndependenceWarning(LatentiaWarning):
+    """The columns tell nothing of each other that holds up on other rows."""
+
+
+class StatesWarning(LatentiaWarning):
+    """A latent has far more states than the data show, or far fewer."""

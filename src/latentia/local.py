@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from latentia.basis import Values
+from latentia.graph import LatentGraph
 from latentia.learn import Statistics
 from latentia.moments import Rows
 from latentia.positive import PositiveNetwork
@@ -20,12 +21,12 @@ from latentia.start import cluster_distances
 from latentia.triangulate import Adjacency, moralise
 from latentia.typing import Array, Codes
 
-__all__ = ["class_shares", "local_states"]
+__all__ = ["class_shares", "local_states", "told_by_branches"]
 
 FEWEST_BRANCHES, MOST_BRANCHES = 3, 5  # two do not tell the states; many tell them anyway
 MOST_CODES = 8
-STARTS = 6
-STEPS = 25
+STARTS = 8
+STEPS = 30
 PSEUDO_COUNT = 0.1
 
 
@@ -56,9 +57,15 @@ def local_states(
     return out
 
 
-def _branches(graph: object, near: Adjacency, v: int) -> list[list[int]]:
+def told_by_branches(network: PositiveNetwork) -> bool:
+    """Has every latent enough branches to tell its states?"""
+    near = moralise(network.graph)
+    counts = [sum(map(bool, _branches(network.graph, near, v))) for v in network.graph.latent]
+    return min(counts, default=FEWEST_BRANCHES) >= FEWEST_BRANCHES
+
+
+def _branches(graph: LatentGraph, near: Adjacency, v: int) -> list[list[int]]:
     """Columns that hang together once v is taken out of the moral graph."""
-    latent = graph.latent  # type: ignore[attr-defined]
     seen, found = {v}, []
     for start in sorted(near[v]):
         if start in seen:
@@ -71,7 +78,7 @@ def _branches(graph: object, near: Adjacency, v: int) -> list[list[int]]:
             new = near[u] - seen
             seen |= new
             todo.extend(new)
-        found.append([u for u in part if u not in latent])
+        found.append([u for u in part if u not in graph.latent])
     return found
 
 
@@ -119,7 +126,7 @@ def class_shares(
     sizes = [int(c.max()) + 1 for c in codes]
     joint = np.ravel_multi_index(tuple(codes), sizes)
     cells, place = np.unique(joint, return_inverse=True)
-    counts = np.bincount(place, weight)
+    counts = np.bincount(place, weight).astype(float)
     marks = [np.eye(m)[c] for m, c in zip(sizes, np.unravel_index(cells, sizes), strict=True)]
     share = _first_shares(marks, counts, place, weight, soft, rng)  # (starts, states, cells)
     level = np.zeros(len(share))

@@ -19,7 +19,7 @@ from latentia.em import Problem, counts_in, pose, with_unseen
 from latentia.frames.local import LocalRows
 from latentia.frames.sample import draw_sample
 from latentia.learn import Statistics
-from latentia.local import local_states
+from latentia.local import local_states, told_by_branches
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.positive import PositiveNetwork, own_network, positive_network
@@ -40,11 +40,12 @@ from latentia.typing import Array, Source
 __all__ = ["Network", "plan_refinement", "polish", "refine_closed_form", "started"]
 
 SAMPLE = 1000  # rows whose soft states make the first tables
-LARGE_SAMPLE = 3000  # … where there are many
+LARGE_SAMPLE = 4000  # … where there are many
 ENOUGH_ROWS = 3000  # from here on it pays to look closely at each latent first
 MANY_ROWS = 30_000  # beyond this many different rows, first climb on fewer
 FEWER_ROWS = 20_000
-TRIAL_STEPS = 6  # of each cut on the sample
+OTHER_CUTS = 2  # at random, where branches do not tell the states of a latent
+TRIAL_STEPS = 9  # of each cut on the sample
 
 
 @final
@@ -107,17 +108,20 @@ def started(
 ) -> Network:
     """First tables from soft states of a sample of rows.
 
-    Of two ways to cut a large sample into states, the one that climbs higher on it.
+    Of a few ways to cut a large sample into states, the one that climbs highest on it.
     """
     network, plan = plan_refinement(found.layout.plan)
     many = found.pairs.weight >= ENOUGH_ROWS
     sample = draw_sample(source, LARGE_SAMPLE if many else SAMPLE, rng)
     values = evaluator(found.layout, found.basis, leaves_too=True)(sample)
-    soft = memberships(network, shared_parts(found.basis, network, values), sample)
+    parts = shared_parts(found.basis, network, values)
+    soft = memberships(network, parts, sample)
     cuts = [soft]
     if many:
         local = local_states(found, network, values, sample, soft, rng)
-        cuts = [{**soft, **local}, soft] if local else cuts
+        more = 0 if told_by_branches(network) else OTHER_CUTS
+        others = [memberships(network, parts, sample, rng) for _ in range(more)]
+        cuts = [{**cut, **local} for cut in (soft, *others)] + ([soft] if local else [])
     scale = found.pairs.weight / sample.total
     starts = []
     for cut in cuts:
@@ -125,7 +129,7 @@ def started(
         prior = make_prior({v: t * scale for v, t in counts.items()}, pseudo_counts)
         light = Prior({v: a / scale for v, a in prior.counts.items()})
         starts.append((Network(plan, normalised(counts, light), prior), light))
-    if not many:
+    if len(starts) == 1:
         return starts[0][0]
     problem = pose(plan, LocalRows(sample, threads=1))
     trials = [_trial(problem, start, light) for start, light in starts]

@@ -102,7 +102,9 @@ def cluster_distances(
     """
     step = max(1, len(Z) // CLUSTERED)
     some, own_weight = Z[::step], weight[::step]
-    seeds = _extreme_points(some, count) if rng is None else _far_points(some, own_weight, count, rng)
+    seeds = (
+        _extreme_points(some, count) if rng is None else _far_points(some, own_weight, count, rng)
+    )
     centres = some[seeds]
     for _ in range(LLOYD):
         own = np.eye(count)[_distances(some, centres).argmin(axis=1)] * own_weight[:, None]
