@@ -14,8 +14,9 @@ import numpy as np
 from latentia.diagnostics import diagnose
 from latentia.errors import LatentiaError, StoreError
 from latentia.estimator import LEARNERS, LatentModel
-from latentia.features.discrete import DiscreteColumn
+from latentia.features.continuous import Column
 from latentia.graph import LatentGraph, as_graph
+from latentia.mixed import column_cells
 from latentia.operators import Ascent, Choice, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.store.plain import (
@@ -28,6 +29,14 @@ from latentia.store.plain import (
     unpack,
     whole,
     wholes,
+)
+from latentia.store.smooth import (
+    read_column,
+    read_smooth,
+    smooth_arrays,
+    smooth_shapes,
+    write_column,
+    write_smooth,
 )
 from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
 from latentia.typing import Array
@@ -50,6 +59,7 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     tensors = [operators.tensors[k] for k in sorted(operators.tensors)]
     tables = [operators.tables[v] for v in sorted(operators.tables)]
     arrays = [*operators.leaves, *operators.marginals, *tensors, *tables]
+    arrays += smooth_arrays(operators)
     for array in arrays:
         if array.dtype != np.float64:
             raise StoreError(f"operators must be 64-bit numbers, got {array.dtype}.")
@@ -59,10 +69,7 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
         "kind": "LatentModel",
         "parameters": _write_parameters(model),
         "plan": write_plan(model.plan_),
-        "states": [
-            [pack(state, f"a state of column {c.name!r}") for state in c.states]
-            for c in model.columns_
-        ],
+        "states": [write_column(c) for c in model.columns_],
         "operators": {
             **_write_operators(operators),
             "turned": [[i, a] for i, a in enumerate(axes) if a != sorted(a)],
@@ -92,7 +99,7 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     plan = read_plan(structure)
     columns = _read_columns(states, plan)
     inner = read_plan(given["network"]) if "network" in given else plan
-    if [inner.graph.states[v] for v in inner.graph.observed] != [len(c.states) for c in columns]:
+    if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     operators = _read_operators(learned, inner, fetch)
     if "choice" in given:
@@ -105,15 +112,10 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     return model
 
 
-def _read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
-    observed = plan.graph.observed
-    columns = []
-    for v, states in zip(observed, items(record, len(observed)), strict=True):
-        name, count = plan.graph.names[v], plan.graph.states[v]
-        columns.append(DiscreteColumn(name, tuple(unpack(state) for state in items(states))))
-        if len(states) != count:
-            raise StoreError(f"expected {count} states of column {name!r:.80}, got {len(states)}.")
-    return tuple(columns)
+def _read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
+    graph = plan.graph
+    states = zip(graph.observed, items(record, len(graph.observed)), strict=True)
+    return tuple(read_column(graph.names[v], own, graph.states[v]) for v, own in states)
 
 
 # -- parameters ------------------------------------------------------------------------------------
@@ -208,6 +210,7 @@ def _write_operators(operators: Operators) -> dict[str, Any]:
     ranks = {**leaf, **inner, **dict.fromkeys(plan.roots, 1)}
     return {
         **_write_tables(operators),
+        **write_smooth(operators),
         "ranks": [ranks[k] for k in range(len(plan.nodes))],
         "weight": float(operators.weight),
         "mix": float(operators.mix),
@@ -269,9 +272,11 @@ def _read_ascent(record: Any) -> Ascent | None:
 
 def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
     known = ("ranks", "weight", "mix", "reports", "turned")
-    more = ("tables", "ascent") if isinstance(record, dict) and "tables" in record else ()
+    there = record if isinstance(record, dict) else {}
+    more = [name for name in ("tables", "ascent", "smooth") if name in there]
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
-    has_tables, climb = rest or (False, None)
+    given = {"tables": False, "ascent": None} | dict(zip(more, rest, strict=True))
+    has_tables, climb = given["tables"], given["ascent"]
     if type(has_tables) is not bool:
         raise StoreError(f"expected true or false for tables, got {has_tables!r:.80}.")
     sizes = wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes))
@@ -279,6 +284,9 @@ def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
     tensors = len(shapes)
     if has_tables:
         shapes += _table_shapes(plan)
+    tables = len(shapes)
+    if "smooth" in given:
+        shapes += smooth_shapes(given["smooth"], plan, shapes[: len(plan.leaves)])
     axes = {i: list(range(len(shape))) for i, shape in enumerate(shapes)}
     for turn in items(turned):
         which, order = items(turn, 2)
@@ -303,8 +311,9 @@ def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
         weight=number(weight, 0.0, LARGEST_NUMBER),
         mix=number(mix, 0.0, 1.0),
         reports=dict(_read_report(report, len(plan.nodes)) for report in items(reports)),
-        tables=dict(enumerate(arrays[tensors:])),
+        tables=dict(enumerate(arrays[tensors:tables])),
         ascent=_read_ascent(climb),
+        **(read_smooth(given["smooth"], arrays[tables:]) if "smooth" in given else {}),
     )
 
 
