@@ -59,6 +59,7 @@ RIVALS: dict[str, Rival] = {
         "-",
         lambda s, r: PBP(kernel=KernelSettings(), random_state=r),
     ),
+    "gauss": Rival("EM, Gaussian", "#009e73", "<", "-", _em),
     "nearest": Rival("1-NN", "#7f7f7f", "*", ":"),
     "svm": Rival("SVM", "#7f7f7f", "h", "--"),
     "marginal": Rival("the marginal", "#7f7f7f", "", "-"),
