@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from latentia.batch import every_column, in_blocks, latent_codes, one_column
+from latentia.checking import CheckReport, make_report
 from latentia.density import draw, means, quantiles
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
@@ -34,6 +35,7 @@ from latentia.features.continuous import (
     to_values,
 )
 from latentia.features.discrete import Values, decode
+from latentia.fitting import measure_fit
 from latentia.frames.local import LocalRows, compress
 from latentia.frames.table import Table, read_table
 from latentia.gaussian import gaussian_tables
@@ -43,13 +45,20 @@ from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, log_evidence, read_evidence
 from latentia.mixed import column_cells, has_continuous, prepare_mixed, state_labels
 from latentia.moments import Rows
-from latentia.notices import checked_weight, note_constant, note_repaired, note_unfinished
+from latentia.notices import (
+    checked_weight,
+    note_constant,
+    note_independent,
+    note_repaired,
+    note_unfinished,
+)
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.posterior_density import Density
 from latentia.questions import column_place, named, one_row
 from latentia.ranks import class_states
+from latentia.refine import free_parameters
 from latentia.sampling import sample_rows
 from latentia.stepwise import StepwiseEM
 from latentia.templates import latent_class
@@ -157,6 +166,7 @@ class LatentModel(BaseEstimator):
             warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
         operators = learner.learn(plan, source)
         note_unfinished(operators, learner)
+        note_independent(operators)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
@@ -565,6 +575,50 @@ class LatentModel(BaseEstimator):
         scores = self.score_samples(X)
         weight = checked_weight(sample_weight, len(scores))
         return float(np.average(scores, weights=weight))
+
+    def check(self, X: Any) -> CheckReport:
+        """Does the model fit these rows? Best asked of rows that it was not learned from.
+
+        Log loss of every column against its marginal, calibration, the worst-fitting pairs of
+        columns, clipped mass and identifiability: in words, as a table, and as values.
+        """
+        self._check_fitted()
+        table = self._read(X)
+        if table.length < 2:
+            raise DataError(f"a check needs two rows at least, got {table.length}.")
+        fit = measure_fit(self.operators_, self.columns_, table)
+        return make_report(fit, self.plan_.notes)
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """k log N - 2 log P(rows), k free parameters and N the weight of the rows: less is better.
+
+        Only for valid distributions: EM, stepwise EM, a refined network.
+        """
+        k, log, N = self._likelihood("bic", X, sample_weight)
+        return k * float(np.log(N)) - 2.0 * log
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """2k - 2 log P(rows), k free parameters: less is better. For valid distributions only."""
+        k, log, _ = self._likelihood("aic", X, sample_weight)
+        return 2.0 * k - 2.0 * log
+
+    def _likelihood(self, wanted: str, X: Any, sample_weight: Any) -> tuple[int, float, float]:
+        """Free parameters, log-likelihood of the rows, and their weight."""
+        self._check_fitted()
+        choice = self.operators_.choice
+        if choice is not None and choice.chosen == "marginal":
+            k = sum(len(mu) - 1 for mu in self.operators_.marginals)
+        elif self.operators_.tables:
+            k = free_parameters(self.operators_.tables)
+        else:
+            raise NotLearnedError(
+                f"{wanted} needs the likelihood of a valid distribution; this model was learned by "
+                f"{self.diagnostics_.learner} and is signed. Use PBP(refine=True) or lt.EM(...)."
+            )
+        scores = self.score_samples(X)
+        weight = checked_weight(sample_weight, len(scores))
+        weight = np.ones(len(scores)) if weight is None else weight
+        return k, float(scores @ weight), float(weight.sum())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> dict[Any, Any]:
         """Rows drawn from the learned distribution: a dict of columns, ready for any data frame."""

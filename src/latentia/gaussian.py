@@ -35,7 +35,6 @@ __all__ = [
     "log_likelihoods",
     "maximise_leaf",
     "rescaled",
-    "spread_of",
 ]
 
 
@@ -205,13 +204,6 @@ def rescaled(leaf: Array, mean: float, scale: float) -> Array:
 def expected_value(leaf: Array) -> Array:
     """E[x | s]: (parents …)."""
     return np.asarray((leaf[..., 0] * leaf[..., 1]).sum(axis=-1))
-
-
-def spread_of(leaf: Array) -> tuple[float, float]:
-    """Mean and standard deviation over all states of the parents alike."""
-    sums = leaf_sums(leaf).reshape(-1, 3).sum(axis=0)
-    mean = float(sums[1] / sums[0])
-    return mean, math.sqrt(max(float(sums[2] / sums[0]) - mean * mean, 1e-300))
 
 
 def grid_masses(leaf: Array, points: int) -> Array:

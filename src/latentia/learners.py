@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from latentia.choice import learn_best
 from latentia.embedding import KernelSettings, learn_embedded
 from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column
+from latentia.frames.sample import draw_sample
 from latentia.kernel_choice import choose_settings
 from latentia.learn import finish_closed_form, gather_statistics
 from latentia.mixed import known_ranks
@@ -28,23 +30,25 @@ __all__ = ["PBP", "PublishedPBP", "Spectral"]
 
 
 class PBP(BaseEstimator):
-    """Predictive belief propagation in closed form (design 4.2), refined on request (4.3).
+    """Predictive belief propagation: closed form (design 4.2), refined where that is better (4.3).
 
     Parameters
     ----------
     regularize : bool
         Shrinkage sized by the data. False switches all of it off: exact moments then give exact
         answers, and finite samples noisy ones. It leaves no room for refinement.
-    refine : bool
-        Turn the closed form into a positive network of separator states and polish it by
-        accelerated EM: slower, but always a valid distribution with a likelihood.
+    refine : "auto", True or False
+        True turns the closed form into a positive network of separator states and polishes it by
+        accelerated EM: slower, but always a valid distribution with a likelihood. False leaves the
+        closed form. "auto" tries both, and the plain marginals, on held-out rows and keeps what
+        answers best; `diagnostics_` tells the choice and its figures.
     groups : list of lists of columns, optional
         Columns that share a leaf of the tree.
     kernel : KernelSettings or dict of its fields, optional
         Of the embedding of continuous columns. What a dict leaves out, or all of it by default, is
         chosen on held-out rows.
     random_state : int, optional
-        Seed of the sample of rows that a refinement starts from, and of landmarks.
+        Seed of the sample that a refinement starts from, of landmarks, and of the rows held out.
     """
 
     pairs = True  # two continuous children of one latent share a leaf (design 7)
@@ -52,7 +56,7 @@ class PBP(BaseEstimator):
     def __init__(
         self,
         regularize: bool = True,
-        refine: Any = False,
+        refine: bool | str = "auto",
         groups: Any = None,
         kernel: Any = None,
         random_state: Any = None,
@@ -65,11 +69,15 @@ class PBP(BaseEstimator):
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows, four on loops; refined, one more for each E-step."""
+        if self.refine not in ("auto", True, False):
+            raise UnknownNameError("refine", self.refine, ["auto", True, False])
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        if self.regularize and self.refine == "auto":
+            return learn_best(plan, source, rng)
         found = gather_statistics(plan, source, self.regularize)
         if not (self.refine and self.regularize):
             return finish_closed_form(found, source, self.regularize)
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
-        return refine_closed_form(found.layout, found.basis, source, rng)
+        return refine_closed_form(found, source, rng)
 
     @property
     def most_directions(self) -> int:
@@ -80,7 +88,7 @@ class PBP(BaseEstimator):
         """With continuous columns: settings on held-out rows, then two passes over the rows."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         settings, fixed = _kernel_settings(self.kernel)
-        sample = draw_sample(source, KERNEL_SAMPLE, rng)
+        sample = _shuffled_sample(source, rng)
         if self.refine is True or (self.refine == "auto" and known_ranks(plan)):
             return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
         if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
@@ -100,11 +108,9 @@ KERNEL_SAMPLE = 4000
 FEWEST_TO_CHOOSE = 40
 
 
-def draw_sample(source: Source, size: int, rng: np.random.Generator) -> Rows:
-    draw = getattr(source, "sample", None)
-    if draw is None:
-        raise DataError("kernel features start from a sample of rows; this source has none.")
-    sample: Rows = draw(size, rng)
+def _shuffled_sample(source: Source, rng: np.random.Generator) -> Rows:
+    """At most a few thousand rows, in random order."""
+    sample = draw_sample(source, KERNEL_SAMPLE, rng)
     order = rng.permutation(len(sample))
     weight = None if sample.weight is None else sample.weight[order]
     return Rows(tuple(c[order] for c in sample.codes), weight)

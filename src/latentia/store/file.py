@@ -33,7 +33,7 @@ from latentia.typing import Array
 __all__ = ["load", "save"]
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
-VERSION = 2
+VERSION = 3
 HEAD = struct.Struct("<8sIIQ32s")
 SIGNED = HEAD.size - 32  # the checksum covers all but itself
 LARGEST_FILE = 2**31
@@ -84,6 +84,7 @@ def save(model: LatentModel, path: str | os.PathLike[str]) -> None:
         )
     body = [memoryview(encoded), *(part.data.cast("B") for part in parts)]
     version = 2 if "tables" in record["operators"] else 1  # what older readers can read, they may
+    version = 3 if "choice" in record else version
     signed = HEAD.pack(MAGIC, version, len(encoded), size, b"")[:SIGNED]
     try:
         _write_at_once(name, [signed, _digest([signed, *body]), *body])

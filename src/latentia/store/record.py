@@ -6,6 +6,7 @@ Shapes are not written down: they follow from the plan and the rank of each node
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from latentia.errors import LatentiaError, StoreError
 from latentia.estimator import LEARNERS, LatentModel
 from latentia.features.discrete import DiscreteColumn
 from latentia.graph import LatentGraph, as_graph
-from latentia.operators import Ascent, Operators, SeparatorReport
+from latentia.operators import Ascent, Choice, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.store.plain import (
     LARGEST_COUNT,
@@ -36,6 +37,7 @@ __all__ = ["Fetch", "read_record", "write_record"]
 Shape: TypeAlias = tuple[int, ...]
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
 
+MOST_ROWS = 2**62
 LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers cannot overflow
 
 
@@ -70,6 +72,8 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
             "missing": [float(missing[c.name]) for c in model.columns_],
         },
     }
+    if operators.choice is not None:
+        record["choice"] = _write_choice(operators.choice)
     if operators.plan is not model.plan_:  # a refined model answers by a network of its own
         record["network"] = write_plan(operators.plan)
     return record, [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
@@ -77,18 +81,22 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
 
 def read_record(record: Any, fetch: Fetch) -> LatentModel:
     """The model of a record; `fetch` brings the arrays once their shapes are known."""
-    more = ("network",) if isinstance(record, dict) and "network" in record else ()
-    kind, parameters, structure, states, learned, fit, *network = fields(
+    there = record if isinstance(record, dict) else {}
+    more = [name for name in ("network", "choice") if name in there]  # some models, newer files
+    kind, parameters, structure, states, learned, fit, *rest = fields(
         record, "kind", "parameters", "plan", "states", "operators", "fit", *more
     )
+    given = dict(zip(more, rest, strict=True))
     if kind != "LatentModel":
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
     columns = _read_columns(states, plan)
-    inner = read_plan(network[0]) if network else plan
+    inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [len(c.states) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     operators = _read_operators(learned, inner, fetch)
+    if "choice" in given:
+        operators = replace(operators, choice=_read_choice(given["choice"]))
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
@@ -223,6 +231,29 @@ def _write_tables(operators: Operators) -> dict[str, Any]:
         return {}
     climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
     return {"tables": bool(operators.tables), "ascent": climb}
+
+
+def _write_choice(choice: Choice) -> list[Any]:
+    figures = [
+        [name, float(choice.losses[name]), float(choice.errors[name])] for name in choice.losses
+    ]
+    return [choice.chosen, figures, choice.held_out, choice.learned_from]
+
+
+def _read_choice(record: Any) -> Choice:
+    chosen, figures, held_out, learned_from = items(record, 4)
+    rows = [items(row, 3) for row in items(figures)]
+    names = [text(name) for name, _, _ in rows]
+    if len(set(names)) < len(names):
+        raise StoreError(f"expected different candidates, got {names!r:.80}.")
+    losses, errors = ([number(row[k], 0.0, LARGEST_NUMBER) for row in rows] for k in (1, 2))
+    return Choice(
+        text(chosen),
+        dict(zip(names, losses, strict=True)),
+        dict(zip(names, errors, strict=True)),
+        whole(held_out, MOST_ROWS),
+        whole(learned_from, MOST_ROWS),
+    )
 
 
 def _read_ascent(record: Any) -> Ascent | None:
