@@ -57,7 +57,7 @@ RIVALS: dict[str, Rival] = {
         "#0072b2",
         "D",
         "-",
-        lambda s, r: PBP(kernel=KernelSettings(), random_state=r),
+        lambda s, r: PBP(refine=False, kernel=KernelSettings(), random_state=r),
     ),
     "gauss": Rival("EM, Gaussian", "#009e73", "<", "-", _em),
     "nearest": Rival("1-NN", "#7f7f7f", "*", ":"),
