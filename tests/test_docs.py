@@ -22,9 +22,7 @@ def linked(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in linked(page):
-        assert (page.parent / target).exists(), (
-            f"{page.name} points to {target}, which is not there"
-        )
+        assert (page.parent / target).exists(), f"{page.name} points to {target}: not there"
 
 
 def test_pictures_are_made_by_the_script(tmp_path: Path) -> None:
