@@ -37,6 +37,7 @@ LAYERS = (
     "operators",
     "learn paper",
     "spectral",
+    "frozen",
     "ranks",
     "messages",
     "joint sampling",
@@ -52,6 +53,7 @@ LAYERS = (
     "refined",
     "learners",
     "questions batch notices",
+    "gathering answers",
     "estimator",
     "classifier store draw datasets experiments",
     "__init__",
@@ -63,6 +65,7 @@ LEVEL = {module: level for level, line in enumerate(LAYERS) for module in line.s
 # Imports within a line or against the direction, as (importer, imported); within functions only.
 ALLOWED: frozenset[tuple[str, str]] = frozenset(
     {
+        ("gathering", "store"),  # FrozenModel.save likewise
         ("estimator", "store"),  # LatentModel.save is a door to store.save
         ("store", "__version__"),  # a model file tells which latentia wrote it
     }

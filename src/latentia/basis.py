@@ -119,8 +119,13 @@ def _contrast(mu: Array) -> Array:
     return H
 
 
-def canonical_basis(layout: PairLayout, moments: Moments, regularize: bool) -> Basis:
-    """CCA of inside against outside at every separator, r(S) - 1 directions at most."""
+def canonical_basis(
+    layout: PairLayout, moments: Moments, regularize: bool, spare: int = 0
+) -> Basis:
+    """CCA of inside against outside at every separator, r(S) - 1 directions at most.
+
+    `spare` keeps so many times as many again, for those who choose among them later.
+    """
     panels = [panel_covariance(layout, p, moments) for p in range(len(layout.spans))]
     entries: list[tuple[Any, ...]] = []
     for k, node in enumerate(layout.plan.nodes):
@@ -132,7 +137,10 @@ def canonical_basis(layout: PairLayout, moments: Moments, regularize: bool) -> B
         a, b = panel.features(one), panel.features(other)
         cross = panel.shrunk if regularize else panel.plain
         found = canonical(
-            panel.plain[np.ix_(a, a)], cross[np.ix_(a, b)], panel.plain[np.ix_(b, b)], node.rank - 1
+            panel.plain[np.ix_(a, a)],
+            cross[np.ix_(a, b)],
+            panel.plain[np.ix_(b, b)],
+            (node.rank - 1) * (1 + spare),
         )
         entries.append(
             (

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from latentia.errors import EvidenceError
 from latentia.features.discrete import DiscreteColumn, encode
 from latentia.frames.local import in_parallel
 from latentia.frames.table import Table
-from latentia.messages import Evidence, answer, read_evidence
+from latentia.messages import Evidence, answer, log_evidence, read_evidence
 from latentia.operators import Operators
 from latentia.typing import Array
 
-__all__ = ["every_column", "in_blocks", "one_column"]
+__all__ = ["every_column", "in_blocks", "one_column", "row_scores"]
 
 BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
 
@@ -68,3 +70,22 @@ def one_column(
 
     in_blocks(operators, columns, table, work, without=place)
     return out
+
+
+def row_scores(
+    operators: Operators, columns: Sequence[DiscreteColumn], table: Table
+) -> tuple[Array, np.ndarray[Any, Any]]:
+    """log P(present cells) of each row, and which rows needed the independent mixture."""
+    out, none = np.empty(table.length), np.zeros(table.length, dtype=bool)
+
+    def work(part: slice, evidence: Evidence) -> None:
+        out[part], none[part] = log_evidence(operators, evidence)
+
+    in_blocks(operators, columns, table, work)
+    if not np.isfinite(out).all():
+        row = int(np.argmin(np.isfinite(out)))
+        raise EvidenceError(
+            f"row {row} has probability zero under the model (values never seen, or never seen "
+            "together). Make one of its cells missing to marginalise it."
+        )
+    return out, none

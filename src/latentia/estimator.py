@@ -7,10 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from latentia.batch import every_column, in_blocks, one_column
+from latentia.answers import (
+    ask_best,
+    ask_everything,
+    ask_marginals,
+    ask_one,
+    ask_scores,
+    engine_of,
+    mean_score,
+)
+from latentia.batch import every_column, one_column, row_scores
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
 from latentia.errors import (
@@ -18,19 +27,41 @@ from latentia.errors import (
     DataError,
     EvidenceError,
     IdentifiabilityWarning,
+    LatentiaWarning,
     NotLearnedError,
     UnknownNameError,
 )
 from latentia.estep import compile_estep, posteriors
 from latentia.features.discrete import DiscreteColumn, Values, decode, discover_states, encode
+from latentia.frames.engine import Engine
 from latentia.frames.local import LocalRows, compress
+from latentia.frames.opening import open_engine
+from latentia.frames.progress import as_progress
 from latentia.frames.table import Table, read_table
+from latentia.gathering import (
+    FrozenModel,
+    Opened,
+    freeze_learner,
+    learn_from,
+    open_rows,
+    table_stream,
+    weight_name,
+    weights_by_name,
+    weights_of,
+    with_weights,
+)
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
-from latentia.messages import Answers, Evidence, answer, log_evidence, read_evidence
+from latentia.messages import Answers, Evidence, answer, read_evidence
 from latentia.moments import Rows
-from latentia.notices import checked_weight, note_constant, note_repaired, note_unfinished
+from latentia.notices import (
+    checked_weight,
+    note_constant,
+    note_flat,
+    note_repaired,
+    note_unfinished,
+)
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
@@ -97,52 +128,146 @@ class LatentModel(BaseEstimator):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from a table: pandas, polars, Arrow, dict of arrays, or numpy (graph order)."""
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Any = None
+    ) -> Self:
+        """Learn from a table: in memory, in files, or of an engine (docs/scale.md tells which).
+
+        `sample_weight` is one number per row or the name of a column. `progress`: True, or a
+        function that is told of every pass over rows that are read block by block.
+        """
+        self._forget()
         fixed = self.graph is not None and not callable(self.graph)
         graph = as_graph(self.graph, self.latents) if fixed else None
-        table = read_table(X, None if graph is None else _columns_of(graph))
+        known = None if graph is None else _columns_of(graph)
+        engine = open_engine(X, known, as_progress(progress))
+        if engine is not None:
+            return self._fit_engine(engine, graph, sample_weight)
+        table = read_table(X, known)
+        besides = weight_name(sample_weight, table.names)
         if graph is None:
-            graph = self._graph_over(table)
+            graph = self._graph_over(table, besides)
         names = _columns_of(graph)
-        self._check_table(table, graph, names)
-        weight = checked_weight(sample_weight, table.length)
+        self._check_table(table, graph, names, besides)
+        weight = weights_of(sample_weight, table)
         cells = [table.column(name) for name in names]
         if weight is not None and (weight == 0).any():  # as if these rows were not there
             cells, weight = [c.where(weight > 0) for c in cells], weight[weight > 0]
         columns = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
         codes = [encode(c, values) for c, values in zip(columns, cells, strict=True)]
         note_constant(columns, codes)
-        learner = _as_learner(self.learner)
-        rows = Rows(tuple(codes), weight)
-        sizes = [len(c.states) for c in columns]
-        source = LocalRows(compress(rows, sizes))
-        if self.graph is None:
-            graph = latent_class(names, class_states(sizes, source))
-        known = graph.with_states(dict(zip(names, sizes, strict=True)))
-        plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
-        for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
-        operators = learner.learn(plan, source)
-        note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
-        self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
+        rows = compress(Rows(tuple(codes), weight), [len(c.states) for c in columns])
+        return self._learn(graph, Opened(tuple(columns), LocalRows(rows), None, gaps, ()))
+
+    def _fit_engine(self, engine: Engine, graph: LatentGraph | None, weight: Any) -> Self:
+        opened, graph = self._open_engine(engine, graph, weight)
+        return self._learn(graph, opened)
+
+    def _open_engine(
+        self, engine: Engine, graph: LatentGraph | None, sample_weight: Any
+    ) -> tuple[Opened, LatentGraph]:
+        weight = weight_name(sample_weight, engine.names)
+        if sample_weight is not None and weight is None:
+            raise weights_by_name(sample_weight)
+        if graph is None:
+            graph = self._graph_over(engine, weight)
+        names = _columns_of(graph)
+        self._check_table(engine, graph, names, weight)
+        opened = open_rows(engine, names, weight, self._discover)
+        note_flat(opened.constant)
+        return opened, graph
+
+    def _learn(self, graph: LatentGraph, opened: Opened) -> Self:
+        """From columns and a source to a fitted model."""
+        learner = _as_learner(self.learner)
+        plan = self._plan(graph, opened)
+        operators = learn_from(learner, plan, opened.source, opened.pilot)
+        note_unfinished(operators, learner)
+        told = diagnose(operators, repr(learner), opened.missing)
+        self._keep(plan, operators, opened.columns, told)
         return self
 
-    def _graph_over(self, table: Table) -> LatentGraph:
+    def _plan(self, graph: LatentGraph, opened: Opened) -> Plan:
+        names, sizes = _columns_of(graph), [len(c.states) for c in opened.columns]
+        if self.graph is None:
+            graph = latent_class(names, class_states(sizes, opened.pilot or opened.source))
+        known = graph.with_states(dict(zip(names, sizes, strict=True)))
+        groups = getattr(_as_learner(self.learner), "groups", None) or ()
+        plan = make_plan(known, groups=groups)
+        for note in plan.notes:
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=4)
+        return plan
+
+    # -- learning in parts ---------------------------------------------------------------------
+
+    def freeze(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrozenModel:
+        """Fix columns, states, plan and basis from a pilot; sums can then be gathered anywhere.
+
+        Name all states in `state_names`, unless the pilot shows them all.
+        """
+        fixed = self.graph is not None and not callable(self.graph)
+        graph = as_graph(self.graph, self.latents) if fixed else None
+        known = None if graph is None else _columns_of(graph)
+        engine = open_engine(X, known, as_progress(None)) or table_stream(X, known)
+        if not isinstance(sample_weight, str | None):
+            engine, sample_weight = with_weights(X, known, sample_weight)
+        opened, graph = self._open_engine(engine, graph, sample_weight)
+        plan = self._plan(graph, opened)
+        pilot = opened.pilot or opened.source
+        frozen = freeze_learner(_as_learner(self.learner), plan, pilot)
+        return FrozenModel(clone(self), plan, opened.columns, frozen)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add the rows of a table to the sums; the first call fixes columns, states and basis.
+
+        The projections are those of the first table, which should hold at least some thousands of
+        rows; states that it does not show must be named in `state_names`.
+        """
+        if not hasattr(self, "frozen_"):
+            if hasattr(self, "operators_"):
+                warnings.warn(
+                    "this model was learned by fit, whose sums cannot be added to: partial_fit "
+                    "starts anew, without those rows.",
+                    LatentiaWarning,
+                    stacklevel=2,
+                )
+            frozen = self.freeze(X, sample_weight=sample_weight)
+            sums = frozen.gather(X, sample_weight)
+        else:
+            frozen = self.frozen_
+            sums = self.sums_ + frozen.gather(X, sample_weight)
+        frozen.solve_into(self, sums)
+        self.frozen_, self.sums_ = frozen, sums
+        return self
+
+    def _forget(self) -> None:
+        """fit starts anew."""
+        for name in ("frozen_", "sums_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _graph_over(self, table: Table | Engine, besides: Label | None = None) -> LatentGraph:
         """The graph that depends on the columns: a function of their names, or one latent class."""
-        if not table.names:
+        names = [name for name in table.names if besides is None or name != besides]
+        if not names:
             raise DataError(
-                f"0 feature(s) (shape=({table.length}, 0)) while a minimum of 1 is required: "
-                "the table has no column to learn from."
+                f"0 feature(s) (shape=({getattr(table, 'length', 'n')}, 0)) while a minimum of 1 "
+                "is required: the table has no column to learn from."
             )
         if callable(self.graph):
-            return as_graph(self.graph(list(table.names)), self.latents)
+            return as_graph(self.graph(names), self.latents)
         if self.latents is not None:
             raise DataError("latents were given without a graph. Pass the graph that ties them.")
-        return latent_class(table.names, 2)  # its number of states comes from the data
+        return latent_class(names, 2)  # its number of states comes from the data
 
-    def _check_table(self, table: Table, graph: LatentGraph, names: Sequence[Label]) -> None:
+    def _check_table(
+        self,
+        table: Table | Engine,
+        graph: LatentGraph,
+        names: Sequence[Label],
+        besides: Label | None = None,
+    ) -> None:
         for v in sorted(graph.latent):
             if graph.names[v] in table.names:
                 raise DataError(
@@ -157,7 +282,7 @@ class LatentModel(BaseEstimator):
             raise UnknownNameError(
                 "column", missing[0], table.names, "The graph names it: add it or make it latent."
             )
-        extra = [name for name in table.names if name not in names]
+        extra = [name for name in table.names if name not in (*names, besides)]
         if extra:
             shown = ", ".join(str(n) for n in extra[:10]) + (" …" if len(extra) > 10 else "")
             warnings.warn(
@@ -165,7 +290,7 @@ class LatentModel(BaseEstimator):
                 ColumnWarning,
                 stacklevel=3,
             )
-        if table.length == 0:
+        if getattr(table, "length", None) == 0:
             raise DataError(
                 f"0 sample(s) (shape=(0, {len(names)})) while a minimum of 1 is required: "
                 "the table has no rows to learn from."
@@ -312,6 +437,11 @@ class LatentModel(BaseEstimator):
         Without a target: those of all columns side by side, named ``column=state``.
         """
         self._check_fitted()
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            if target is None:
+                return ask_everything(engine, self.operators_, self.columns_)
+            return ask_one(engine, self.operators_, self.columns_, self._place(target))
         if target is None:
             table = self._read(X)
             found = every_column(self.operators_, self.columns_, table)
@@ -334,6 +464,11 @@ class LatentModel(BaseEstimator):
         probable state given the present cells of its row.
         """
         self._check_fitted()
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            if target is None:
+                raise DataError("name a target: rows that are read in blocks are not filled in.")
+            return ask_best(engine, self.operators_, self.columns_, self._place(target))
         if target is None:
             return self._completed(self._read(X))
         place = self._place(target)
@@ -355,6 +490,9 @@ class LatentModel(BaseEstimator):
     def marginals(self, X: Any) -> dict[Any, Any]:
         """P(column | all other present cells) for every column: name -> (rows, states)."""
         self._check_fitted()
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            return ask_marginals(engine, self.operators_, self.columns_)
         table = self._read(X)
         out = every_column(self.operators_, self.columns_, table)
         return {
@@ -385,33 +523,31 @@ class LatentModel(BaseEstimator):
         found = posteriors(compile_estep(graph, gaps), tables, Rows(codes), [v])[v]
         return table.like(dict(enumerate(found)))
 
-    def score_samples(self, X: Any) -> Array:
-        """log P(present cells) of each row.
+    def score_samples(self, X: Any) -> Any:
+        """log P(present cells) of each row: an array, or a column of the engine's own kind.
 
         The closed form is signed: its scores need not sum to one over all rows and are no
         likelihood; rows to which it gives no positive probability are scored as if their columns
         were independent, times N^-½, with a warning.
         """
         self._check_fitted()
-        table = self._read(X)
-        out, none = np.empty(table.length), np.zeros(table.length, dtype=bool)
-
-        def work(part: slice, evidence: Evidence) -> None:
-            out[part], none[part] = log_evidence(self.operators_, evidence)
-
-        in_blocks(self.operators_, self.columns_, table, work)
-        if not np.isfinite(out).all():
-            row = int(np.argmin(np.isfinite(out)))
-            raise EvidenceError(
-                f"row {row} has probability zero under the model (values never seen, or never seen "
-                "together). Make one of its cells missing to marginalise it."
-            )
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            return ask_scores(engine, self.operators_, self.columns_)
+        out, none = row_scores(self.operators_, self.columns_, self._read(X))
         if none.any():
             note_repaired(int(none.sum()))
         return out
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log P(present cells) per row."""
+        self._check_fitted()
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            name = weight_name(sample_weight, engine.names)
+            if sample_weight is not None and name is None:
+                raise weights_by_name(sample_weight)
+            return mean_score(engine, self.operators_, self.columns_, name)
         scores = self.score_samples(X)
         weight = checked_weight(sample_weight, len(scores))
         return float(np.average(scores, weights=weight))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from latentia.errors import DataError
+from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.learn import finish_closed_form, gather_statistics
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
@@ -55,6 +57,15 @@ class PBP(BaseEstimator):
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         return refine_closed_form(found.layout, found.basis, source, rng)
 
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""
+        if self.refine is True:
+            raise DataError(
+                "refinement reads the rows several times; these sums are gathered once. Use "
+                "PBP(refine=False), or rows that can be read again: a file, a list of frames."
+            )
+        return freeze_basis(plan, pilot, self.regularize)
+
     @staticmethod
     def paper(
         ridge: tuple[float, float] | None = None, stage1: Any = None, folds: int = 5, seed: int = 0
@@ -93,6 +104,12 @@ class PublishedPBP(BaseEstimator):
         """One pass over the rows; with `stage1`, the rows themselves."""
         return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
 
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        if self.stage1 is not None:
+            raise DataError("a stage-1 regressor reads rows; sums are enough for stage1=None only.")
+        return FrozenTables(plan, self.ridge)
+
 
 class Spectral(BaseEstimator):
     """The spectral algorithm for latent junction trees (Parikh et al. 2012; design 9).
@@ -112,3 +129,7 @@ class Spectral(BaseEstimator):
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows."""
         return learn_spectral(plan, source, self.repair)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        return FrozenSpectral(plan, self.repair)

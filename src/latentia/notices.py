@@ -17,9 +17,9 @@ from latentia.errors import (
 )
 from latentia.features.discrete import DiscreteColumn
 from latentia.operators import Operators
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Label
 
-__all__ = ["checked_weight", "note_constant", "note_repaired", "note_unfinished"]
+__all__ = ["checked_weight", "note_constant", "note_flat", "note_repaired", "note_unfinished"]
 
 
 def checked_weight(weight: Any, rows: int) -> Array | None:
@@ -54,6 +54,11 @@ def note_constant(columns: Sequence[DiscreteColumn], codes: Sequence[Codes]) -> 
         for c, x in zip(columns, codes, strict=True)
         if len(c.states) > 0 and len(np.unique(x[x >= 0])) < 2
     ]
+    note_flat(flat)
+
+
+def note_flat(names: Sequence[Label]) -> None:
+    flat = [str(name) for name in names]
     if flat:
         warnings.warn(
             f"column(s) with a single value cannot teach anything: {', '.join(flat[:10])}.",

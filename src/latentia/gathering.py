@@ -1,0 +1,231 @@
+"""Learning from sums that are gathered elsewhere or later: engines, parts of a table, other sites.
+
+pilot ─> FrozenModel ─> gather(rows) ─> Moments, added ─> solve ─> LatentModel
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+from sklearn.base import clone
+
+from latentia.diagnostics import diagnose
+from latentia.errors import DataError, UnknownNameError
+from latentia.features.discrete import DiscreteColumn, Values, encode
+from latentia.frames import giving
+from latentia.frames.engine import Engine, EngineRows, encode_table, row_weights, sketch_table
+from latentia.frames.local import LocalRows, compress
+from latentia.frames.opening import open_engine
+from latentia.frames.progress import as_progress
+from latentia.frames.sketch import TableSketch
+from latentia.frames.stream import OneShot, Stream
+from latentia.frames.table import Table, read_table
+from latentia.frozen import Frozen
+from latentia.moments import Moments, Rows
+from latentia.notices import checked_weight
+from latentia.operators import Operators
+from latentia.plan import Plan
+from latentia.typing import Label, Source
+
+__all__ = [
+    "FrozenModel",
+    "Opened",
+    "freeze_learner",
+    "learn_from",
+    "open_rows",
+    "table_stream",
+    "weight_name",
+    "weights_by_name",
+    "weights_of",
+    "with_weights",
+]
+
+WEIGHT = " weight"  # a name that no column has
+Discover = Callable[[Label, Values], DiscreteColumn]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A table whose columns are known, ready to be folded."""
+
+    columns: tuple[DiscreteColumn, ...]
+    source: Source
+    pilot: Source | None  # rows that can be read once: these of them can be read before
+    missing: Mapping[Label, float]  # share of missing cells per column
+    constant: tuple[Label, ...]  # columns with a single value
+
+
+def weight_name(sample_weight: Any, names: Sequence[Label]) -> Label | None:
+    """The column that holds the weights, if they are given by name."""
+    if not isinstance(sample_weight, str):
+        return None
+    if sample_weight not in names:
+        raise UnknownNameError("column (as sample_weight)", sample_weight, names)
+    return sample_weight
+
+
+def weights_of(sample_weight: Any, table: Table) -> Any:
+    """Weights of a table in memory: those given, or those of its column of that name."""
+    name = weight_name(sample_weight, table.names)
+    return checked_weight(sample_weight if name is None else row_weights(name, table), table.length)
+
+
+def open_rows(
+    engine: Engine, names: Sequence[Label], weight: Label | None, discover: Discover
+) -> Opened:
+    """One pass that discovers the columns (of rows that can be read once: over a pilot)."""
+    wanted = [*names] if weight is None else [*names, weight]
+    work = partial(sketch_table, names, weight)
+    pilot = engine if isinstance(engine, OneShot) and engine.once else None
+    fold = engine.fold if pilot is None else pilot.pilot_fold
+    found: TableSketch | None = fold(work, wanted)
+    if found is None or not found.weight > 0:
+        raise DataError(
+            f"0 sample(s) (shape=(0, {len(names)})) while a minimum of 1 is required: "
+            "the table has no rows to learn from, or their weights are all zero."
+        )
+    columns = tuple(discover(name, found.columns[name].cells) for name in names)
+    cells = {name: s.weight + s.missing for name, s in found.columns.items()}
+    missing = {name: s.missing / cells[name] for name, s in found.columns.items()}
+    flat = tuple(n for n, s in found.columns.items() if s.values is None or len(s.values) < 2)
+    rows = EngineRows(engine, columns, weight)
+    if pilot is not None:
+        first = _local(columns, weight, pilot.pilot)
+        return Opened(columns, rows, first, missing, flat)
+    if isinstance(engine, OneShot):  # all of it was in the pilot
+        return Opened(columns, _local(columns, weight, engine.pilot), None, missing, flat)
+    return Opened(columns, rows, None, missing, flat)
+
+
+def _local(
+    columns: Sequence[DiscreteColumn], weight: Label | None, tables: Sequence[Table]
+) -> LocalRows:
+    """Blocks that are in memory as one."""
+    parts = [encode_table(columns, weight, table) for table in tables]
+    codes = [np.concatenate([p.codes[i] for p in parts]) for i in range(len(columns))]
+    own = None if weight is None else np.concatenate([p.weight for p in parts if len(p)])
+    return LocalRows(compress(Rows(tuple(codes), own), [len(c.states) for c in columns]))
+
+
+def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:
+    """What the learner would sum in one pass."""
+    if not hasattr(learner, "freeze"):
+        raise DataError(
+            f"{type(learner).__name__} reads the rows again and again; it cannot learn from sums "
+            "that are gathered once. Use PBP(), PBP.paper() or Spectral(), or rows that can be "
+            "read again: a file, a list of frames, a function that opens them."
+        )
+    found: Frozen = learner.freeze(plan, pilot)
+    return found
+
+
+def learn_from(learner: Any, plan: Plan, source: Source, pilot: Source | None) -> Operators:
+    """The learner's own road, or, for rows that can be read once, that of frozen sums."""
+    if pilot is None:
+        found: Operators = learner.learn(plan, source)
+        return found
+    frozen = freeze_learner(learner, plan, pilot)
+    return frozen.solve(source.fold(frozen.summary))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FrozenModel:
+    """A model before its numbers: columns, states, plan and basis are fixed, sums can be gathered.
+
+    Made by `LatentModel.freeze(pilot)`. Whoever has it can gather sums of own rows; only these
+    need to travel, and whoever adds them up can solve for the model.
+    """
+
+    model: Any  # the LatentModel, not fitted
+    plan: Plan
+    columns: tuple[DiscreteColumn, ...]
+    frozen: Frozen
+
+    def gather(self, X: Any, sample_weight: Any = None, progress: Any = None) -> Moments:
+        """Σ over the rows of a table: any table that `fit` takes."""
+        names = [c.name for c in self.columns]
+        engine = open_engine(X, names, as_progress(progress))
+        if engine is None:
+            return self._gather_table(read_table(X, names), sample_weight)
+        weight = weight_name(sample_weight, engine.names)
+        if weight is None and sample_weight is not None:
+            raise weights_by_name(sample_weight)
+        return EngineRows(engine, self.columns, weight).fold(self.frozen.summary)
+
+    def _gather_table(self, table: Table, sample_weight: Any) -> Moments:
+        weight = weights_of(sample_weight, table)
+        codes = tuple(encode(c, table.column(c.name)) for c in self.columns)
+        rows = Rows(codes, weight)
+        if weight is not None:
+            kept = weight > 0
+            rows = Rows(tuple(c[kept] for c in codes), weight[kept])
+        if not len(rows):
+            raise DataError("the table has no rows to learn from.")
+        return LocalRows(rows).fold(self.frozen.summary)
+
+    def solve(self, moments: Moments) -> Any:
+        """The fitted LatentModel of these sums."""
+        found = clone(self.model)
+        self.solve_into(found, moments)
+        return found
+
+    def solve_into(self, model: Any, moments: Moments) -> None:
+        operators = self.frozen.solve(moments)
+        learner = repr(self.model.learner)
+        model._keep(
+            self.plan, operators, self.columns, diagnose(operators, learner, self._missing(moments))
+        )
+
+    def _missing(self, moments: Moments) -> dict[Label, float]:
+        """Share of rows that lack a column (of a group of columns: one of them)."""
+        found = {}
+        for k in self.plan.leaves:
+            sums = moments.sums[f"leaf/{k}"]
+            there = float((sums[:, 0] if sums.ndim > 1 else sums).sum())
+            for v in self.plan.nodes[k].columns:
+                found[self.plan.graph.names[v]] = max(0.0, 1.0 - there / moments.weight)
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file, at once or not at all; `latentia.load` reads it."""
+        from latentia.store import save
+
+        save(self, path)
+
+
+def weights_by_name(got: Any) -> DataError:
+    what = type(got).__name__
+    return DataError(
+        "expected sample_weight to be the name of a column for a table that is read in blocks, "
+        f"got {what}. Put the weights into a column of the table."
+    )
+
+
+def table_stream(X: Any, names: Sequence[Label] | None) -> Stream:
+    """A table in memory as a stream of one block."""
+    table = read_table(X, names)
+    return Stream(table.names, lambda _: iter([table.native]), giving.as_list, table.length)
+
+
+def with_weights(
+    X: Any, names: Sequence[Label] | None, sample_weight: Any
+) -> tuple[Stream, Label | None]:
+    """A table in memory with its weights as one more column."""
+    table = read_table(X, names)
+    weight = checked_weight(sample_weight, table.length)
+    cells: dict[Any, Any] = {name: _objects(table.column(name)) for name in table.names}
+    cells[WEIGHT] = weight
+    return table_stream(cells, None), WEIGHT
+
+
+def _objects(values: Values) -> Any:
+    return (
+        values.cells if values.missing is None else np.ma.array(values.cells, mask=values.missing)
+    )
