@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import ClassVar
 
 import duckdb
 import numpy as np
@@ -71,9 +72,8 @@ def folder(tmp_path_factory):
     for i, part in enumerate(PARTS):
         table = pa.Table.from_pandas(part, schema=ARROW.schema, preserve_index=False)
         pq.write_table(table, place / f"part{i}.parquet", row_group_size=300)
-        with pa.OSFile(str(place / f"part{i}.arrow"), "wb") as sink:
-            with pa.ipc.new_file(sink, ARROW.schema) as writer:
-                writer.write_table(table)
+        with pa.ipc.new_file(str(place / f"part{i}.arrow"), ARROW.schema) as writer:
+            writer.write_table(table)
     FRAME[:1700].to_csv(place / "part0.csv", index=False)
     FRAME[1700:].to_csv(place / "part1.csv", index=False)
     return place
@@ -173,6 +173,7 @@ IGNORED = "ignore:1 column.s. that the graph does not name:latentia.errors.Colum
 pytestmark = [
     pytest.mark.filterwarnings(IGNORED),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 BRIEF_EM = {"restarts": 2, "max_iter": 5, "random_state": 0}
 LEARNERS = {
@@ -224,6 +225,10 @@ class TestSameModel:
         expected = new_model(learner).fit(FRAME)
         assert_same(new_model(learner).fit(spark_frame(spark, ARROW, 2)), expected)
 
+    def test_many_partitions_on_spark(self, spark, monkeypatch):
+        monkeypatch.setattr("latentia.frames.spark.BRANCHES", 2)  # sums added on the workers
+        assert_same(new_model().fit(spark_frame(spark, ARROW, 5)), in_memory("pbp", False))
+
     @pytest.mark.parametrize("kind", ["parquet", "generator", "dask"])
     def test_latent_class_by_default(self, kind, folder, request):
         frame = make_engine(kind, folder, request)
@@ -236,7 +241,7 @@ class TestSameModel:
 class TestAnswers:
     """Answers come back as the kind of table that the questions came in."""
 
-    KINDS = {
+    KINDS: ClassVar = {
         "polars lazy": pl.LazyFrame,
         "polars scan": pl.LazyFrame,
         "dataset": pa.RecordBatchReader,
@@ -262,7 +267,7 @@ class TestAnswers:
             return pd.concat(found, ignore_index=True)
         if hasattr(found, "compute"):
             return pd.DataFrame(found.compute())
-        return pd.DataFrame(found.toPandas())
+        return pd.DataFrame([row.asDict() for row in found.collect()], columns=found.columns)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_all_questions(self, kind, folder, request):

@@ -54,7 +54,7 @@ from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, read_evidence
-from latentia.moments import Rows
+from latentia.moments import Moments, Rows
 from latentia.notices import (
     checked_weight,
     note_constant,
@@ -198,6 +198,9 @@ class LatentModel(BaseEstimator):
         for note in plan.notes:
             warnings.warn(note, IdentifiabilityWarning, stacklevel=4)
         return plan
+
+    frozen_: FrozenModel
+    sums_: Moments
 
     # -- learning in parts ---------------------------------------------------------------------
 

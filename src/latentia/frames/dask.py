@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
-from dask.base import compute
 from dask.delayed import delayed
 
 from latentia.errors import FrameError
@@ -44,7 +43,7 @@ class DaskEngine:
         while len(sums) > 1:
             groups = [sums[i : i + BRANCHES] for i in range(0, len(sums), BRANCHES)]
             sums = [delayed(add_up, pure=True)(group) for group in groups]
-        found: Sum | None = compute(sums[0])[0]
+        found: Sum | None = sums[0].compute()
         return found
 
     def answer(self, work: Answer, kinds: Mapping[Any, type], columns: Sequence[Label]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Protocol, TypeVar, final
 
 import numpy as np
@@ -150,4 +150,7 @@ def plus(a: Sum | None, b: Sum | None) -> Sum | None:
 
 def add_up(parts: Iterable[Sum | None]) -> Sum | None:
     """From first to last."""
-    return reduce(plus, parts, None)
+    total: Sum | None = None
+    for part in parts:
+        total = plus(total, part)
+    return total

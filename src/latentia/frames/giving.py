@@ -55,7 +55,8 @@ def as_duckdb(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Labe
     """A relation over such a reader; it can be read once."""
     import duckdb  # the relation is one of its
 
-    return duckdb.from_arrow(as_reader(stream, work, kinds, columns))
+    # a connection of its own: the rows are read while the answer is
+    return duckdb.cursor().from_arrow(as_reader(stream, work, kinds, columns))
 
 
 def as_polars_lazy(

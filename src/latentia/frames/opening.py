@@ -30,7 +30,7 @@ PILOT_ROWS = 2**17  # of a table that can be read once: enough for good projecti
 
 
 def open_engine(
-    data: Any, graph_names: Sequence[Label] | None, progress: Progress, pilot_rows: int = PILOT_ROWS
+    data: Any, graph_names: Sequence[Label] | None, progress: Progress
 ) -> Engine | None:
     """The engine that can fold this table; None: it is in memory, or no table at all."""
     root = _root(data)
@@ -47,7 +47,7 @@ def open_engine(
         return None
     stream, once = found
     stream = replace(stream, progress=progress)
-    return OneShot(stream, pilot_rows) if once else stream
+    return OneShot(stream, PILOT_ROWS) if once else stream
 
 
 def open_question(data: Any, names: Sequence[Label]) -> Engine | None:

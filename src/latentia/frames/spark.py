@@ -41,20 +41,38 @@ class SparkEngine:
 
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
         sums = self._selected(columns).mapInArrow(_partition_sums(work), SCHEMA)
-        rows = sorted((row["part"], row["total"]) for row in sums.toLocalIterator())
+        if self.partitions > BRANCHES:
+            by_group = sums.groupBy((sums["part"] / BRANCHES).cast("long"))
+            sums = by_group.applyInPandas(_group_sum, SCHEMA)
+        rows = sorted((row["part"], row["total"]) for row in sums.collect())
         # within the cluster, where these bytes were made a moment ago
         return add_up(pickle.loads(total) for _, total in rows)
 
+    @property
+    def partitions(self) -> int:
+        try:
+            return int(self.frame.rdd.getNumPartitions())
+        except Exception:  # Spark Connect has no rdd and tells so in many ways
+            return 1
+
     def answer(self, work: Answer, kinds: Mapping[Any, type], columns: Sequence[Label]) -> Any:
-        fields = [
-            f"`{str(n).replace('`', '``')}` {NAMES.get(k, 'string')}" for n, k in kinds.items()
-        ]
-        return self._selected(columns).mapInArrow(
-            _partition_answers(work, kinds), ", ".join(fields)
-        )
+        fields = [f"{_quoted(name)} {NAMES.get(kind, 'string')}" for name, kind in kinds.items()]
+        run = _partition_answers(work, kinds)
+        return self._selected(columns).mapInArrow(run, ", ".join(fields))
 
     def _selected(self, columns: Sequence[Label]) -> Any:
-        return self.frame.select(*["`" + str(c).replace("`", "``") + "`" for c in columns])
+        return self.frame.select(*[_quoted(c) for c in columns])
+
+
+def _quoted(name: Label) -> str:
+    return "`" + str(name).replace("`", "``") + "`"
+
+
+def _group_sum(sums: Any) -> Any:
+    """The sums of neighbouring partitions as one, in their order."""
+    ordered = sums.sort_values("part")
+    total = add_up(pickle.loads(part) for part in ordered["total"])
+    return type(sums)({"part": ordered["part"][:1].to_list(), "total": [pickle.dumps(total)]})
 
 
 def _partition_sums(
