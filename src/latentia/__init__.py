@@ -4,6 +4,7 @@ from latentia import errors, templates, testing
 from latentia.em import EM
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
+from latentia.gathering import FrozenModel
 from latentia.graph import LatentGraph, as_graph
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.moments import Moments
@@ -11,7 +12,7 @@ from latentia.operators import Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.stepwise import StepwiseEM
-from latentia.store import load
+from latentia.store import load, save
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,8 @@ __all__ = [
     "EM",
     "StepwiseEM",
     "LatentModel",
+    "FrozenModel",
+    "save",
     "load",
     "Posterior",
     "Assignment",

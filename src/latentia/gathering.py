@@ -5,9 +5,10 @@ pilot ─> FrozenModel ─> gather(rows) ─> Moments, added ─> solve ─> Lat
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
@@ -15,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentia.diagnostics import diagnose
-from latentia.errors import DataError, UnknownNameError
+from latentia.errors import DataError, MomentsError, UnknownNameError
 from latentia.features.discrete import DiscreteColumn, Values, encode
 from latentia.frames import giving
 from latentia.frames.engine import Engine, EngineRows, encode_table, row_weights, sketch_table
@@ -26,6 +27,7 @@ from latentia.frames.sketch import TableSketch
 from latentia.frames.stream import OneShot, Stream
 from latentia.frames.table import Table, read_table
 from latentia.frozen import Frozen
+from latentia.graph import spell
 from latentia.moments import Moments, Rows
 from latentia.notices import checked_weight
 from latentia.operators import Operators
@@ -148,16 +150,25 @@ class FrozenModel:
     columns: tuple[DiscreteColumn, ...]
     frozen: Frozen
 
+    @property
+    def kind(self) -> str:
+        """Of the moments that belong to it; states count, too."""
+        states = repr([(spell(c.name), [spell(s) for s in c.states]) for c in self.columns])
+        digest = hashlib.sha256(states.encode()).hexdigest()[:16]
+        return f"{self.frozen.kind} of columns {digest}"
+
     def gather(self, X: Any, sample_weight: Any = None, progress: Any = None) -> Moments:
         """Σ over the rows of a table: any table that `fit` takes."""
         names = [c.name for c in self.columns]
         engine = open_engine(X, names, as_progress(progress))
         if engine is None:
-            return self._gather_table(read_table(X, names), sample_weight)
+            found = self._gather_table(read_table(X, names), sample_weight)
+            return replace(found, kind=self.kind)
         weight = weight_name(sample_weight, engine.names)
         if weight is None and sample_weight is not None:
             raise weights_by_name(sample_weight)
-        return EngineRows(engine, self.columns, weight).fold(self.frozen.summary)
+        found = EngineRows(engine, self.columns, weight).fold(self.frozen.summary)
+        return replace(found, kind=self.kind)
 
     def _gather_table(self, table: Table, sample_weight: Any) -> Moments:
         weight = weights_of(sample_weight, table)
@@ -177,7 +188,12 @@ class FrozenModel:
         return found
 
     def solve_into(self, model: Any, moments: Moments) -> None:
-        operators = self.frozen.solve(moments)
+        if moments.kind != self.kind:
+            raise MomentsError(
+                f"expected {self.kind}, got {moments.kind}. Moments can be solved only by what "
+                "they were gathered for: the same graph, columns, states and frozen basis."
+            )
+        operators = self.frozen.solve(replace(moments, kind=self.frozen.kind))
         learner = repr(self.model.learner)
         model._keep(
             self.plan, operators, self.columns, diagnose(operators, learner, self._missing(moments))

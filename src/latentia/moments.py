@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -79,6 +79,12 @@ class Moments:
             )
         sums = {name: total + other.sums[name] for name, total in self.sums.items()}
         return Moments(self.kind, self.weight + other.weight, self.rows + other.rows, sums)
+
+    def save(self, path: Any) -> None:
+        """Write to one file, at once or not at all; `latentia.load` reads it."""
+        from latentia.store import save
+
+        save(self, path)
 
 
 @final
