@@ -214,8 +214,8 @@ def filled_by_regression(plan, source):
         for t in spans.values():
             second[s, t] = total[s, t] / total[s, t].sum()
 
-    def filled(layout, panel, leaves, dtype=np.float64):
-        marks = one_hot(layout, panel, leaves, dtype)
+    def filled(layout, panel, leaves, dtype=np.float64, out=None):
+        marks = one_hot(layout, panel, leaves, dtype, out)
         gone = np.stack([block_codes(leaves, sizes, b) < 0 for b in spans])
         kinds, which = np.unique(gone, axis=1, return_inverse=True)
         for k in range(kinds.shape[1]):

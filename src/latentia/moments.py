@@ -148,7 +148,11 @@ def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
 
 
 def one_hot(
-    layout: PairLayout, panel: int, leaves: Sequence[Codes], dtype: type[np.floating] = np.float64
+    layout: PairLayout,
+    panel: int,
+    leaves: Sequence[Codes],
+    dtype: type[np.floating] = np.float64,
+    out: Array | None = None,
 ) -> Array:
     """Indicators of the blocks of a panel: (states of all blocks, n); zero where missing."""
     sizes = layout.plan.leaf_states()
@@ -157,7 +161,10 @@ def one_hot(
         codes = block_codes(leaves, sizes, block)
         for state, row in enumerate(range(span.start, span.stop)):
             np.equal(codes, state, out=marks[row])
-    return marks.astype(dtype)
+    if out is None:
+        return marks.astype(dtype)
+    np.copyto(out, marks)
+    return out
 
 
 def leaf_codes(plan: Plan, rows: Rows) -> list[Codes]:

@@ -107,8 +107,15 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
     kept = _union(None, cells)
     if cells.dtype.kind not in "iufb":
         return ColumnSketch(count, gone, kept, values.categories)
-    x = cells.astype(float)
-    y = x if own is None else x * own
+    assert kept is not None
+    if cells.dtype.itemsize == 1:  # few values: their counts tell the rest
+        codes = cells.view(np.uint8)
+        counts = np.bincount(codes, own, 256)[kept.view(np.uint8)]
+        x = kept.astype(float)
+        y = x * counts
+    else:
+        x = cells.astype(float)
+        y = x if own is None else x * own
     return ColumnSketch(
         *(count, gone, kept, values.categories),
         *(float(x.min()), float(x.max()), float(y.sum()), float(y @ x)),
@@ -122,6 +129,9 @@ def _union(
     parts = [x for x in (a, b) if x is not None and len(x)]
     if not parts:
         return None
+    if len(parts) == 1 and parts[0].dtype.itemsize == 1 and parts[0].dtype.kind in "iub":
+        seen_bytes = np.bincount(parts[0].view(np.uint8), minlength=256) > 0
+        return np.sort(np.flatnonzero(seen_bytes).astype(np.uint8).view(parts[0].dtype))
     if all(x.dtype.kind in "iufb" for x in parts):
         found = np.unique(np.concatenate(parts))
         return found[:MOST_VALUES]
