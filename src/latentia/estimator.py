@@ -19,7 +19,7 @@ from latentia.answers import (
     engine_of,
     mean_score,
 )
-from latentia.batch import every_column, one_column, row_scores
+from latentia.batch import every_column, in_precision, one_column, row_scores
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
 from latentia.errors import (
@@ -434,20 +434,22 @@ class LatentModel(BaseEstimator):
         }
         return Assignment(values, log, exact)
 
-    def predict_proba(self, X: Any, target: Any = None) -> Any:
+    def predict_proba(self, X: Any, target: Any = None, *, dtype: Any = None) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
-        Without a target: those of all columns side by side, named ``column=state``.
+        Without a target: those of all columns side by side, named ``column=state``. With
+        ``dtype="float32"`` messages are passed in single precision.
         """
         self._check_fitted()
+        operators = in_precision(self.operators_, dtype)
         engine = engine_of(X, self.columns_)
         if engine is not None:
             if target is None:
-                return ask_everything(engine, self.operators_, self.columns_)
-            return ask_one(engine, self.operators_, self.columns_, self._place(target))
+                return ask_everything(engine, operators, self.columns_)
+            return ask_one(engine, operators, self.columns_, self._place(target))
         if target is None:
             table = self._read(X)
-            found = every_column(self.operators_, self.columns_, table)
+            found = every_column(operators, self.columns_, table)
             return table.like(
                 {
                     f"{c.name}={state}": found[i][k]
@@ -457,7 +459,7 @@ class LatentModel(BaseEstimator):
             )
         place = self._place(target)
         table = self._read(X)
-        each = one_column(self.operators_, self.columns_, table, place)
+        each = one_column(operators, self.columns_, table, place)
         return table.like({state: each[k] for k, state in enumerate(self.columns_[place].states)})
 
     def predict(self, X: Any, target: Any = None) -> Any:
@@ -490,14 +492,15 @@ class LatentModel(BaseEstimator):
             filled[c.name] = decode(c, best)
         return table.like(filled)
 
-    def marginals(self, X: Any) -> dict[Any, Any]:
+    def marginals(self, X: Any, *, dtype: Any = None) -> dict[Any, Any]:
         """P(column | all other present cells) for every column: name -> (rows, states)."""
         self._check_fitted()
+        operators = in_precision(self.operators_, dtype)
         engine = engine_of(X, self.columns_)
         if engine is not None:
-            return ask_marginals(engine, self.operators_, self.columns_)
+            return ask_marginals(engine, operators, self.columns_)
         table = self._read(X)
-        out = every_column(self.operators_, self.columns_, table)
+        out = every_column(operators, self.columns_, table)
         return {
             c.name: table.like({state: out[i][k] for k, state in enumerate(c.states)})
             for i, c in enumerate(self.columns_)

@@ -89,7 +89,9 @@ def arrow_batch(found: Mapping[Any, np.ndarray[Any, Any]], schema: Any) -> Any:
     import pyarrow as pa
 
     arrays = [
-        pa.array(values if values.dtype != object else [_text(v) for v in values], field.type)
+        pa.array([_text(v) for v in values], field.type)
+        if values.dtype == object
+        else pa.array(values).cast(field.type)
         for values, field in zip(found.values(), schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
