@@ -189,8 +189,9 @@ class TestPartialFit:
         assert found.moments_.weight == 1000
 
     def test_learners_without_sums(self):
+        assert not hasattr(self.model(learner="em"), "partial_fit")
         with pytest.raises(lt.errors.DataError, match="again and again"):
-            self.model(learner="em").partial_fit(self.FRAME)
+            self.model(learner="em").freeze(self.FRAME)
 
     def test_engines(self, tmp_path):
         self.FRAME.to_parquet(tmp_path / "rows.parquet")

@@ -322,3 +322,58 @@ class TestAnswers:
         expected = model.score(FRAME, sample_weight=FRAME["w"].to_numpy())
         found = model.score(folder / "*.parquet", sample_weight="w")
         assert found == pytest.approx(expected, abs=1e-12)
+
+
+class TestContinuous:
+    """Columns of numbers: a grid from a sample of the cells, the same learning on every engine."""
+
+    GRAPH = "H->x; H->y; H->z; H->k"
+
+    @staticmethod
+    def rows(n, seed=0):
+        rng = np.random.default_rng(seed)
+        h = rng.integers(2, size=n)
+        frame = pd.DataFrame({c: rng.normal(2.0 * h - 1.0) for c in "xyz"})
+        frame["k"] = np.where(rng.random(n) < 0.8, h, 1 - h)
+        return frame.mask(rng.random(frame.shape) < 0.05)
+
+    def test_small_tables_agree(self, tmp_path):
+        """All cells are in the sample: the very grid of the table in memory."""
+        frame = self.rows(600)
+        parts = [frame[:250], frame[250:]]
+        learner = lt.PBP(random_state=0)
+        one = lt.LatentModel(self.GRAPH, {"H": 2}, learner=learner).fit(parts)
+        two = lt.LatentModel(self.GRAPH, {"H": 2}, learner=learner).fit(frame)
+        for mine, other in zip(one.columns_, two.columns_, strict=True):
+            assert type(mine) is type(other)
+        np.testing.assert_allclose(one.columns_[0].low, two.columns_[0].low, atol=1e-9)
+        assert one.score(frame) == pytest.approx(two.score(frame), abs=0.05)
+        means = pd.concat(one.predict(parts, target="x"), ignore_index=True)["x"]
+        assert np.abs(means - two.predict(frame, target="x")).mean() < 0.1
+        spread = one.marginals(parts)["x"]
+        assert list(spread[0].columns) == ["mean", "0.05", "0.5", "0.95"]
+
+    @pytest.mark.parametrize("learner", ["pbp", "em"])
+    def test_large_tables_come_close(self, learner, tmp_path):
+        frame = self.rows(30_000)
+        frame.to_parquet(tmp_path / "rows.parquet", row_group_size=4000)
+        how = lt.EM(restarts=1, max_iter=20, random_state=0) if learner == "em" else lt.PBP()
+        one, two = (
+            lt.LatentModel(self.GRAPH, {"H": 2}, learner=how).fit(rows)
+            for rows in (tmp_path / "rows.parquet", frame)
+        )
+        assert one.diagnostics_.weight == 30_000
+        probe = self.rows(2000, seed=1)
+        assert one.score(probe) == pytest.approx(two.score(probe), abs=0.03)
+        assert one.score(probe) == pytest.approx(one.score([probe]), abs=1e-9)
+
+    def test_named_kinds(self):
+        frame = self.rows(500).round(1)
+        named = lt.LatentModel(self.GRAPH, {"H": 2}, kinds=dict.fromkeys("xyz", "discrete"))
+        one, two = named.fit([frame[:300], frame[300:]]).columns_, named.fit(frame).columns_
+        assert one == two
+
+    def test_what_cannot_be(self):
+        model = lt.LatentModel(self.GRAPH, {"H": 2})
+        with pytest.raises(lt.errors.DataError, match="discrete columns only"):
+            model.partial_fit(self.rows(300))

@@ -1,7 +1,9 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
-from latentia import errors, templates, testing
+from latentia import datasets, errors, templates, testing
+from latentia.draw import Drawing
 from latentia.em import EM
+from latentia.embedding import KernelSettings
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
 from latentia.gathering import FrozenModel
@@ -11,6 +13,7 @@ from latentia.moments import Moments
 from latentia.operators import Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.posterior_density import Density
 from latentia.stepwise import StepwiseEM
 from latentia.store import load, save
 
@@ -25,6 +28,7 @@ __all__ = [
     "Moments",
     "Operators",
     "PBP",
+    "KernelSettings",
     "PublishedPBP",
     "Spectral",
     "EM",
@@ -34,8 +38,11 @@ __all__ = [
     "save",
     "load",
     "Posterior",
+    "Density",
     "Assignment",
+    "Drawing",
     "TabularModel",
     "testing",
+    "datasets",
     "errors",
 ]

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from latentia.batch import every_column, one_column, row_scores
+from latentia.density import means, quantiles
 from latentia.errors import DataError, UnknownNameError
-from latentia.features.discrete import DiscreteColumn, decode
+from latentia.features.continuous import Column, ContinuousColumn
+from latentia.features.discrete import decode
 from latentia.frames.engine import Engine, row_weights
 from latentia.frames.opening import open_question
 from latentia.frames.table import Table
 from latentia.moments import Moments
 from latentia.operators import Operators
-from latentia.typing import Label
+from latentia.typing import Array, Label
 
 __all__ = [
     "SCORE",
@@ -25,14 +27,20 @@ __all__ = [
     "ask_marginals",
     "ask_one",
     "ask_scores",
+    "best_value",
     "engine_of",
+    "everything",
+    "in_units",
     "mean_score",
+    "summary",
+    "summary_names",
+    "summary_of",
 ]
 
 SCORE = "log_probability"
 
 Found = Mapping[Any, np.ndarray[Any, Any]]
-Columns = Sequence[DiscreteColumn]
+Columns = Sequence[Column]
 
 
 def engine_of(X: Any, columns: Columns) -> Engine | None:
@@ -48,17 +56,21 @@ def engine_of(X: Any, columns: Columns) -> Engine | None:
 
 def ask_one(engine: Engine, operators: Operators, columns: Columns, place: int) -> Any:
     """P(column | all other present cells), lazily."""
-    kinds = dict.fromkeys(columns[place].states, float)
-    work = partial(_one, operators, columns, place)
+    kinds = dict.fromkeys(summary_names(columns[place]), float)
+    work = partial(summary_of, operators, columns, place)
     return engine.answer(work, kinds, _there(engine, columns, place))
 
 
 def ask_everything(engine: Engine, operators: Operators, columns: Columns) -> Any:
     """Those of all columns side by side, named ``column=state``."""
-    kinds = {f"{c.name}={state}": float for c in columns for state in c.states}
-    return engine.answer(
-        partial(_everything, operators, columns), kinds, _there(engine, columns, None)
-    )
+    kinds = {
+        f"{c.name}={state}": float
+        for c in columns
+        if not isinstance(c, ContinuousColumn)
+        for state in c.states
+    }
+    work = partial(everything, operators, columns)
+    return engine.answer(work, kinds, _there(engine, columns, None))
 
 
 def ask_marginals(engine: Engine, operators: Operators, columns: Columns) -> dict[Label, Any]:
@@ -96,23 +108,52 @@ def mean_score(
     return float(found.sums["log"][0]) / found.weight
 
 
-def _one(operators: Operators, columns: Columns, place: int, table: Table) -> Found:
-    found = one_column(operators, columns, table, place)
-    return {state: found[k] for k, state in enumerate(columns[place].states)}
+def summary_of(operators: Operators, columns: Columns, place: int, table: Table) -> Found:
+    """Probabilities of a column's states, or its mean and quantiles, by name."""
+    found = one_column(operators, columns, table, place, summary)
+    return dict(zip(summary_names(columns[place]), found, strict=True))
 
 
-def _everything(operators: Operators, columns: Columns, table: Table) -> Found:
+def everything(operators: Operators, columns: Columns, table: Table) -> Found:
+    """Probabilities of the states of all discrete columns, named ``column=state``."""
     found = every_column(operators, columns, table)
     return {
         f"{c.name}={state}": found[i][k]
         for i, c in enumerate(columns)
+        if not isinstance(c, ContinuousColumn)
         for k, state in enumerate(c.states)
     }
 
 
+def best_value(column: Column, p: Array) -> Array:
+    """The posterior mean of a continuous column, the most probable code of a discrete one."""
+    if isinstance(column, ContinuousColumn):
+        return means(column, p)[None]
+    return np.asarray(p.argmax(axis=0)[None], dtype=float)
+
+
+def in_units(column: Column, best: Array) -> Any:
+    """Means as they are, codes as states."""
+    return best if isinstance(column, ContinuousColumn) else decode(column, best.astype(int))
+
+
+def summary(column: Column, p: Array) -> Array:
+    """Probabilities of states; mean and quantiles of a continuous column."""
+    if isinstance(column, ContinuousColumn):
+        return np.concatenate([means(column, p)[None], quantiles(column, p, (0.05, 0.5, 0.95))])
+    return p
+
+
+def summary_names(column: Column) -> Sequence[Any]:
+    """Names of what `summary` tells."""
+    if isinstance(column, ContinuousColumn):
+        return ("mean", "0.05", "0.5", "0.95")
+    return column.states
+
+
 def _best(operators: Operators, columns: Columns, place: int, table: Table) -> Found:
-    best = one_column(operators, columns, table, place).argmax(axis=0)
-    return {columns[place].name: decode(columns[place], best)}
+    best = one_column(operators, columns, table, place, best_value)[0]
+    return {columns[place].name: in_units(columns[place], best)}
 
 
 def _scores(operators: Operators, columns: Columns, table: Table) -> Found:
@@ -137,7 +178,9 @@ def _there(engine: Engine, columns: Columns, without: int | None) -> list[Label]
     return kept or names
 
 
-def _kind(column: DiscreteColumn) -> type:
+def _kind(column: Column) -> type:
+    if isinstance(column, ContinuousColumn):
+        return float
     kinds = {type(s) for s in column.states}
     if kinds <= {bool}:
         return bool

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, final
 
 import numpy as np
 
 from latentia.errors import DataError, EvidenceError
-from latentia.features.discrete import DiscreteColumn, encode
+from latentia.features.continuous import Column, ContinuousColumn, place_cells, to_values
 from latentia.frames.local import in_parallel
 from latentia.frames.table import Table
+from latentia.graph import LatentGraph
 from latentia.messages import Evidence, answer, log_evidence, read_evidence
 from latentia.operators import Operators
 from latentia.typing import Array, Codes
 
-__all__ = ["every_column", "in_precision", "one_column", "row_scores"]
+__all__ = ["every_column", "in_precision", "latent_codes", "one_column", "row_scores"]
 
-BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
+CACHED = 2**18  # numbers of a product of two messages that fit into a cache
+MOST_ROWS = 2**12
+_MAKING = Lock()
 LOOK = 2**12  # rows that tell whether many are equal
 FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
 
@@ -58,14 +62,15 @@ class Asked:
         return found if self.place is None else found.take(self.place, axis=-1)
 
 
-def read_rows(columns: Sequence[DiscreteColumn], table: Table, without: int | None = None) -> Asked:
+def read_rows(columns: Sequence[Column], table: Table, without: int | None = None) -> Asked:
     """The evidence of a table; what it lacks is not observed."""
     there = set(table.names)
     codes = [
-        encode(c, table.column(c.name)) if c.name in there and i != without else None
+        place_cells(c, table.column(c.name)) if c.name in there and i != without else None
         for i, c in enumerate(columns)
     ]
-    sizes = [len(c.states) + 1 for c in columns]  # one more for missing
+    # one more for missing; rows of continuous columns differ
+    sizes = [1 if isinstance(c, ContinuousColumn) else len(c.states) + 1 for c in columns]
     found = distinct(codes, sizes, table.length)
     if found is None:
         return Asked(table.length, tuple(codes), None)
@@ -109,50 +114,101 @@ def _joint(used: Sequence[tuple[Codes, int]], part: slice) -> Codes:
 
 def in_blocks(operators: Operators, asked: Asked, work: Callable[[slice, Evidence], None]) -> None:
     """`work` on the evidence of each block of rows."""
+    step = block_rows(operators)
 
     def block(start: int) -> None:
-        part = slice(start, min(start + BLOCK_ROWS, asked.rows))
+        part = slice(start, min(start + step, asked.rows))
         seen = [None if c is None else c[part] for c in asked.codes]
         work(part, read_evidence(operators.plan, seen))
 
-    for _ in in_parallel(block, range(0, asked.rows, BLOCK_ROWS)):
+    for _ in in_parallel(block, range(0, asked.rows, step)):
         pass
 
 
+def block_rows(operators: Operators) -> int:
+    """Rows of evidence at a time: fewer for large ranks, whose products would leave the cache."""
+    largest = max((t.size // t.shape[-1] for t in operators.tensors.values()), default=1)
+    return max(128, min(MOST_ROWS, CACHED // max(largest, 1)))
+
+
+def latent_codes(
+    graph: LatentGraph, columns: Sequence[Column], table: Table, leaves: Container[int]
+) -> tuple[Codes, ...]:
+    """What an E-step reads: codes, positions of columns with `leaves`, the nearest cell of others.
+
+    What the table lacks is missing.
+    """
+    found: list[Codes] = []
+    for v, c in zip(graph.observed, columns, strict=True):
+        continuous = isinstance(c, ContinuousColumn)
+        if c.name in table.names:
+            cells = place_cells(c, table.column(c.name))
+        else:
+            cells = np.full(table.length, np.nan if continuous else -1)
+            cells = cells if continuous else cells.astype(np.int8)
+        if continuous and v not in leaves:
+            cells = np.where(np.isnan(cells), -1, np.rint(cells)).astype(np.int64)
+        found.append(cells)
+    return tuple(found)
+
+
 def every_column(
-    operators: Operators, columns: Sequence[DiscreteColumn], table: Table
+    operators: Operators,
+    columns: Sequence[Column],
+    table: Table,
+    reduce: Callable[[Column, Array], Array] | None = None,
 ) -> list[Array]:
-    """P(column | all other present cells) for every column: (states, rows) each."""
+    """P(column | all other present cells) for every column: (states, rows) each.
+
+    `reduce` makes fewer numbers of them, block by block: a mean, quantiles.
+    """
     asked = read_rows(columns, table)
-    dtype = operators.leaves[0].dtype
-    out = [np.empty((len(c.states), asked.rows), dtype=dtype) for c in columns]
+    out: list[Array] = [_nothing(operators)] * len(columns)
 
     def work(part: slice, evidence: Evidence) -> None:
         found = answer(operators, evidence)
         for i, v in enumerate(operators.plan.graph.observed):
-            out[i][:, part] = found.probabilities[v]
+            p = found.probabilities[v]
+            _put(out, i, p if reduce is None else reduce(columns[i], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
-    return [asked.spread(table) for table in out]
+    return [asked.spread(each) for each in out]
 
 
 def one_column(
-    operators: Operators, columns: Sequence[DiscreteColumn], table: Table, place: int
+    operators: Operators,
+    columns: Sequence[Column],
+    table: Table,
+    place: int,
+    reduce: Callable[[Column, Array], Array] | None = None,
 ) -> Array:
-    """P(column at `place` | all other present cells): (states, rows)."""
+    """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
     asked = read_rows(columns, table, without=place)
-    out = np.empty((len(columns[place].states), asked.rows), dtype=operators.leaves[0].dtype)
+    out: list[Array] = [_nothing(operators)]
     v = operators.plan.graph.observed[place]
 
     def work(part: slice, evidence: Evidence) -> None:
-        out[:, part] = answer(operators, evidence, [v]).probabilities[v]
+        p = answer(operators, evidence, [v]).probabilities[v]
+        _put(out, 0, p if reduce is None else reduce(columns[place], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
-    return asked.spread(out)
+    return asked.spread(out[0])
+
+
+def _nothing(operators: Operators) -> Array:
+    return np.empty((0, 0), dtype=operators.leaves[0].dtype)
+
+
+def _put(out: list[Array], i: int, values: Array, part: slice, rows: int) -> None:
+    if out[i].shape[1] != rows or not len(out[i]):
+        with _MAKING:
+            if out[i].shape[1] != rows or not len(out[i]):
+                out[i] = np.empty((len(values), rows), dtype=out[i].dtype)
+    out[i][:, part] = values
 
 
 def row_scores(
-    operators: Operators, columns: Sequence[DiscreteColumn], table: Table
+    operators: Operators, columns: Sequence[Column], table: Table
 ) -> tuple[Array, np.ndarray[Any, Any]]:
     """log P(present cells) of each row, and which rows needed the independent mixture."""
     asked = read_rows(columns, table)
@@ -163,6 +219,9 @@ def row_scores(
 
     in_blocks(operators, asked, work)
     scores = asked.spread(out)
+    for c in columns:
+        if isinstance(c, ContinuousColumn) and c.name in table.names:
+            scores = scores + c.log_density_factor(to_values(table.column(c.name)))
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)))
         raise EvidenceError(

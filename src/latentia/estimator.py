@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 
 from latentia.answers import (
     ask_best,
@@ -16,23 +17,39 @@ from latentia.answers import (
     ask_marginals,
     ask_one,
     ask_scores,
+    best_value,
     engine_of,
+    everything,
+    in_units,
     mean_score,
+    summary,
+    summary_names,
+    summary_of,
 )
-from latentia.batch import every_column, in_precision, one_column, row_scores
+from latentia.batch import every_column, in_precision, latent_codes, one_column, row_scores
+from latentia.density import draw, quantiles
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
 from latentia.errors import (
     ColumnWarning,
     DataError,
     EvidenceError,
+    GraphError,
     IdentifiabilityWarning,
     LatentiaWarning,
     NotLearnedError,
     UnknownNameError,
 )
 from latentia.estep import compile_estep, posteriors
-from latentia.features.discrete import DiscreteColumn, Values, decode, discover_states, encode
+from latentia.features.continuous import (
+    KINDS,
+    Column,
+    ContinuousColumn,
+    discover,
+    place_cells,
+    to_values,
+)
+from latentia.features.discrete import DiscreteColumn, Values, decode
 from latentia.frames.engine import Engine
 from latentia.frames.local import LocalRows, compress
 from latentia.frames.opening import open_engine
@@ -41,19 +58,22 @@ from latentia.frames.table import Table, read_table
 from latentia.gathering import (
     FrozenModel,
     Opened,
+    engine_weight,
     freeze_learner,
     learn_from,
+    learn_mixed_from,
     open_rows,
     table_stream,
     weight_name,
-    weights_by_name,
     weights_of,
     with_weights,
 )
+from latentia.gaussian import gaussian_tables
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, read_evidence
+from latentia.mixed import column_cells, has_continuous, prepare_mixed, state_labels
 from latentia.moments import Moments, Rows
 from latentia.notices import (
     checked_weight,
@@ -65,12 +85,16 @@ from latentia.notices import (
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
+from latentia.posterior_density import Density
 from latentia.questions import column_place, named, one_row
 from latentia.ranks import class_states
 from latentia.sampling import sample_rows
 from latentia.stepwise import StepwiseEM
 from latentia.templates import latent_class
 from latentia.typing import Array, Codes, Label
+
+if TYPE_CHECKING:
+    from latentia.draw import Drawing
 
 __all__ = ["LEARNERS", "LatentModel"]
 
@@ -81,6 +105,17 @@ LEARNERS: dict[str, Any] = {
     "em": EM,
     "stepwise": StepwiseEM,
 }
+
+
+def _goes_on(model: Any) -> bool:
+    """Whether the learner has partial_fit."""
+    learner = _as_learner(model.learner)
+    if not hasattr(learner, "partial_learn") and not hasattr(learner, "freeze"):
+        raise NotLearnedError(
+            f"{type(learner).__name__} learns from all rows at once and has no partial_fit. "
+            "Use learner='pbp' or 'stepwise', or fit a table with all rows."
+        )
+    return True
 
 
 class LatentModel(BaseEstimator):
@@ -96,8 +131,9 @@ class LatentModel(BaseEstimator):
         The variables of the graph that are not columns.
     learner : "pbp", "paper", "spectral", "em", "stepwise", or a learner such as ``EM(...)``
         How the model is learned.
-    kinds : dict of column -> "discrete", optional
-        Kinds of columns, where the rule by dtype is not wanted.
+    kinds : dict of column -> "discrete" or "continuous", optional
+        Kinds of columns, where the rule is not wanted: decimals with more than 20 different values
+        and integers with more than 40 are continuous, all others discrete.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
 
@@ -136,14 +172,14 @@ class LatentModel(BaseEstimator):
         `sample_weight` is one number per row or the name of a column. `progress`: True, or a
         function that is told of every pass over rows that are read block by block.
         """
-        self._forget()
-        fixed = self.graph is not None and not callable(self.graph)
-        graph = as_graph(self.graph, self.latents) if fixed else None
-        known = None if graph is None else _columns_of(graph)
-        engine = open_engine(X, known, as_progress(progress))
+        for name in ("progress_", "frozen_", "sums_"):
+            self.__dict__.pop(name, None)  # fit starts anew
+        graph = self._graph_given()
+        told = None if graph is None else _columns_of(graph)
+        engine = open_engine(X, told, as_progress(progress))
         if engine is not None:
             return self._fit_engine(engine, graph, sample_weight)
-        table = read_table(X, known)
+        table = read_table(X, told)
         besides = weight_name(sample_weight, table.names)
         if graph is None:
             graph = self._graph_over(table, besides)
@@ -154,86 +190,141 @@ class LatentModel(BaseEstimator):
         if weight is not None and (weight == 0).any():  # as if these rows were not there
             cells, weight = [c.where(weight > 0) for c in cells], weight[weight > 0]
         columns = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
-        codes = [encode(c, values) for c, values in zip(columns, cells, strict=True)]
+        learner = _as_learner(self.learner)
+        if has_continuous(columns):
+            return self._fit_mixed(graph, columns, cells, weight, learner)
+        codes = [place_cells(c, values) for c, values in zip(columns, cells, strict=True)]
         note_constant(columns, codes)
+        rows = Rows(tuple(codes), weight)
+        sizes = [column_cells(c) for c in columns]
+        source = LocalRows(compress(rows, sizes))
+        if self.graph is None:
+            graph = latent_class(names, class_states(sizes, source))
+        known = graph.with_states(dict(zip(names, sizes, strict=True)))
+        plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
+        for note in plan.notes:
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
+        operators = learner.learn(plan, source)
+        note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
-        rows = compress(Rows(tuple(codes), weight), [len(c.states) for c in columns])
-        return self._learn(graph, Opened(tuple(columns), LocalRows(rows), None, gaps, ()))
+        self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
+        return self
 
-    def _fit_engine(self, engine: Engine, graph: LatentGraph | None, weight: Any) -> Self:
-        opened, graph = self._open_engine(engine, graph, weight)
-        return self._learn(graph, opened)
+    def _graph_given(self) -> LatentGraph | None:
+        """The graph, if it does not depend on the table."""
+        fixed = self.graph is not None and not callable(self.graph)
+        return as_graph(self.graph, self.latents) if fixed else None
+
+    def _fit_engine(self, engine: Engine, graph: LatentGraph | None, sample_weight: Any) -> Self:
+        """Rows that are not in memory: discovered, encoded and summed where they are."""
+        opened, graph = self._open_engine(engine, graph, sample_weight)
+        learner = _as_learner(self.learner)
+        if has_continuous(opened.columns):
+            plan, columns = prepare_mixed(graph, opened.columns, learner)
+            self._note_plan(plan)
+            operators = learn_mixed_from(learner, plan, columns, opened)
+            plan = operators.plan
+        else:
+            plan, columns = self._plan_discrete(graph, opened), opened.columns
+            operators = learn_from(learner, plan, opened)
+        note_unfinished(operators, learner)
+        self._keep(plan, operators, columns, diagnose(operators, repr(learner), opened.missing))
+        return self
 
     def _open_engine(
         self, engine: Engine, graph: LatentGraph | None, sample_weight: Any
     ) -> tuple[Opened, LatentGraph]:
-        weight = weight_name(sample_weight, engine.names)
-        if sample_weight is not None and weight is None:
-            raise weights_by_name(sample_weight)
+        weight = engine_weight(sample_weight, engine)
         if graph is None:
             graph = self._graph_over(engine, weight)
         names = _columns_of(graph)
         self._check_table(engine, graph, names, weight)
-        opened = open_rows(engine, names, weight, self._discover)
+        given = dict.fromkeys(self.state_names or {}, "discrete")
+        kinds = {**given, **(self.kinds or {})}
+        opened = open_rows(engine, names, weight, self._discover, kinds)
         note_flat(opened.constant)
         return opened, graph
 
-    def _learn(self, graph: LatentGraph, opened: Opened) -> Self:
-        """From columns and a source to a fitted model."""
-        learner = _as_learner(self.learner)
-        plan = self._plan(graph, opened)
-        operators = learn_from(learner, plan, opened.source, opened.pilot)
-        note_unfinished(operators, learner)
-        told = diagnose(operators, repr(learner), opened.missing)
-        self._keep(plan, operators, opened.columns, told)
-        return self
-
-    def _plan(self, graph: LatentGraph, opened: Opened) -> Plan:
-        names, sizes = _columns_of(graph), [len(c.states) for c in opened.columns]
+    def _plan_discrete(self, graph: LatentGraph, opened: Opened) -> Plan:
+        names, sizes = _columns_of(graph), [column_cells(c) for c in opened.columns]
         if self.graph is None:
-            graph = latent_class(names, class_states(sizes, opened.pilot or opened.source))
+            graph = latent_class(names, class_states(sizes, opened.first(opened.columns)))
         known = graph.with_states(dict(zip(names, sizes, strict=True)))
-        groups = getattr(_as_learner(self.learner), "groups", None) or ()
-        plan = make_plan(known, groups=groups)
-        for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=4)
+        plan = make_plan(known, groups=getattr(_as_learner(self.learner), "groups", None) or ())
+        self._note_plan(plan)
         return plan
+
+    def _note_plan(self, plan: Plan) -> None:
+        for note in plan.notes:
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=5)
 
     frozen_: FrozenModel
     sums_: Moments
-
-    # -- learning in parts ---------------------------------------------------------------------
 
     def freeze(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrozenModel:
         """Fix columns, states, plan and basis from a pilot; sums can then be gathered anywhere.
 
         Name all states in `state_names`, unless the pilot shows them all.
         """
-        fixed = self.graph is not None and not callable(self.graph)
-        graph = as_graph(self.graph, self.latents) if fixed else None
+        graph = self._graph_given()
         known = None if graph is None else _columns_of(graph)
         engine = open_engine(X, known, as_progress(None)) or table_stream(X, known)
-        if not isinstance(sample_weight, str | None):
+        if sample_weight is not None and not isinstance(sample_weight, str):
             engine, sample_weight = with_weights(X, known, sample_weight)
         opened, graph = self._open_engine(engine, graph, sample_weight)
-        plan = self._plan(graph, opened)
-        pilot = opened.pilot or opened.source
-        frozen = freeze_learner(_as_learner(self.learner), plan, pilot)
-        return FrozenModel(clone(self), plan, opened.columns, frozen)
+        if has_continuous(opened.columns):
+            raise DataError(
+                "sums are gathered for discrete columns only; some are continuous. Bin them, or "
+                "name their kind: kinds={column: 'discrete'}."
+            )
+        plan = self._plan_discrete(graph, opened)
+        frozen = freeze_learner(_as_learner(self.learner), plan, opened.first(opened.columns))
+        columns = tuple(c for c in opened.columns if isinstance(c, DiscreteColumn))
+        return FrozenModel(clone(self), plan, columns, frozen)
 
+    @available_if(_goes_on)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add the rows of a table to the sums; the first call fixes columns, states and basis.
+        """Go on learning from the rows of a table; the first call fixes columns and states.
 
-        The projections are those of the first table, which should hold at least some thousands of
-        rows; states that it does not show must be named in `state_names`.
+        Learners from sums add to the sums: their basis is that of the first table, which should
+        hold some thousands of rows. Stepwise EM takes further steps: ``partial_learn(plan, columns,
+        source, previous) -> (operators, state)``, where `previous` is the state that the last call
+        gave, the operators of a loaded model, or None. States that the first table does not show
+        must be named in `state_names`.
         """
+        learner, first = _as_learner(self.learner), not hasattr(self, "operators_")
+        if not hasattr(learner, "partial_learn"):
+            return self._add_sums(X, sample_weight)
+        if first:
+            graph = self._graph_given()
+            table = read_table(X, None if graph is None else _columns_of(graph))
+            graph = self._graph_over(table) if graph is None else graph
+        else:
+            graph = self.plan_.graph
+            table = read_table(X, _columns_of(graph))
+        names = _columns_of(graph)
+        self._check_table(table, graph, names)
+        cells = [table.column(name) for name in names]
+        plan, columns = (
+            self._first_plan(graph, cells, learner) if first else (self.plan_, self.columns_)
+        )
+        codes = tuple(place_cells(c, values) for c, values in zip(columns, cells, strict=True))
+        weight = checked_weight(sample_weight, table.length)
+        source = LocalRows(Rows(codes, weight))
+        last = getattr(self, "progress_", None) or (None if first else self.operators_)
+        operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+        gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
+        self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
+        return self
+
+    def _add_sums(self, X: Any, sample_weight: Any) -> Self:
         if not hasattr(self, "frozen_"):
             if hasattr(self, "operators_"):
                 warnings.warn(
                     "this model was learned by fit, whose sums cannot be added to: partial_fit "
                     "starts anew, without those rows.",
                     LatentiaWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
             frozen = self.freeze(X, sample_weight=sample_weight)
             sums = frozen.gather(X, sample_weight)
@@ -244,11 +335,46 @@ class LatentModel(BaseEstimator):
         self.frozen_, self.sums_ = frozen, sums
         return self
 
-    def _forget(self) -> None:
-        """fit starts anew."""
-        for name in ("frozen_", "sums_"):
-            if hasattr(self, name):
-                delattr(self, name)
+    def _first_plan(
+        self, graph: LatentGraph, cells: Sequence[Values], learner: Any
+    ) -> tuple[Plan, tuple[Column, ...]]:
+        """Columns, states and plan from the first of several tables."""
+        names = _columns_of(graph)
+        found = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
+        if has_continuous(found):
+            return prepare_mixed(graph, found, learner)
+        sizes = [column_cells(c) for c in found]
+        if self.graph is None:
+            codes = tuple(place_cells(c, values) for c, values in zip(found, cells, strict=True))
+            graph = latent_class(names, class_states(sizes, LocalRows(Rows(codes))))
+        plan = make_plan(graph.with_states(dict(zip(names, sizes, strict=True))))
+        return plan, tuple(found)
+
+    def _fit_mixed(
+        self,
+        graph: LatentGraph,
+        columns: list[Column],
+        cells: list[Values],
+        weight: Array | None,
+        learner: Any,
+    ) -> Self:
+        """With continuous columns: positions on grids, and a learner that can read them."""
+        if not hasattr(learner, "learn_mixed"):
+            raise DataError(
+                f"{type(learner).__name__} learns from discrete columns only; "
+                f"{next(c.name for c in columns if isinstance(c, ContinuousColumn))!r} is "
+                "continuous. Bin it, or use learner='pbp'."
+            )
+        plan, placed = prepare_mixed(graph, columns, learner)
+        codes = tuple(place_cells(c, values) for c, values in zip(placed, cells, strict=True))
+        note_constant(placed, codes)
+        for note in plan.notes:
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=3)
+        operators = learner.learn_mixed(plan, placed, LocalRows(Rows(codes, weight)))
+        note_unfinished(operators, learner)
+        gaps = {c.name: _share_missing(x, weight) for c, x in zip(placed, codes, strict=True)}
+        self._keep(operators.plan, operators, placed, diagnose(operators, repr(learner), gaps))
+        return self
 
     def _graph_over(self, table: Table | Engine, besides: Label | None = None) -> LatentGraph:
         """The graph that depends on the columns: a function of their names, or one latent class."""
@@ -299,19 +425,17 @@ class LatentModel(BaseEstimator):
                 "the table has no rows to learn from."
             )
 
-    def _discover(self, name: Label, values: Values) -> DiscreteColumn:
+    def _discover(self, name: Label, values: Values) -> Column:
         kind = (self.kinds or {}).get(name)
-        if kind not in (None, "discrete"):
-            raise UnknownNameError(
-                f"kind of column {name!r}", kind, ["discrete"], "Continuous columns come later."
-            )
-        return discover_states(name, values, kind, (self.state_names or {}).get(name))
+        if kind not in (None, *KINDS):
+            raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
+        return discover(name, values, kind, (self.state_names or {}).get(name))
 
     def _keep(
         self,
         plan: Plan,
         operators: Operators,
-        columns: tuple[DiscreteColumn, ...],
+        columns: tuple[Column, ...],
         diagnostics: Diagnostics,
     ) -> None:
         self.plan_ = plan
@@ -336,11 +460,15 @@ class LatentModel(BaseEstimator):
         }
 
     @property
-    def cpts_(self) -> dict[Label, Array]:
-        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself)."""
+    def cpts_(self) -> dict[Label, Any]:
+        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself).
+
+        Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
+        """
         self._check_fitted()
-        names = self.operators_.plan.graph.names
-        return {names[v]: table for v, table in sorted(self._tables("cpts_").items())}
+        graph = self.operators_.plan.graph
+        found = {graph.names[v]: x for v, x in sorted(self._tables("cpts_").items())}
+        return found | gaussian_tables(graph, self.operators_.gaussians, self.columns_)
 
     @property
     def converged_(self) -> bool:
@@ -382,11 +510,13 @@ class LatentModel(BaseEstimator):
         self,
         variables: Any,
         evidence: Mapping[Any, Any] | None = None,
-        soft: Mapping[Any, Mapping[Any, float]] | None = None,
-    ) -> Posterior:
+        soft: Mapping[Any, Any] | None = None,
+    ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
-        `soft` gives likelihoods of states instead of one state: ``{"G": {0: .2, 1: .8}}``.
+        Evidence of a continuous column is a number, or an interval ``{"x": (0, 3)}``. `soft` gives
+        likelihoods of states instead of one state, ``{"G": {0: .2, 1: .8}}``, or for a continuous
+        column a function of its values. A continuous variable is answered by a `Density`.
         """
         self._check_fitted()
         names = named(variables, self.plan_.graph.names)
@@ -403,9 +533,16 @@ class LatentModel(BaseEstimator):
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
-            table = flat.reshape([len(self.columns_[i].states) for i in places])
-        states = tuple(self.columns_[i].states for i in places)
-        shown = {**(evidence or {}), **{k: dict(v) for k, v in (soft or {}).items()}}
+            table = flat.reshape([column_cells(self.columns_[i]) for i in places])
+        shown = {
+            **(evidence or {}),
+            **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in (soft or {}).items()},
+        }
+        log += self._density_factor(evidence or {})
+        first = self.columns_[places[0]]
+        if len(places) == 1 and isinstance(first, ContinuousColumn):
+            return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
+        states = tuple(state_labels(self.columns_[i]) for i in places)
         return Posterior(tuple(names), states, np.array(table), log, clipped, shown)
 
     def map_query(
@@ -429,7 +566,7 @@ class LatentModel(BaseEstimator):
             self.operators_, codes, likelihoods, places, np.random.default_rng(random_state)
         )
         values = {
-            name: self.columns_[i].states[c]
+            name: state_labels(self.columns_[i])[c]
             for name, i, c in zip(names, places, found, strict=True)
         }
         return Assignment(values, log, exact)
@@ -443,30 +580,27 @@ class LatentModel(BaseEstimator):
         self._check_fitted()
         operators = in_precision(self.operators_, dtype)
         engine = engine_of(X, self.columns_)
-        if engine is not None:
-            if target is None:
-                return ask_everything(engine, operators, self.columns_)
-            return ask_one(engine, operators, self.columns_, self._place(target))
         if target is None:
+            if engine is not None:
+                return ask_everything(engine, operators, self.columns_)
             table = self._read(X)
-            found = every_column(operators, self.columns_, table)
-            return table.like(
-                {
-                    f"{c.name}={state}": found[i][k]
-                    for i, c in enumerate(self.columns_)
-                    for k, state in enumerate(c.states)
-                }
-            )
+            return table.like(everything(operators, self.columns_, table))
         place = self._place(target)
+        if isinstance(self.columns_[place], ContinuousColumn):
+            raise EvidenceError(
+                f"{target!r} is continuous and has no list of states. Use predict for its mean, "
+                "predict_quantiles for its spread, or query for its density."
+            )
+        if engine is not None:
+            return ask_one(engine, operators, self.columns_, place)
         table = self._read(X)
-        each = one_column(operators, self.columns_, table, place)
-        return table.like({state: each[k] for k, state in enumerate(self.columns_[place].states)})
+        return table.like(summary_of(operators, self.columns_, place, table))
 
     def predict(self, X: Any, target: Any = None) -> Any:
         """The most probable state of `target` given all other present cells of each row.
 
-        Without a target: the table's columns with their missing cells filled in, each by its most
-        probable state given the present cells of its row.
+        Of a continuous target the posterior mean. Without a target: the table's columns with their
+        missing cells filled in, each so, given the present cells of its row.
         """
         self._check_fitted()
         engine = engine_of(X, self.columns_)
@@ -478,31 +612,57 @@ class LatentModel(BaseEstimator):
             return self._completed(self._read(X))
         place = self._place(target)
         table = self._read(X)
-        best = one_column(self.operators_, self.columns_, table, place).argmax(axis=0)
-        return table.like_column(decode(self.columns_[place], best), self.columns_[place].name)
+        best = one_column(self.operators_, self.columns_, table, place, best_value)[0]
+        return table.like_column(in_units(self.columns_[place], best), self.columns_[place].name)
+
+    def predict_quantiles(
+        self, X: Any, target: Any, quantile: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)
+    ) -> Any:
+        """Quantiles of a continuous target given all other present cells: (rows, quantiles)."""
+        self._check_fitted()
+        place = self._place(target)
+        column = self.columns_[place]
+        if not isinstance(column, ContinuousColumn):
+            raise EvidenceError(f"{target!r} is discrete; use predict_proba for its states.")
+        levels = [float(q) for q in np.atleast_1d(np.asarray(quantile, dtype=float))]
+        if not all(0 < q < 1 for q in levels):
+            raise EvidenceError(f"quantiles are asked for between 0 and 1, got {quantile!r}.")
+        table = self._read(X)
+        found = one_column(
+            self.operators_, self.columns_, table, place, lambda c, p: quantiles(column, p, levels)
+        )
+        return table.like({f"{q:g}": found[j] for j, q in enumerate(levels)})
 
     def _completed(self, table: Table) -> Any:
-        found = every_column(self.operators_, self.columns_, table)
+        found = every_column(self.operators_, self.columns_, table, best_value)
         filled = {}
         for i, c in enumerate(self.columns_):
-            best = found[i].argmax(axis=0)
+            best = in_units(c, found[i][0])
             if c.name in table.names:
-                codes = encode(c, table.column(c.name))
-                best = np.where(codes < 0, best, codes)
-            filled[c.name] = decode(c, best)
+                values = table.column(c.name)
+                if isinstance(c, ContinuousColumn):
+                    x = to_values(values)
+                    best = np.where(np.isnan(x), best, x)
+                else:
+                    codes = place_cells(c, values)
+                    best = decode(c, np.where(codes < 0, found[i][0].astype(int), codes))
+            filled[c.name] = best
         return table.like(filled)
 
     def marginals(self, X: Any, *, dtype: Any = None) -> dict[Any, Any]:
-        """P(column | all other present cells) for every column: name -> (rows, states)."""
+        """P(column | all other present cells) for every column: name -> (rows, states).
+
+        Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95.
+        """
         self._check_fitted()
         operators = in_precision(self.operators_, dtype)
         engine = engine_of(X, self.columns_)
         if engine is not None:
             return ask_marginals(engine, operators, self.columns_)
         table = self._read(X)
-        out = every_column(operators, self.columns_, table)
+        out = every_column(operators, self.columns_, table, summary)
         return {
-            c.name: table.like({state: out[i][k] for k, state in enumerate(c.states)})
+            c.name: table.like(dict(zip(summary_names(c), out[i], strict=True)))
             for i, c in enumerate(self.columns_)
         }
 
@@ -519,14 +679,11 @@ class LatentModel(BaseEstimator):
         if name not in latents:
             raise UnknownNameError("latent", name, latents)
         table = self._read(X)
-        absent = np.full(table.length, -1, dtype=np.int8)
-        codes = tuple(
-            encode(c, table.column(c.name)) if c.name in table.names else absent
-            for c in self.columns_
-        )
+        leaves, v = self.operators_.gaussians, latents[name]
+        codes = latent_codes(graph, self.columns_, table, leaves)
         gaps = [u for u, c in zip(graph.observed, codes, strict=True) if (c < 0).any()]
-        v = latents[name]
-        found = posteriors(compile_estep(graph, gaps), tables, Rows(codes), [v])[v]
+        estep = compile_estep(graph, gaps, continuous=leaves)
+        found = posteriors(estep, {**tables, **leaves}, Rows(codes), [v])[v]
         return table.like(dict(enumerate(found)))
 
     def score_samples(self, X: Any) -> Any:
@@ -550,13 +707,10 @@ class LatentModel(BaseEstimator):
         self._check_fitted()
         engine = engine_of(X, self.columns_)
         if engine is not None:
-            name = weight_name(sample_weight, engine.names)
-            if sample_weight is not None and name is None:
-                raise weights_by_name(sample_weight)
-            return mean_score(engine, self.operators_, self.columns_, name)
+            weight = engine_weight(sample_weight, engine)
+            return mean_score(engine, self.operators_, self.columns_, weight)
         scores = self.score_samples(X)
-        weight = checked_weight(sample_weight, len(scores))
-        return float(np.average(scores, weights=weight))
+        return float(np.average(scores, weights=weights_of(sample_weight, self._read(X))))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> dict[Any, Any]:
         """Rows drawn from the learned distribution: a dict of columns, ready for any data frame."""
@@ -565,12 +719,70 @@ class LatentModel(BaseEstimator):
             raise DataError(f"expected a positive number of samples, got {n_samples}.")
         rng = _generator(random_state)
         codes = sample_rows(self.operators_, int(n_samples), rng)
-        return {c.name: decode(c, x) for c, x in zip(self.columns_, codes, strict=True)}
+        return {
+            c.name: draw(c, x, rng) if isinstance(c, ContinuousColumn) else decode(c, x)
+            for c, x in zip(self.columns_, codes, strict=True)
+        }
+
+    # -- pictures ------------------------------------------------------------------------------
+
+    def draw(self, evidence: Mapping[Any, Any] | None = None, target: Any = None) -> Drawing:
+        """The graph and its junction tree; with evidence or a target: messages as they pass.
+
+        `target` is a column, or several; default: every column that was not observed.
+        """
+        from latentia.draw import draw_messages, draw_plan
+
+        self._check_fitted()
+        plan = self.operators_.plan
+        if evidence is None and target is None:
+            return draw_plan(plan)
+        asked = [] if target is None else named(target, plan.graph.names)
+        codes, soft = one_row(self.columns_, plan.graph.names, asked, evidence or {}, {})
+        known = {i for i, code in enumerate(codes) if code is not None} | {*soft}
+        places = [self._place(name) for name in asked] or [
+            i for i in range(len(codes)) if i not in known
+        ]
+        variables, columns = plan.graph.observed, self.columns_
+        shown = {v: state_labels(c) for v, c in zip(variables, columns, strict=True)}
+        seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
+        what = ", ".join(str(self.columns_[i].name) for i in places)
+        given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())
+        title = f"Messages towards {what}" + (f", given {given}" if given else "")
+        found = read_evidence(plan, codes, soft)
+        return draw_messages(
+            self.operators_, found, seen, [variables[i] for i in places], shown, title
+        )
+
+    def _repr_html_inner(self) -> str:
+        """What notebooks show: scikit-learn's diagram, and once fitted, the picture."""
+        plain = str(super()._repr_html_inner())
+        if not hasattr(self, "operators_"):
+            return plain
+        try:
+            return plain + self.draw()._repr_html_()
+        except GraphError:  # too large for a picture
+            return plain
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = dict(super()._repr_mimebundle_(**kwargs))
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     # -- reading questions ---------------------------------------------------------------------
 
     def _place(self, name: Label) -> int:
         return column_place(name, self.columns_, self.plan_.graph.names)
+
+    def _density_factor(self, evidence: Mapping[Any, Any]) -> float:
+        """log of what turns masses at points into densities, over the continuous evidence."""
+        total = 0.0
+        for c in self.columns_:
+            value = evidence.get(c.name)
+            if isinstance(c, ContinuousColumn) and isinstance(value, int | float | np.number):
+                total += float(c.log_density_factor(np.array([float(value)]))[0])
+        return total
 
     def _read(self, X: Any) -> Table:
         self._check_fitted()
@@ -624,7 +836,8 @@ def _lacks(model: LatentModel, wanted: str, what: str) -> str:
 
 
 def _share_missing(codes: Codes, weight: Array | None) -> float:
-    return float(np.average(codes < 0, weights=weight))
+    gone = np.isnan(codes) if codes.dtype.kind == "f" else codes < 0
+    return float(np.average(gone, weights=weight))
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -17,7 +17,8 @@ from sklearn.base import clone
 
 from latentia.diagnostics import diagnose
 from latentia.errors import DataError, MomentsError, UnknownNameError
-from latentia.features.discrete import DiscreteColumn, Values, encode
+from latentia.features.continuous import Column, place_cells
+from latentia.features.discrete import DiscreteColumn, Values
 from latentia.frames import giving
 from latentia.frames.engine import Engine, EngineRows, encode_table, row_weights, sketch_table
 from latentia.frames.local import LocalRows, compress
@@ -37,18 +38,19 @@ from latentia.typing import Label, Source
 __all__ = [
     "FrozenModel",
     "Opened",
+    "engine_weight",
     "freeze_learner",
     "learn_from",
+    "learn_mixed_from",
     "open_rows",
     "table_stream",
     "weight_name",
-    "weights_by_name",
     "weights_of",
     "with_weights",
 ]
 
 WEIGHT = " weight"  # a name that no column has
-Discover = Callable[[Label, Values], DiscreteColumn]
+Discover = Callable[[Label, Values], Column]
 
 
 @final
@@ -56,11 +58,28 @@ Discover = Callable[[Label, Values], DiscreteColumn]
 class Opened:
     """A table whose columns are known, ready to be folded."""
 
-    columns: tuple[DiscreteColumn, ...]
-    source: Source
-    pilot: Source | None  # rows that can be read once: these of them can be read before
+    columns: tuple[Column, ...]
+    engine: Engine
+    weight: Label | None
     missing: Mapping[Label, float]  # share of missing cells per column
     constant: tuple[Label, ...]  # columns with a single value
+
+    @property
+    def once(self) -> bool:
+        """Can the rows be read only once?"""
+        return self.engine.once
+
+    def source(self, columns: Sequence[Column]) -> Source:
+        """All rows."""
+        if isinstance(self.engine, OneShot) and not self.engine.once:  # all of it is in memory
+            return self.first(columns)
+        return EngineRows(self.engine, tuple(columns), self.weight)
+
+    def first(self, columns: Sequence[Column]) -> Source:
+        """Rows that can be read at once and again: a pilot, or all of them."""
+        if isinstance(self.engine, OneShot):
+            return _local(columns, self.weight, self.engine.pilot)
+        return EngineRows(self.engine, tuple(columns), self.weight)
 
 
 def weight_name(sample_weight: Any, names: Sequence[Label]) -> Label | None:
@@ -79,7 +98,11 @@ def weights_of(sample_weight: Any, table: Table) -> Any:
 
 
 def open_rows(
-    engine: Engine, names: Sequence[Label], weight: Label | None, discover: Discover
+    engine: Engine,
+    names: Sequence[Label],
+    weight: Label | None,
+    discover: Discover,
+    kinds: Mapping[Any, str],
 ) -> Opened:
     """One pass that discovers the columns (of rows that can be read once: over a pilot)."""
     wanted = [*names] if weight is None else [*names, weight]
@@ -92,27 +115,22 @@ def open_rows(
             f"0 sample(s) (shape=(0, {len(names)})) while a minimum of 1 is required: "
             "the table has no rows to learn from, or their weights are all zero."
         )
-    columns = tuple(discover(name, found.columns[name].cells) for name in names)
+    columns = tuple(discover(name, found.columns[name].cells(kinds.get(name))) for name in names)
     cells = {name: s.weight + s.missing for name, s in found.columns.items()}
     missing = {name: s.missing / cells[name] for name, s in found.columns.items()}
     flat = tuple(n for n, s in found.columns.items() if s.values is None or len(s.values) < 2)
-    rows = EngineRows(engine, columns, weight)
-    if pilot is not None:
-        first = _local(columns, weight, pilot.pilot)
-        return Opened(columns, rows, first, missing, flat)
-    if isinstance(engine, OneShot):  # all of it was in the pilot
-        return Opened(columns, _local(columns, weight, engine.pilot), None, missing, flat)
-    return Opened(columns, rows, None, missing, flat)
+    return Opened(columns, engine, weight, missing, flat)
 
 
-def _local(
-    columns: Sequence[DiscreteColumn], weight: Label | None, tables: Sequence[Table]
-) -> LocalRows:
+def _local(columns: Sequence[Column], weight: Label | None, tables: Sequence[Table]) -> LocalRows:
     """Blocks that are in memory as one."""
     parts = [encode_table(columns, weight, table) for table in tables]
     codes = [np.concatenate([p.codes[i] for p in parts]) for i in range(len(columns))]
     own = None if weight is None else np.concatenate([p.weight for p in parts if len(p)])
-    return LocalRows(compress(Rows(tuple(codes), own), [len(c.states) for c in columns]))
+    rows = Rows(tuple(codes), own)
+    if any(not isinstance(c, DiscreteColumn) for c in columns):
+        return LocalRows(rows)
+    return LocalRows(compress(rows, [len(c.states) for c in columns]))  # type: ignore[union-attr]
 
 
 def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:
@@ -127,13 +145,31 @@ def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:
     return found
 
 
-def learn_from(learner: Any, plan: Plan, source: Source, pilot: Source | None) -> Operators:
+def learn_from(learner: Any, plan: Plan, opened: Opened) -> Operators:
     """The learner's own road, or, for rows that can be read once, that of frozen sums."""
-    if pilot is None:
-        found: Operators = learner.learn(plan, source)
+    if not opened.once:
+        found: Operators = learner.learn(plan, opened.source(opened.columns))
         return found
-    frozen = freeze_learner(learner, plan, pilot)
-    return frozen.solve(source.fold(frozen.summary))
+    frozen = freeze_learner(learner, plan, opened.first(opened.columns))
+    return frozen.solve(opened.source(opened.columns).fold(frozen.summary))
+
+
+def learn_mixed_from(
+    learner: Any, plan: Plan, columns: Sequence[Column], opened: Opened
+) -> Operators:
+    """With continuous columns: rows have to be read several times."""
+    if not hasattr(learner, "learn_mixed"):
+        raise DataError(
+            f"{type(learner).__name__} learns from discrete columns only; some are continuous. "
+            "Bin them, or use learner='pbp'."
+        )
+    if opened.once:
+        raise DataError(
+            "continuous columns are read several times, these rows can be read once. Pass a "
+            "function that opens them anew, or write them to a Parquet file and pass its path."
+        )
+    found: Operators = learner.learn_mixed(plan, columns, opened.source(columns))
+    return found
 
 
 @final
@@ -164,15 +200,13 @@ class FrozenModel:
         if engine is None:
             found = self._gather_table(read_table(X, names), sample_weight)
             return replace(found, kind=self.kind)
-        weight = weight_name(sample_weight, engine.names)
-        if weight is None and sample_weight is not None:
-            raise weights_by_name(sample_weight)
+        weight = engine_weight(sample_weight, engine)
         found = EngineRows(engine, self.columns, weight).fold(self.frozen.summary)
         return replace(found, kind=self.kind)
 
     def _gather_table(self, table: Table, sample_weight: Any) -> Moments:
         weight = weights_of(sample_weight, table)
-        codes = tuple(encode(c, table.column(c.name)) for c in self.columns)
+        codes = tuple(place_cells(c, table.column(c.name)) for c in self.columns)
         rows = Rows(codes, weight)
         if weight is not None:
             kept = weight > 0
@@ -216,12 +250,15 @@ class FrozenModel:
         save(self, path)
 
 
-def weights_by_name(got: Any) -> DataError:
-    what = type(got).__name__
-    return DataError(
-        "expected sample_weight to be the name of a column for a table that is read in blocks, "
-        f"got {what}. Put the weights into a column of the table."
-    )
+def engine_weight(sample_weight: Any, engine: Engine) -> Label | None:
+    """The column that holds the weights of rows that are read in blocks."""
+    name = weight_name(sample_weight, engine.names)
+    if sample_weight is not None and name is None:
+        raise DataError(
+            "expected sample_weight to be the name of a column for a table that is read in "
+            f"blocks, got {type(sample_weight).__name__}. Put the weights into a column."
+        )
+    return name
 
 
 def table_stream(X: Any, names: Sequence[Label] | None) -> Stream:

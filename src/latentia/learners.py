@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentia.errors import DataError
+from latentia.embedding import KernelSettings, learn_embedded
+from latentia.errors import DataError, UnknownNameError
+from latentia.features.continuous import Column
 from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
+from latentia.kernel_choice import choose_settings
 from latentia.learn import finish_closed_form, gather_statistics
+from latentia.mixed import known_ranks
+from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
 from latentia.refined import refine_closed_form
+from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.spectral import learn_spectral
 from latentia.typing import Source
 
@@ -33,20 +41,27 @@ class PBP(BaseEstimator):
         accelerated EM: slower, but always a valid distribution with a likelihood.
     groups : list of lists of columns, optional
         Columns that share a leaf of the tree.
+    kernel : KernelSettings or dict of its fields, optional
+        Of the embedding of continuous columns. What a dict leaves out, or all of it by default, is
+        chosen on held-out rows.
     random_state : int, optional
-        Seed of the sample of rows that a refinement starts from.
+        Seed of the sample of rows that a refinement starts from, and of landmarks.
     """
+
+    pairs = True  # two continuous children of one latent share a leaf (design 7)
 
     def __init__(
         self,
         regularize: bool = True,
-        refine: bool = False,
+        refine: Any = False,
         groups: Any = None,
+        kernel: Any = None,
         random_state: Any = None,
     ) -> None:
         self.regularize = regularize
         self.refine = refine
         self.groups = groups
+        self.kernel = kernel
         self.random_state = random_state
 
     def learn(self, plan: Plan, source: Source) -> Operators:
@@ -66,12 +81,60 @@ class PBP(BaseEstimator):
             )
         return freeze_basis(plan, pilot, self.regularize)
 
+    @property
+    def most_directions(self) -> int:
+        """Directions that a separator of unknown rank may have."""
+        return _kernel_settings(self.kernel)[0].most
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns: settings on held-out rows, then two passes over the rows."""
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        settings, fixed = _kernel_settings(self.kernel)
+        sample = draw_sample(source, KERNEL_SAMPLE, rng)
+        if self.refine is True or (self.refine == "auto" and known_ranks(plan)):
+            return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
+        if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
+            settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
+        return learn_embedded(plan, columns, source, sample, settings)
+
     @staticmethod
     def paper(
         ridge: tuple[float, float] | None = None, stage1: Any = None, folds: int = 5, seed: int = 0
     ) -> PublishedPBP:
         """The algorithm as published: minimal core groups and two-stage regression."""
         return PublishedPBP(ridge, stage1, folds, seed)
+
+
+ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))
+KERNEL_SAMPLE = 4000
+FEWEST_TO_CHOOSE = 40
+
+
+def draw_sample(source: Source, size: int, rng: np.random.Generator) -> Rows:
+    draw = getattr(source, "sample", None)
+    if draw is None:
+        raise DataError("kernel features start from a sample of rows; this source has none.")
+    sample: Rows = draw(size, rng)
+    order = rng.permutation(len(sample))
+    weight = None if sample.weight is None else sample.weight[order]
+    return Rows(tuple(c[order] for c in sample.codes), weight)
+
+
+def _kernel_settings(given: Any) -> tuple[KernelSettings, frozenset[str]]:
+    """Settings, and which of them are not to be chosen."""
+    if given is None:
+        return KernelSettings(), frozenset()
+    if isinstance(given, KernelSettings):
+        return given, ALL_SETTINGS
+    if not isinstance(given, Mapping):
+        raise DataError(
+            "expected kernel settings as KernelSettings(...) or a dict, "
+            f"got {type(given).__name__}."
+        )
+    for name in given:
+        if name not in ALL_SETTINGS:
+            raise UnknownNameError("kernel setting", name, sorted(ALL_SETTINGS))
+    return KernelSettings(**given), frozenset(given)
 
 
 class PublishedPBP(BaseEstimator):

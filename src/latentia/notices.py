@@ -15,7 +15,7 @@ from latentia.errors import (
     EvidenceWarning,
     WeightWarning,
 )
-from latentia.features.discrete import DiscreteColumn
+from latentia.features.continuous import Column, ContinuousColumn
 from latentia.operators import Operators
 from latentia.typing import Array, Codes, Label
 
@@ -48,11 +48,11 @@ def checked_weight(weight: Any, rows: int) -> Array | None:
     return values
 
 
-def note_constant(columns: Sequence[DiscreteColumn], codes: Sequence[Codes]) -> None:
+def note_constant(columns: Sequence[Column], codes: Sequence[Codes]) -> None:
     flat = [
         str(c.name)
         for c, x in zip(columns, codes, strict=True)
-        if len(c.states) > 0 and len(np.unique(x[x >= 0])) < 2
+        if not isinstance(c, ContinuousColumn) and len(np.unique(x[x >= 0])) < 2
     ]
     note_flat(flat)
 

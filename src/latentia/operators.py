@@ -70,6 +70,12 @@ class Operators:
     moments: Moments | None = None  # the sums of the first pass; files leave them out
     tables: Mapping[int, Array] = field(default_factory=dict)
     ascent: Ascent | None = None
+    # of continuous columns (design 7):
+    targets: Mapping[int, Array] = field(default_factory=dict)  # column -> its leaf, as it answers
+    raw: tuple[Array, ...] = ()  # leaves before smoothing
+    blur: tuple[float, float] = (0.0, 0.0)  # bandwidths of evidence and of answers
+    floor: float = 0.0  # least P̂(e) / Π P̂(e_i) in scores; 0: none
+    gaussians: Mapping[int, Array] = field(default_factory=dict)  # leaves in grid steps (gaussian)
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -87,6 +93,11 @@ class Operators:
                 raise LatentiaError(f"the operator of node {k} has shape {shape}, not {below}…")
             ranks[k] = shape[-1]
         self._check_tables()
+        for v, table in self.targets.items():
+            home = next(x for x, k in enumerate(plan.leaves) if v in plan.nodes[k].columns)
+            if table.shape != self.leaves[home].shape:
+                raise LatentiaError(f"the table of column {v} has shape {table.shape}.")
+            table.setflags(write=False)
         for array in (*self.leaves, *self.tensors.values(), *self.marginals, *self.tables.values()):
             if not np.isfinite(array).all():
                 raise LatentiaError("an operator is not finite; the data or the plan is at fault.")

@@ -13,7 +13,7 @@ import numpy as np
 
 from latentia.basis import Basis
 from latentia.cpts import operators_of
-from latentia.em import Problem, counts_in, pose
+from latentia.em import counts_in
 from latentia.errors import DataError
 from latentia.estep import pack_rows
 from latentia.frames.local import LocalRows
@@ -21,6 +21,7 @@ from latentia.moments import PairLayout, Rows
 from latentia.operators import Ascent, Operators
 from latentia.plan import make_plan
 from latentia.positive import PositiveNetwork, positive_network
+from latentia.problem import Problem, pose
 from latentia.refine import (
     PSEUDO_COUNTS,
     EStepOf,

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, final
 import numpy as np
 
 from latentia.errors import DataError, UnknownNameError
-from latentia.features.discrete import DiscreteColumn, encode
+from latentia.features.continuous import Column, place_cells
 from latentia.frames.local import LocalRows
 from latentia.frames.sketch import RowSketch, TableSketch, sketch_column, sketch_rows
 from latentia.frames.table import Table
@@ -68,7 +68,7 @@ class EngineRows:
     """A source over the rows of an engine: blocks are encoded where they are read."""
 
     engine: Engine
-    columns: tuple[DiscreteColumn, ...]
+    columns: tuple[Column, ...]
     weight: Label | None = None  # the column that holds the weights
 
     def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
@@ -87,7 +87,7 @@ class EngineRows:
 
 
 def summarise(
-    columns: Sequence[DiscreteColumn],
+    columns: Sequence[Column],
     weight: Label | None,
     summary: Callable[[Rows], Sum],
     table: Table,
@@ -97,10 +97,10 @@ def summarise(
     return LocalRows(rows, threads=1).fold(summary) if len(rows) else None
 
 
-def encode_table(columns: Sequence[DiscreteColumn], weight: Label | None, table: Table) -> Rows:
+def encode_table(columns: Sequence[Column], weight: Label | None, table: Table) -> Rows:
     """Codes of one block, rows of weight zero left out."""
     own = row_weights(weight, table)
-    codes = [encode(c, table.column(c.name)) for c in columns]
+    codes = [place_cells(c, table.column(c.name)) for c in columns]
     if own is not None and not own.all():
         kept = own > 0
         codes, own = [c[kept] for c in codes], own[kept]

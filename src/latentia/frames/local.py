@@ -18,7 +18,7 @@ from latentia.moments import Rows, row_chunks
 from latentia.solve import one_thread
 from latentia.typing import Additive, Array, Codes
 
-__all__ = ["LocalRows", "compress", "in_parallel", "unique_rows"]
+__all__ = ["LocalRows", "compress", "equal_rows", "in_parallel", "unique_rows"]
 
 T = TypeVar("T")
 Sum = TypeVar("Sum", bound=Additive)
@@ -80,16 +80,26 @@ def unique_rows(rows: Rows, states: Sequence[int]) -> Rows:
 
     Codes must not be negative.
     """
-    joint: Codes = np.zeros(len(rows), dtype=np.int64)
+    first, place = equal_rows(rows.codes, states)
+    if len(first) > 0.9 * len(rows):
+        return rows
+    weight = np.bincount(place, rows.weight).astype(float)
+    return Rows(tuple(c[first] for c in rows.codes), weight)
+
+
+def equal_rows(columns: Sequence[Codes], states: Sequence[int]) -> tuple[Codes, Codes]:
+    """One row of each kind, and the kind of every row; codes must not be negative.
+
+    >>> equal_rows([np.array([1, 0, 1]), np.array([0, 0, 0])], [2, 2])
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    joint: Codes = np.zeros(len(columns[0]), dtype=np.int64)
     cells = 1
-    for codes, m in zip(rows.codes, states, strict=True):
+    for codes, m in zip(columns, states, strict=True):
         if cells * m >= 2**62:  # number the different ones so far
             joint = np.unique(joint, return_inverse=True)[1]
             cells = int(joint.max(initial=0)) + 1
         joint = joint * m + codes
         cells *= m
     _, first, place = np.unique(joint, return_index=True, return_inverse=True)
-    if len(first) > 0.9 * len(rows):
-        return rows
-    weight = np.bincount(place, rows.weight).astype(float)
-    return Rows(tuple(c[first] for c in rows.codes), weight)
+    return first, place

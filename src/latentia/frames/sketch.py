@@ -8,14 +8,16 @@ different rows with their weights. `a + b` is the sketch of both sets of rows, i
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 
 from latentia.errors import MomentsError
-from latentia.features.discrete import MOST_STATES, Values
+from latentia.features.continuous import MANY_INTEGERS
+from latentia.features.discrete import MANY_FLOATS, MOST_STATES, Values
 from latentia.moments import Rows
 from latentia.typing import Array, Label
 
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 MOST_VALUES = MOST_STATES + 1  # one more than any discrete column may have
+SAMPLE = 2**13  # numbers that tell the range and shape of a continuous column
+BLOCK_SAMPLE = 2**11  # of one block
 FEW_ROWS = 2**12  # enough of a block to see that its rows differ
 
 
@@ -45,16 +49,27 @@ class ColumnSketch:
     high: float = -np.inf
     total: float = 0.0  # Σ w x of numbers
     squares: float = 0.0  # Σ w x²
+    sample: Array = field(default_factory=lambda: np.zeros((2, 0)))  # keys, numbers
 
     @property
     def many(self) -> bool:
         """More different values than a discrete column may have: not all of them were kept."""
         return self.values is not None and len(self.values) >= MOST_VALUES
 
-    @property
-    def cells(self) -> Values:
-        """The column's different values, as if they were its cells."""
+    def cells(self, kind: str | None = None) -> Values:
+        """The column's different values, as if they were its cells.
+
+        Of a continuous column: a sample of its numbers, with the smallest and the largest.
+        """
         kept = np.zeros(0) if self.values is None else self.values
+        many = len(kept) > MANY_FLOATS if kind is None else kind == "continuous"
+        if many and kept.dtype.kind in "iuf" and self.categories is None:
+            whole = len(kept) <= MANY_INTEGERS and bool((kept == np.rint(kept)).all())
+            if kind == "continuous" or not whole:
+                numbers = self.sample[1]
+                if len(numbers) < self.weight:  # not all of them
+                    numbers = np.concatenate([numbers, [self.low, self.high]])
+                return Values(numbers.astype(kept.dtype), None, None)
         return Values(kept, None, self.categories)
 
     def __add__(self, other: ColumnSketch) -> ColumnSketch:
@@ -69,6 +84,7 @@ class ColumnSketch:
             high=max(self.high, other.high),
             total=self.total + other.total,
             squares=self.squares + other.squares,
+            sample=_smallest_keys(np.concatenate([self.sample, other.sample], axis=1)),
         )
 
 
@@ -119,7 +135,24 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
     return ColumnSketch(
         *(count, gone, kept, values.categories),
         *(float(x.min()), float(x.max()), float(y.sum()), float(y @ x)),
+        _sample_numbers(cells, own),
     )
+
+
+def _sample_numbers(cells: np.ndarray[Any, Any], weight: Array | None) -> Array:
+    """Some cells of a block, each with the key u / w by which some of all blocks are kept."""
+    rng = np.random.default_rng(zlib.crc32(np.ascontiguousarray(cells).tobytes()))
+    count = min(len(cells), BLOCK_SAMPLE)
+    whole = count == len(cells)
+    chosen = np.arange(count) if whole else rng.integers(len(cells), size=count)
+    own = np.ones(count) if weight is None else weight[chosen]
+    keys = rng.random(count) / np.maximum(own * (len(cells) / count), 1e-300)
+    return _smallest_keys(np.stack([keys, cells[chosen].astype(float)]))
+
+
+def _smallest_keys(sample: Array) -> Array:
+    order = np.argsort(sample[0], kind="stable")[:SAMPLE]
+    return np.asarray(sample[:, order])
 
 
 def _union(
