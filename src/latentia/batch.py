@@ -163,7 +163,7 @@ def every_column(
     `reduce` makes fewer numbers of them, block by block: a mean, quantiles.
     """
     asked = read_rows(columns, table)
-    out: list[Array] = [_nothing(operators)] * len(columns)
+    out = [_nothing(operators, c, reduce) for c in columns]
 
     def work(part: slice, evidence: Evidence) -> None:
         found = answer(operators, evidence)
@@ -184,7 +184,7 @@ def one_column(
 ) -> Array:
     """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
     asked = read_rows(columns, table, without=place)
-    out: list[Array] = [_nothing(operators)]
+    out = [_nothing(operators, columns[place], reduce)]
     v = operators.plan.graph.observed[place]
 
     def work(part: slice, evidence: Evidence) -> None:
@@ -195,14 +195,20 @@ def one_column(
     return asked.spread(out[0])
 
 
-def _nothing(operators: Operators) -> Array:
-    return np.empty((0, 0), dtype=operators.leaves[0].dtype)
+def _nothing(
+    operators: Operators, column: Column, reduce: Callable[[Column, Array], Array] | None
+) -> Array:
+    """The answer for no rows: (numbers per row, 0)."""
+    cells = column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+    p = np.full((cells, 1), 1.0 / cells)
+    found = p if reduce is None else reduce(column, p)
+    return found[:, :0].astype(operators.leaves[0].dtype)
 
 
 def _put(out: list[Array], i: int, values: Array, part: slice, rows: int) -> None:
-    if out[i].shape[1] != rows or not len(out[i]):
+    if out[i].shape[1] != rows:
         with _MAKING:
-            if out[i].shape[1] != rows or not len(out[i]):
+            if out[i].shape[1] != rows:
                 out[i] = np.empty((len(values), rows), dtype=out[i].dtype)
     out[i][:, part] = values
 
