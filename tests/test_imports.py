@@ -48,7 +48,7 @@ LAYERS = (
     "diagnostics",
     "shafer_shenoy",
     "tables",
-    "exact",
+    "exact mixed_truth",
     "testing",
     "cpts",
     "em",
