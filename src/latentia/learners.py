@@ -16,6 +16,7 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column
 from latentia.frames.sample import draw_sample
 from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
+from latentia.gram import as_published_kernel, code_columns, learn_gram
 from latentia.kernel_choice import choose_settings
 from latentia.learn import finish_closed_form, gather_statistics
 from latentia.moments import Rows
@@ -26,6 +27,7 @@ from latentia.refined import refine_closed_form
 from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.spectral import learn_spectral
 from latentia.typing import Source
+from latentia.uncentred import learn_uncentred
 
 __all__ = ["PBP", "PublishedPBP", "Spectral"]
 
@@ -109,10 +111,15 @@ class PBP(BaseEstimator):
 
     @staticmethod
     def paper(
-        ridge: tuple[float, float] | None = None, stage1: Any = None, folds: int = 5, seed: int = 0
+        ridge: tuple[float, float] | None = None,
+        stage1: Any = None,
+        folds: int = 5,
+        seed: int = 0,
+        kernel: Any = None,
+        form: str = "finite",
     ) -> PublishedPBP:
         """The algorithm as published: minimal core groups and two-stage regression."""
-        return PublishedPBP(ridge, stage1, folds, seed)
+        return PublishedPBP(ridge, stage1, folds, seed, kernel, form)
 
 
 ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))
@@ -157,7 +164,15 @@ class PublishedPBP(BaseEstimator):
         Used for stages 1A and 1B instead of ridge; reads rows and is cross-fitted.
     folds, seed : int
         Of the cross-fitting.
+    kernel : str, scikit-learn kernel, function, PublishedKernel or dict of its fields, optional
+        Embeds the columns, as continuous ones need it. Its own ridges, added to Gram matrices as in
+        the paper, hold where `ridge` is not given.
+    form : "finite" or "gram"
+        With a kernel: finite coordinates on landmarks, linear in rows; or the kernel trick, N³, for
+        reference and a few thousand rows.
     """
+
+    pairs = True  # two continuous children of one latent share a leaf (design 7)
 
     def __init__(
         self,
@@ -165,14 +180,20 @@ class PublishedPBP(BaseEstimator):
         stage1: Any = None,
         folds: int = 5,
         seed: int = 0,
+        kernel: Any = None,
+        form: str = "finite",
     ) -> None:
         self.ridge = ridge
         self.stage1 = stage1
         self.folds = folds
         self.seed = seed
+        self.kernel = kernel
+        self.form = form
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows; with `stage1`, the rows themselves."""
+        if self.kernel is not None:
+            return self.learn_mixed(plan, code_columns(plan), source)
         return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
 
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
@@ -180,6 +201,27 @@ class PublishedPBP(BaseEstimator):
         if self.stage1 is not None:
             raise DataError("a stage-1 regressor reads rows; sums are enough for stage1=None only.")
         return FrozenTables(plan, self.ridge)
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With a kernel: two passes over the rows, or Gram matrices of all of them."""
+        if self.kernel is None:
+            raise DataError(
+                "the algorithm as published needs a kernel for continuous columns. "
+                "Use PBP.paper(kernel='rbf'), or PBP()."
+            )
+        if self.form not in FORMS:
+            raise UnknownNameError("form", self.form, FORMS)
+        if self.stage1 is not None:
+            raise DataError("with a kernel, stage 1 is ridge regression; leave out stage1.")
+        settings = as_published_kernel(self.kernel)
+        if self.form == "gram":
+            return learn_gram(plan, columns, source, settings, self.ridge)
+        rng = np.random.default_rng(self.seed)
+        sample = _shuffled_sample(source, rng)
+        return learn_uncentred(plan, columns, source, sample, settings, self.ridge)
+
+
+FORMS = ("finite", "gram")
 
 
 class Spectral(BaseEstimator):

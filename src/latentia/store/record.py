@@ -55,6 +55,11 @@ LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers can
 def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
     operators = model.operators_
+    if operators.diagonals:
+        raise StoreError(
+            "a model in Gram form holds its training rows and is not stored. "
+            "Learn it with form='finite' or PBP() to keep it."
+        )
     tensors = [operators.tensors[k] for k in sorted(operators.tensors)]
     tables = [operators.tables[v] for v in sorted(operators.tables)]
     arrays = [*operators.leaves, *operators.marginals, *tensors, *tables]
