@@ -1,6 +1,7 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
 from latentia import errors, templates, testing
+from latentia.classifier import LatentClassifier
 from latentia.em import EM
 from latentia.embedding import KernelSettings
 from latentia.estimator import LatentModel
@@ -32,6 +33,7 @@ __all__ = [
     "EM",
     "StepwiseEM",
     "LatentModel",
+    "LatentClassifier",
     "load",
     "Posterior",
     "Density",

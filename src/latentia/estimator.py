@@ -46,13 +46,13 @@ from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.posterior_density import Density
 from latentia.questions import column_place, named, one_row
-from latentia.ranks import class_states
+from latentia.ranks import binned, class_states
 from latentia.sampling import sample_rows
 from latentia.stepwise import StepwiseEM
 from latentia.templates import latent_class
 from latentia.typing import Array, Codes, Label
 
-__all__ = ["LEARNERS", "LatentModel"]
+__all__ = ["LEARNERS", "LatentModel", "as_learner"]
 
 LEARNERS: dict[str, Any] = {
     "pbp": PBP,
@@ -61,6 +61,8 @@ LEARNERS: dict[str, Any] = {
     "em": EM,
     "stepwise": StepwiseEM,
 }
+
+CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
 
 
 class LatentModel(BaseEstimator):
@@ -78,7 +80,8 @@ class LatentModel(BaseEstimator):
         How the model is learned.
     kinds : dict of column -> "discrete" or "continuous", optional
         Kinds of columns, where the rule is not wanted: decimals with more than 20 different values
-        and integers with more than 40 are continuous, all others discrete.
+        (more than 5 if they have more than three decimals) and integers with more than 40 are
+        continuous, all others discrete.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
 
@@ -111,6 +114,13 @@ class LatentModel(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table: pandas, polars, Arrow, dict of arrays, or numpy (graph order)."""
+        graph, cells, weight = self._training(X, sample_weight)
+        return self._fit_columns(graph, self._discover_all(graph, cells, weight), cells, weight)
+
+    def _training(
+        self, X: Any, sample_weight: Any
+    ) -> tuple[LatentGraph, list[Values], Array | None]:
+        """The graph, the cells of its columns and the weights of the rows."""
         fixed = self.graph is not None and not callable(self.graph)
         graph = as_graph(self.graph, self.latents) if fixed else None
         table = read_table(X, None if graph is None else _columns_of(graph))
@@ -122,8 +132,26 @@ class LatentModel(BaseEstimator):
         cells = [table.column(name) for name in names]
         if weight is not None and (weight == 0).any():  # as if these rows were not there
             cells, weight = [c.where(weight > 0) for c in cells], weight[weight > 0]
-        columns = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
-        learner = _as_learner(self.learner)
+        return graph, cells, weight
+
+    def _discover_all(
+        self, graph: LatentGraph, cells: Sequence[Values], weight: Array | None
+    ) -> list[Column]:
+        return [
+            self._discover(name, c, weight)
+            for name, c in zip(_columns_of(graph), cells, strict=True)
+        ]
+
+    def _fit_columns(
+        self,
+        graph: LatentGraph,
+        columns: Sequence[Column],
+        cells: Sequence[Values],
+        weight: Array | None,
+    ) -> Self:
+        """Learn from cells whose columns are known, perhaps from more rows than these."""
+        names = _columns_of(graph)
+        learner = as_learner(self.learner)
         if has_continuous(columns):
             return self._fit_mixed(graph, columns, cells, weight, learner)
         codes = [place_cells(c, values) for c, values in zip(columns, cells, strict=True)]
@@ -136,7 +164,7 @@ class LatentModel(BaseEstimator):
         known = graph.with_states(dict(zip(names, sizes, strict=True)))
         plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
         for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=3)
         operators = learner.learn(plan, source)
         note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
@@ -146,8 +174,8 @@ class LatentModel(BaseEstimator):
     def _fit_mixed(
         self,
         graph: LatentGraph,
-        columns: list[Column],
-        cells: list[Values],
+        columns: Sequence[Column],
+        cells: Sequence[Values],
         weight: Array | None,
         learner: Any,
     ) -> Self:
@@ -158,16 +186,32 @@ class LatentModel(BaseEstimator):
                 f"{next(c.name for c in columns if isinstance(c, ContinuousColumn))!r} is "
                 "continuous. Bin it, or use learner='pbp'."
             )
-        plan, placed = prepare_mixed(graph, columns, learner)
-        codes = tuple(place_cells(c, values) for c, values in zip(placed, cells, strict=True))
+        plan, placed, codes = self._place_mixed(graph, columns, cells, weight, learner)
         note_constant(placed, codes)
         for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=3)
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=4)
         operators = learner.learn_mixed(plan, placed, LocalRows(Rows(codes, weight)))
         note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(placed, codes, strict=True)}
         self._keep(operators.plan, operators, placed, diagnose(operators, repr(learner), gaps))
         return self
+
+    def _place_mixed(
+        self,
+        graph: LatentGraph,
+        columns: Sequence[Column],
+        cells: Sequence[Values],
+        weight: Array | None,
+        learner: Any,
+    ) -> tuple[Plan, tuple[Column, ...], tuple[Codes, ...]]:
+        """The plan, the columns on their grids, and the rows there."""
+        if self.graph is None:
+            free = getattr(learner, "chooses_ranks", False)  # no need to count states then
+            count = None if free else _class_states(columns, cells, weight)
+            graph = latent_class(_columns_of(graph), count)
+        plan, placed = prepare_mixed(graph, columns, learner)
+        codes = tuple(place_cells(c, values) for c, values in zip(placed, cells, strict=True))
+        return plan, placed, codes
 
     def _graph_over(self, table: Table) -> LatentGraph:
         """The graph that depends on the columns: a function of their names, or one latent class."""
@@ -211,11 +255,11 @@ class LatentModel(BaseEstimator):
                 "the table has no rows to learn from."
             )
 
-    def _discover(self, name: Label, values: Values) -> Column:
+    def _discover(self, name: Label, values: Values, weight: Array | None = None) -> Column:
         kind = (self.kinds or {}).get(name)
         if kind not in (None, *KINDS):
             raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
-        return discover(name, values, kind, (self.state_names or {}).get(name))
+        return discover(name, values, kind, (self.state_names or {}).get(name), weight)
 
     def _keep(
         self,
@@ -356,7 +400,7 @@ class LatentModel(BaseEstimator):
     def predict_proba(self, X: Any, target: Any = None) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
-        Without a target: those of all columns side by side, named ``column=state``.
+        Without a target: those of all discrete columns side by side, named ``column=state``.
         """
         self._check_fitted()
         if target is None:
@@ -558,7 +602,15 @@ def _columns_of(graph: LatentGraph) -> tuple[Label, ...]:
     return tuple(graph.names[v] for v in graph.observed)
 
 
-def _as_learner(learner: Any) -> Any:
+def _class_states(columns: Sequence[Column], cells: Sequence[Values], weight: Array | None) -> int:
+    """States of a latent class, continuous columns counted in bins; two at least."""
+    codes = tuple(place_cells(c, values) for c, values in zip(columns, cells, strict=True))
+    some = LocalRows(Rows(codes, weight)).sample(CLASS_SAMPLE, np.random.default_rng(0))
+    rows, sizes = binned(some, [column_cells(c) for c in columns])
+    return max(class_states(sizes, LocalRows(rows)), 2)
+
+
+def as_learner(learner: Any) -> Any:
     if isinstance(learner, str):
         if learner not in LEARNERS:
             raise UnknownNameError("learner", learner, LEARNERS)
