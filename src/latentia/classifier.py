@@ -207,6 +207,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The most probable class of each row."""
+        self._check_fitted()
         found: np.ndarray[Any, Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return found
 
@@ -253,7 +254,14 @@ def _masked(values: Values) -> Any:
 
 def _fit_class(model: LatentModel, rows: TrainingRows, learner: Any, label: Any) -> LatentModel:
     model.set_params(learner=learner)
+    label = label.item() if isinstance(label, np.generic) else label
     try:
+        for column, values in zip(rows.columns, rows.cells, strict=True):
+            if not len(values.present):
+                raise DataError(
+                    f"column {column.name!r} has no value in its rows. Drop the column, or bring "
+                    "rows that have it."
+                )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ColumnWarning)  # constant here, not in other classes
             return model._fit_columns(rows.graph, rows.columns, rows.cells, rows.weight)

@@ -75,7 +75,7 @@ class Sides:
 
     maps: tuple[BlockMap, ...]
     inside: Mapping[int, int]  # node -> map
-    outside: Mapping[int, int]
+    outside: Mapping[int, int]  # that of the inside where nothing is outside
 
 
 @final
@@ -130,9 +130,7 @@ def choose_sides(
         own = [b[0] for b in node.inside.wide if len(b) == 1]
         others = [b[0] for b in node.outside.wide if len(b) == 1]
         inside[k] = map_of(own[: settings.inside])
-        if not others:
-            raise DataError("a separator with nothing outside it cannot be learned.")
-        outside[k] = map_of(others[: settings.outside])
+        outside[k] = map_of(others[: settings.outside]) if others else inside[k]
     return Sides(tuple(maps), inside, outside)
 
 
@@ -172,7 +170,8 @@ def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) ->
         factor = cho_factor(C + l1 * np.eye(len(C)), lower=True, check_finite=False)
         J = cho_solve(factor, D, check_finite=False)
         S = J.T @ C @ J
-        keep = min(node.rank - 1, settings.rank, len(S))
+        alone = sides.outside[k] == sides.inside[k]  # with nothing outside there is no state
+        keep = 0 if alone else min(node.rank - 1, settings.rank, len(S))
         first = len(S) - max(keep, 1)
         e, Q = eigh((S + S.T) / 2, subset_by_index=[first, len(S) - 1])
         good = e[::-1] > max(1e-9, 1e-12 * float(e[-1]))

@@ -80,7 +80,7 @@ class LatentModel(BaseEstimator):
         How the model is learned.
     kinds : dict of column -> "discrete" or "continuous", optional
         Kinds of columns, where the rule is not wanted: decimals with more than 20 different values
-        (more than 5 if they have more than three decimals) and integers with more than 40 are
+        (more than 4 if they have more than three decimals) and integers with more than 40 are
         continuous, all others discrete.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.

@@ -32,7 +32,7 @@ __all__ = ["KINDS", "Column", "ContinuousColumn", "discover", "place_cells", "to
 KINDS = ("discrete", "continuous")
 POINTS = 128  # of the grid of a column in a leaf of its own
 PAIRED_POINTS = 40  # along each axis of a leaf with several continuous columns
-MANY_FINE = 5  # decimals with more digits than FINE tells …
+MANY_FINE = 4  # decimals with more digits than FINE tells …
 FINE = 1000.0  # … are measured and not counted
 MANY_INTEGERS = 40  # integers with more distinct values than this are continuous
 FEWEST_AT_ATOM = 5
@@ -137,7 +137,7 @@ def discover(
 ) -> Column:
     """The states or the grid of a column.
 
-    Numbers are continuous if they are decimals with more than 20 different values (more than 5 if
+    Numbers are continuous if they are decimals with more than 20 different values (more than 4 if
     they have more than three decimals), or integers with more than 40; everything else, and every
     column with given states or categories, is discrete. Weights of rows are frequencies.
 
