@@ -40,6 +40,7 @@ __all__ = [
     "learn_embedded",
     "on_grids",
     "raw_operators",
+    "smooth_again",
     "smoothing",
     "smooth_leaf",
     "sum_embedded",
@@ -283,6 +284,13 @@ def on_grids(
         blur=(settings.evidence, settings.own),
         floor=settings.floor,
     )
+
+
+def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:
+    """Operators with raw leaves, as a file keeps them, smoothed as they were."""
+    evidence, own = found.blur
+    settings = KernelSettings(evidence=evidence, own=own, floor=found.floor, mix=found.mix)
+    return on_grids(found, columns, settings)
 
 
 # --- leaves on grids ------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from latentia.typing import Array
 __all__ = ["load", "save"]
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
-VERSION = 2
+VERSION = 3
 HEAD = struct.Struct("<8sIIQ32s")
 SIGNED = HEAD.size - 32  # the checksum covers all but itself
 LARGEST_FILE = 2**31
@@ -83,7 +83,7 @@ def save(model: LatentModel, path: str | os.PathLike[str]) -> None:
             "Learn it with fewer latent states, or use pickle."
         )
     body = [memoryview(encoded), *(part.data.cast("B") for part in parts)]
-    version = 2 if "tables" in record["operators"] else 1  # what older readers can read, they may
+    version = _version(record)
     signed = HEAD.pack(MAGIC, version, len(encoded), size, b"")[:SIGNED]
     try:
         _write_at_once(name, [signed, _digest([signed, *body]), *body])
@@ -92,6 +92,13 @@ def save(model: LatentModel, path: str | os.PathLike[str]) -> None:
             f"{name}: cannot be written ({error.strerror or error}). "
             "Does the folder exist, may you write there, and is there room?"
         ) from error
+
+
+def _version(record: dict[str, Any]) -> int:
+    """The oldest that can say it: what older readers can read, they may."""
+    if any(isinstance(states, dict) for states in record["states"]):
+        return 3
+    return 2 if "tables" in record["operators"] else 1
 
 
 def _encode(record: dict[str, Any]) -> bytes:
