@@ -45,6 +45,8 @@ class Table:
         if self.frame is None:
             if isinstance(self.native, Mapping):
                 return dict(columns)
+            if not columns:
+                return np.empty((self.length, 0))
             return np.column_stack(list(columns.values()))
         if _is_pandas(self.native):
             return type(self.native)(dict(columns), index=self.native.index)
@@ -130,6 +132,8 @@ def _is_pandas(data: Any) -> bool:
 
 def _series_values(series: nw.Series[Any]) -> Values:
     dtype = series.dtype
+    if (dtype.is_integer() or dtype == nw.Boolean) and series.null_count() == 0:
+        return Values(series.to_numpy())
     missing = series.is_null().to_numpy()
     if dtype.is_float():
         cells = series.to_numpy()
