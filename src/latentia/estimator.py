@@ -186,14 +186,14 @@ class LatentModel(BaseEstimator):
         engine = open_engine(X, told, as_progress(progress))
         if engine is not None:
             return self._fit_engine(engine, graph, sample_weight)
-        graph, cells, weight = self._training(X, sample_weight)
+        graph, cells, weight = self._training(X, sample_weight, graph)
         return self._fit_columns(graph, self._discover_all(graph, cells, weight), cells, weight)
 
     def _training(
-        self, X: Any, sample_weight: Any
+        self, X: Any, sample_weight: Any, graph: LatentGraph | None = None
     ) -> tuple[LatentGraph, list[Values], Array | None]:
         """The graph, the cells of its columns and the weights of the rows."""
-        graph = self._graph_given()
+        graph = self._graph_given() if graph is None else graph  # edges may be read only once
         table = read_table(X, None if graph is None else _columns_of(graph))
         besides = weight_name(sample_weight, table.names)
         if graph is None:
