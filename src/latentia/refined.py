@@ -7,6 +7,7 @@ One start, no restarts; every E-step is one more fold.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import final
@@ -20,7 +21,7 @@ from latentia.frames.local import LocalRows
 from latentia.frames.sample import draw_sample
 from latentia.learn import Statistics
 from latentia.local import local_states, told_by_branches
-from latentia.operators import Ascent, Operators
+from latentia.operators import Ascent, Operators, SeparatorReport
 from latentia.plan import Plan, make_plan
 from latentia.positive import PositiveNetwork, own_network, positive_network
 from latentia.refine import (
@@ -84,20 +85,33 @@ def refine_closed_form(
 
 def polish(network: Network, source: Source, enough: float = ENOUGH) -> Operators:
     """Climb on all rows until it rests, and make operators of the tables."""
-    network, ascent, problem = climbed(network, source, enough)
-    tables = with_unseen(network.tables, problem.marginals)
-    return operators_of(network.plan, tables, problem.weight, ascent)
+    network, ascent, weight = climbed(network, source, enough)
+    found = operators_of(network.plan, network.tables, weight, ascent)
+    nodes = enumerate(network.plan.nodes)
+    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in nodes if n.parent != k}
+    return replace(found, reports=ranks)
 
 
 def climbed(
     network: Network, source: Source, enough: float = ENOUGH
-) -> tuple[Network, Ascent, Problem]:
-    """EM from the network's tables over the rows of a source."""
+) -> tuple[Network, Ascent, float]:
+    """EM from the network's tables over the rows of a source; and the weight of these."""
     problem = replace(pose(network.plan, source), prior=network.prior)
     found = _climb(problem, network.tables, enough)
     path = tuple(level / problem.weight for level in found.history)
     ascent = Ascent((path,), (found.converged,), 0)
-    return replace(network, tables=found.tables), ascent, problem
+    tables = with_unseen(_without_unseen(found.tables, problem.marginals), problem.marginals)
+    return replace(network, tables=tables), ascent, problem.weight
+
+
+def _without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
+    """States of columns that no row has keep the floor of the climb: take it away."""
+    found = dict(tables)
+    for v, count in marginals.items():
+        if not count.all():
+            table = tables[v] * (count > 0)
+            found[v] = table / table.sum(axis=-1, keepdims=True)
+    return found
 
 
 def started(
