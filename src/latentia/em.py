@@ -6,29 +6,35 @@ several random starts. Missing cells are marginalised: it is the likelihood of w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from latentia.cpts import check_operators, in_fixed_order, operators_of
+from latentia.cpts import in_fixed_order, operators_of
 from latentia.errors import DataError, LatentiaError, UnknownNameError
-from latentia.estep import EStep, Tables, compile_estep, expected_counts, pack_rows, packed_counts
-from latentia.frames.local import LocalRows, unique_rows
+from latentia.estep import Tables
 from latentia.graph import LatentGraph
-from latentia.moments import Moments, Rows
-from latentia.operators import Ascent, Operators, smooth_unseen
+from latentia.operators import Ascent, Operators
 from latentia.plan import Plan
-from latentia.refine import Prior
+from latentia.problem import (
+    Counts,
+    Problem,
+    at_least,
+    counts_in,
+    level,
+    maximise,
+    pose,
+    with_unseen,
+)
+from latentia.refined import start_of_graph
 from latentia.solve import one_thread
 from latentia.tables import read_tables
 from latentia.typing import Array, Source
-from latentia.wiring import check_graph
 
 __all__ = [
     "Climb",
@@ -48,8 +54,6 @@ __all__ = [
     "spawn_seeds",
 ]
 
-Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
-
 ROUNDING = 1e-9  # how much a level may fall, relative
 
 
@@ -68,9 +72,11 @@ class EM(BaseEstimator):
         Pseudo-counts for every row of every table, spread like the column's own marginal (uniformly
         for latents and variables without parents): maximum a posteriori instead of maximum
         likelihood. Levels and the choice among restarts then include the prior.
-    init : "random" or dict of variable -> table
-        Random starts draw every row of every table from a flat Dirichlet. Tables, with axes
-        (parents in the graph's order, variable), give a single start from there.
+    init : "random", "pbp" or dict of variable -> table
+        Random starts draw every row of every table from a flat Dirichlet. "pbp" is a single start
+        from the closed form's statistics, which makes restarts unnecessary; it needs a separator of
+        its own for every latent. Tables, with axes (parents in the graph's order, variable), give a
+        single start from there.
     n_jobs : int, optional
         Processes over restarts, as in scikit-learn: -1 means one per core, None one, unless a
         joblib.parallel_config says otherwise. Answers do not depend on it.
@@ -111,83 +117,15 @@ class EM(BaseEstimator):
         at_least("max_iter", self.max_iter, 1, whole=True)
         at_least("tol", self.tol, 0)
         problem = pose(plan, source, self.smoothing)
-        starts = make_starts(plan.graph, self.init, self.restarts, self.random_state)
+        if isinstance(self.init, str) and self.init == "pbp":
+            rng = np.random.default_rng(spawn_seeds(self.random_state or 0, 1)[0])
+            first = start_of_graph(plan, source, rng)
+            starts: list[Callable[[], dict[int, Array]]] = [lambda: dict(first)]
+        else:
+            starts = make_starts(plan.graph, self.init, self.restarts, self.random_state)
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
-
-
-# --- the problem ----------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Rows, the E-step that sums over them, and the prior of the M-step."""
-
-    estep: EStep
-    source: Source
-    packed: bool  # the rows of the source are packed already
-    weight: float  # N
-    marginals: Mapping[int, Array]  # counts of the states of each column
-    prior: Prior | None  # None: maximum likelihood
-
-    def sum(self, tables: Tables) -> Moments:
-        """One E-step."""
-        summary = packed_counts if self.packed else expected_counts
-        return self.source.fold(partial(summary, self.estep, tables))
-
-    def on(self, threads: int) -> Problem:
-        """The same, each fold on so many threads."""
-        if not isinstance(self.source, LocalRows):
-            return self
-        source = LocalRows(self.source.rows, self.source.block_rows, threads)
-        return Problem(self.estep, source, self.packed, self.weight, self.marginals, self.prior)
-
-
-def pose(plan: Plan, source: Source, smoothing: float = 0.0) -> Problem:
-    """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept."""
-    at_least("smoothing", smoothing, 0)
-    graph = plan.graph
-    check_graph(graph)
-    check_operators(plan)
-    seen = source.fold(partial(_count_columns, graph))
-    if not seen.weight > 0:
-        raise DataError("there are no rows to learn from, or their weights are all zero.")
-    counts = {v: seen.sums[f"column/{v}"] for v in graph.observed}
-    for v, count in counts.items():
-        if not count.sum() > 0:
-            raise DataError(
-                f"no row has a value in {graph.names[v]}. Drop the column from the graph."
-            )
-    holes = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
-    estep = compile_estep(graph, holes)
-    prior = _make_prior(graph, counts, smoothing) if smoothing > 0 else None
-    if not isinstance(source, LocalRows):
-        return Problem(estep, source, False, seen.weight, counts, prior)
-    rows = unique_rows(pack_rows(estep, source.rows), [pack.codes for pack in estep.packs])
-    packed = LocalRows(rows, source.block_rows, source.threads)
-    return Problem(estep, packed, True, seen.weight, counts, prior)
-
-
-def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
-    """Counts of the states of every column, and of its missing cells."""
-    sums: dict[str, Array] = {}
-    for v, codes in zip(graph.observed, rows.codes, strict=True):
-        found = np.bincount(codes + 1, rows.weight, (graph.states[v] or 1) + 1).astype(float)
-        sums[f"column/{v}"], sums[f"holes/{v}"] = found[1:], np.array([(codes < 0).sum()])
-    return Moments("columns", rows.total, len(rows), sums)
-
-
-def _make_prior(graph: LatentGraph, counts: Counts, smoothing: float) -> Prior:
-    found = {}
-    for v, above in enumerate(graph.parents()):
-        size = graph.states[v] or 1
-        share = np.full(size, 1.0 / size)
-        if above and v in counts:
-            share = smooth_unseen(counts[v] / counts[v].sum(), float(counts[v].sum()))
-        found[v] = smoothing * share
-    return Prior(found)
 
 
 # --- starts ---------------------------------------------------------------------------------------
@@ -202,7 +140,8 @@ def make_starts(
         given = {scope[-1]: table for scope, table in tables.items()}
         return [partial(dict, given)]
     if init != "random":
-        raise UnknownNameError("init", init, ["random"], "Or pass a dict of variable -> table.")
+        known = ["random", "pbp"]
+        raise UnknownNameError("init", init, known, "Or pass a dict of variable -> table.")
     at_least("restarts", restarts, 1, whole=True)
     seeds = spawn_seeds(random_state, restarts)
     return [partial(random_tables, graph, seed) for seed in seeds]
@@ -266,37 +205,6 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
     return Climb(tables, tuple(path), False)
 
 
-def level(problem: Problem, tables: Tables, moments: Moments) -> float:
-    """Log-likelihood, plus the log of the prior, per row."""
-    prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
-    return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
-
-
-def counts_in(moments: Moments) -> dict[int, Array]:
-    return {
-        int(name.removeprefix("counts/")): total
-        for name, total in moments.sums.items()
-        if name.startswith("counts/")
-    }
-
-
-def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
-    """The M-step: counts and pseudo-counts, every row divided by its sum.
-
-    A row that no data speak of takes the shares of all rows together.
-    """
-    tables = {}
-    for v, count in counts.items():
-        rows = count if prior is None else count + prior.counts[v]
-        total = rows.sum(axis=-1, keepdims=True)
-        if not total.min() > 0:
-            pooled = count.reshape(-1, count.shape[-1]).sum(axis=0)
-            rows = np.where(total > 0, rows, pooled)
-            total = rows.sum(axis=-1, keepdims=True)
-        tables[v] = rows / total
-    return tables
-
-
 def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
     """The start that ended highest, with its states in a fixed order, ready for questions."""
     best = int(np.argmax([c.path[-1] for c in climbs]))
@@ -304,21 +212,6 @@ def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
     tables = with_unseen(tables, problem.marginals)
     ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
     return operators_of(plan, tables, problem.weight, ascent)
-
-
-def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
-    """States that were declared but never seen count as half a row, alike for all parents.
-
-    So that they say nothing as evidence, rather than contradict the model.
-    """
-    found = dict(tables)
-    for v, count in marginals.items():
-        unseen = count == 0
-        if unseen.any() and not tables[v][..., unseen].any():
-            N = float(count.sum())
-            share = smooth_unseen(count / N, N) * unseen
-            found[v] = tables[v] * (1.0 - share.sum()) + share
-    return found
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -362,11 +255,3 @@ def _checked_jobs(n_jobs: int | None) -> int | None:
     if n_jobs is None or (isinstance(n_jobs, int) and n_jobs != 0):
         return n_jobs
     raise DataError(f"expected n_jobs to be a whole number other than 0, or None, got {n_jobs!r}.")
-
-
-def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
-    """A number of at least so much, or an error that says so."""
-    kinds = (int, np.integer) if whole else (int, float, np.number)
-    if not isinstance(value, kinds) or not lowest <= value < math.inf:
-        what = "a whole number" if whole else "a number"
-        raise DataError(f"expected {name} to be {what} of at least {lowest}, got {value!r}.")

@@ -16,14 +16,15 @@ import numpy as np
 
 from latentia.basis import evaluator
 from latentia.cpts import operators_of
-from latentia.em import Problem, counts_in, pose, with_unseen
+from latentia.errors import PlanError
 from latentia.frames.local import LocalRows
 from latentia.frames.sample import draw_sample
-from latentia.learn import Statistics
+from latentia.learn import Statistics, gather_statistics
 from latentia.local import local_states, told_by_branches
 from latentia.operators import Ascent, Operators, SeparatorReport
 from latentia.plan import Plan, make_plan
 from latentia.positive import PositiveNetwork, own_network, positive_network
+from latentia.problem import Problem, counts_in, pose, with_unseen
 from latentia.refine import (
     ENOUGH,
     PSEUDO_COUNTS,
@@ -38,7 +39,14 @@ from latentia.refine import (
 from latentia.start import first_counts, memberships, shared_parts
 from latentia.typing import Array, Source
 
-__all__ = ["Network", "plan_refinement", "polish", "refine_closed_form", "started"]
+__all__ = [
+    "Network",
+    "plan_refinement",
+    "polish",
+    "refine_closed_form",
+    "start_of_graph",
+    "started",
+]
 
 SAMPLE = 1000  # rows whose soft states make the first tables
 LARGE_SAMPLE = 4000  # … where there are many
@@ -119,12 +127,15 @@ def started(
     source: Source,
     rng: np.random.Generator,
     pseudo_counts: float = PSEUDO_COUNTS,
+    network: PositiveNetwork | None = None,
 ) -> Network:
     """First tables from soft states of a sample of rows.
 
     Of a few ways to cut a large sample into states, the one that climbs highest on it.
     """
-    network, plan = plan_refinement(found.layout.plan)
+    plan = found.layout.plan
+    if network is None:
+        network, plan = plan_refinement(plan)
     many = found.pairs.weight >= ENOUGH_ROWS
     sample = draw_sample(source, LARGE_SAMPLE if many else SAMPLE, rng)
     values = evaluator(found.layout, found.basis, leaves_too=True)(sample)
@@ -148,6 +159,21 @@ def started(
     problem = pose(plan, LocalRows(sample, threads=1))
     trials = [_trial(problem, start, light) for start, light in starts]
     return max(trials, key=lambda trial: trial[1])[0]
+
+
+def start_of_graph(plan: Plan, source: Source, rng: np.random.Generator) -> dict[int, Array]:
+    """Tables of the graph itself from the closed form's statistics, for EM to start from."""
+    network = own_network(plan, copies=True)
+    if network is None:
+        told = {v for n in plan.nodes for v in n.separator if len(n.separator) == 1}
+        alone = [str(plan.graph.names[v]) for v in sorted(plan.graph.latent - told)]
+        which = f" ({', '.join(alone[:10])})" if alone else ""
+        raise PlanError(
+            "init='pbp' needs a separator of its own for every latent, which tells all of its "
+            f"states; some have none{which}. Use init='random', or learner='pbp', which learns "
+            "such graphs without their tables."
+        )
+    return started(gather_statistics(plan, source), source, rng, network=network).tables
 
 
 def _trial(problem: Problem, network: Network, light: Prior) -> tuple[Network, float]:
