@@ -44,5 +44,5 @@ def test_latents_without_a_separator_of_their_own_are_named():
     known = graph.with_states({f"X{t}": 5 for t in range(3)})
     rng = np.random.default_rng(0)
     rows = random_model(known, rng).sample(500, rng)
-    with pytest.raises(PlanError, match="separator of its own for every latent.*H0_1"):
+    with pytest.raises(PlanError, match=r"separator of its own for every latent.*H0_1"):
         LatentModel(graph, learner=EM(init="pbp")).fit(rows)

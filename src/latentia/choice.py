@@ -21,6 +21,7 @@ from latentia.messages import answer, read_evidence
 from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.operators import Choice, Operators, independent, smooth_unseen
 from latentia.plan import Plan
+from latentia.ranks import state_notes
 from latentia.refined import Network, climbed, plan_refinement, polish, started
 from latentia.typing import Array, Source
 
@@ -54,7 +55,8 @@ def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operator
     if network is not None:
         losses["refined"] = left_out_loss(operators_of(network.plan, network.tables, 1.0), held)
     choice = _choose(losses, held, len(large))
-    return replace(_finished(choice.chosen, plan, source, network), choice=choice)
+    found = _finished(choice.chosen, plan, source, network)
+    return replace(found, choice=choice, notes=state_notes(statistics))
 
 
 def _network(found: Statistics, source: LocalRows, rng: np.random.Generator) -> Network | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from latentia.learn import finish_closed_form, gather_statistics
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
+from latentia.ranks import state_notes
 from latentia.refined import refine_closed_form
 from latentia.spectral import learn_spectral
 from latentia.typing import Source
@@ -59,9 +61,11 @@ class PBP(BaseEstimator):
         if self.regularize and self.refine == "auto":
             return learn_best(plan, source, rng)
         found = gather_statistics(plan, source, self.regularize)
-        if not (self.refine and self.regularize):
-            return finish_closed_form(found, source, self.regularize)
-        return refine_closed_form(found, source, rng)
+        if self.refine and self.regularize:
+            made = refine_closed_form(found, source, rng)
+        else:
+            made = finish_closed_form(found, source, self.regularize)
+        return replace(made, notes=state_notes(found)) if self.regularize else made
 
     @staticmethod
     def paper(

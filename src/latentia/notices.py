@@ -14,6 +14,7 @@ from latentia.errors import (
     DataError,
     EvidenceWarning,
     IndependenceWarning,
+    StatesWarning,
     WeightWarning,
 )
 from latentia.features.discrete import DiscreteColumn
@@ -25,6 +26,7 @@ __all__ = [
     "note_constant",
     "note_independent",
     "note_repaired",
+    "note_states",
     "note_unfinished",
 ]
 
@@ -81,6 +83,11 @@ def note_unfinished(operators: Operators, learner: Any) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+def note_states(operators: Operators) -> None:
+    for note in operators.notes:
+        warnings.warn(note, StatesWarning, stacklevel=3)
 
 
 def note_independent(operators: Operators) -> None:

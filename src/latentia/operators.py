@@ -100,6 +100,7 @@ class Operators:
     moments: Moments | None = None  # the sums of the first pass; files leave them out
     tables: Mapping[int, Array] = field(default_factory=dict)
     ascent: Ascent | None = None
+    notes: tuple[str, ...] = ()  # on stated numbers of states; files leave them out
     choice: Choice | None = None  # where the learner chose among several models
 
     def __post_init__(self) -> None:
