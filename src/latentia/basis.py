@@ -290,12 +290,13 @@ def evaluator(
         values = Values({}, {}, {})
         for p in panels:
             marks = one_hot(layout, p, leaves)  # (states, n)
-            found = stacked[p] @ marks  # (coordinates, n)
+            found = stacked[p] @ marks  # (coordinates with a row for the ones, n)
             start = 0
             for node, store, side in wanted[p]:
-                stop = start + side.size
+                stop = start + 1 + side.size
+                found[start] = 1.0
                 target = values.theta if store == "theta" else values.eta
-                target[node] = _with_ones(found[start:stop])
+                target[node] = found[start:stop]
                 start = stop
             for k, span in own[p]:
                 share = basis.shares[k]
@@ -368,10 +369,14 @@ def _wanted(
 
 
 def _stack(layout: PairLayout, panel: int, sides: Sequence[Coordinates]) -> Array:
-    """All coordinate tables of a panel in one matrix: (coordinates, states of its blocks)."""
-    stacked = np.zeros((sum(side.size for side in sides), layout.width(panel)))
+    """All coordinate tables of a panel in one matrix: (coordinates, states of its blocks).
+
+    Each side has a row of zeros first: room for its ones.
+    """
+    stacked = np.zeros((sum(1 + side.size for side in sides), layout.width(panel)))
     start = 0
     for side in sides:
+        start += 1
         stop = start + side.size
         for block, table in zip(side.blocks, side.tables, strict=True):
             stacked[start:stop, layout.span(panel, block)] = table.T
