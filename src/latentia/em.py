@@ -6,8 +6,9 @@ several random starts. Missing cells are marginalised: it is the likelihood of w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
@@ -15,46 +16,52 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from latentia.cpts import in_fixed_order, operators_of
-from latentia.errors import DataError, LatentiaError, UnknownNameError
+from latentia.cpts import fixed_orders, operators_of, renumbered
+from latentia.errors import DataError, LatentiaError
 from latentia.estep import Tables
+from latentia.features.continuous import Column
+from latentia.gaussian import grid_masses, leaf_prior, maximise_leaf, rescaled
 from latentia.graph import LatentGraph
+from latentia.moments import Moments
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan
 from latentia.problem import (
     Counts,
     Problem,
+    Scale,
     at_least,
     counts_in,
-    level,
-    maximise,
+    grid_scales,
+    make_starts,
     pose,
+    seeding_of,
+    spawn_seeds,
+    sum_log_units,
     with_unseen,
 )
+from latentia.progress import Verbose, announcing
+from latentia.refine import Prior
 from latentia.refined import start_of_graph
 from latentia.solve import one_thread
-from latentia.tables import read_tables
 from latentia.typing import Array, Source
 
 __all__ = [
     "Climb",
-    "Counts",
     "EM",
-    "Problem",
-    "at_least",
     "best_of",
+    "best_tables",
     "climb",
     "counts_in",
+    "in_units",
     "level",
-    "make_starts",
+    "log_units",
     "maximise",
-    "pose",
-    "random_tables",
+    "repr_of",
     "run_all",
-    "spawn_seeds",
 ]
 
 ROUNDING = 1e-9  # how much a level may fall, relative
+LEAST_MASS = 1e-12  # of a continuous column, spread over its grid
 
 
 class EM(BaseEstimator):
@@ -71,19 +78,27 @@ class EM(BaseEstimator):
     smoothing : float
         Pseudo-counts for every row of every table, spread like the column's own marginal (uniformly
         for latents and variables without parents): maximum a posteriori instead of maximum
-        likelihood. Levels and the choice among restarts then include the prior.
+        likelihood. Levels and the choice among restarts then include the prior. For a continuous
+        column: so many rows with the column's own mean and variance.
     init : "random", "pbp" or dict of variable -> table
         Random starts draw every row of every table from a flat Dirichlet. "pbp" is a single start
         from the closed form's statistics, which makes restarts unnecessary; it needs a separator of
-        its own for every latent. Tables, with axes (parents in the graph's order, variable), give a
-        single start from there.
+        its own for every latent, and discrete columns. Tables, with axes (parents in the graph's
+        order, variable), give a single start from there. Continuous columns start from rows that
+        lie far from each other (the seeding of k-means++).
+    mixture : int
+        Gaussian components of a continuous column for each state of its parents.
+    variance_floor : float
+        No variance falls below this share of the column's own: a state with a single row would
+        otherwise have infinite density.
     n_jobs : int, optional
         Processes over restarts, as in scikit-learn: -1 means one per core, None one, unless a
         joblib.parallel_config says otherwise. Answers do not depend on it.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the starts.
-    verbose : bool
-        Print a line when a start has ended.
+    verbose : bool or function
+        Print a line when a start has ended, below a progress bar where stdout is a terminal and
+        rich is installed; a function gets the line instead.
     """
 
     def __init__(
@@ -93,76 +108,74 @@ class EM(BaseEstimator):
         tol: float = 1e-6,
         smoothing: float = 0.0,
         init: Any = "random",
+        mixture: int = 1,
+        variance_floor: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: bool = False,
+        verbose: Verbose = False,
     ) -> None:
         self.restarts = restarts
         self.max_iter = max_iter
         self.tol = tol
         self.smoothing = smoothing
         self.init = init
+        self.mixture = mixture
+        self.variance_floor = variance_floor
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        if not isinstance(self.init, Mapping):
-            return str(super().__repr__(N_CHAR_MAX))
-        shown = {**self.get_params(deep=False), "init": f"tables of {len(self.init)} variables"}
-        return repr(type(self)(**shown))
+        shown = self.get_params(deep=False)
+        if isinstance(self.init, Mapping):
+            shown["init"] = f"tables of {len(self.init)} variables"
+        return repr_of(self, shown, N_CHAR_MAX)
 
-    def learn(self, plan: Plan, source: Source) -> Operators:
-        """One pass over the rows for every iteration of every start."""
+    gaussian = True  # leaves of continuous columns
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns; levels are log densities per row in their own units."""
+        scales = grid_scales(plan.graph, columns)
+        return in_units(self.learn(plan, source, scales), columns, source, scales)
+
+    def learn(
+        self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
+    ) -> Operators:
+        """One pass over the rows for every iteration of every start.
+
+        `scales` are mean and deviation by which continuous columns are standardised; default:
+        those of the rows.
+        """
         at_least("max_iter", self.max_iter, 1, whole=True)
         at_least("tol", self.tol, 0)
-        problem = pose(plan, source, self.smoothing)
+        at_least("variance_floor", self.variance_floor, 0)
+        problem = pose(plan, source, self.smoothing, self.variance_floor, scales=scales)
+        seeding = seeding_of(problem, self.mixture)
         if isinstance(self.init, str) and self.init == "pbp":
-            rng = np.random.default_rng(spawn_seeds(self.random_state or 0, 1)[0])
-            first = start_of_graph(plan, source, rng)
-            starts: list[Callable[[], dict[int, Array]]] = [lambda: dict(first)]
+            first = self._closed_form_start(plan, source, problem)
+            starts: list[Callable[[], dict[int, Array]]] = [partial(dict, first)]
         else:
-            starts = make_starts(plan.graph, self.init, self.restarts, self.random_state)
+            starts = make_starts(plan.graph, self.init, self.restarts, self.random_state, seeding)
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
 
-
-# --- starts ---------------------------------------------------------------------------------------
-
-
-def make_starts(
-    graph: LatentGraph, init: Any, restarts: int, random_state: Any
-) -> list[Callable[[], dict[int, Array]]]:
-    """One maker of tables per start; each has a seed of its own, whatever thread it runs on."""
-    if isinstance(init, Mapping):
-        _, tables = read_tables(graph, init)
-        given = {scope[-1]: table for scope, table in tables.items()}
-        return [partial(dict, given)]
-    if init != "random":
-        known = ["random", "pbp"]
-        raise UnknownNameError("init", init, known, "Or pass a dict of variable -> table.")
-    at_least("restarts", restarts, 1, whole=True)
-    seeds = spawn_seeds(random_state, restarts)
-    return [partial(random_tables, graph, seed) for seed in seeds]
+    def _closed_form_start(self, plan: Plan, source: Source, problem: Problem) -> dict[int, Array]:
+        """Tables from the closed form's statistics; discrete columns only."""
+        if problem.scales:
+            names = ", ".join(str(plan.graph.names[v]) for v in sorted(problem.scales)[:10])
+            raise DataError(
+                f"init='pbp' is for discrete columns, and {names} is not. Use init='random'."
+            )
+        rng = np.random.default_rng(spawn_seeds(self.random_state or 0, 1)[0])
+        return start_of_graph(plan, source, rng)
 
 
-def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
-    if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(2**63))
-    return np.random.SeedSequence(random_state).spawn(count)
-
-
-def random_tables(graph: LatentGraph, seed: np.random.SeedSequence) -> dict[int, Array]:
-    """Every row of every table from a flat Dirichlet."""
-    rng = np.random.default_rng(seed)
-    states = [count or 1 for count in graph.states]
-    return {
-        v: rng.dirichlet(np.ones(states[v]), size=[states[u] for u in above])
-        for v, above in enumerate(graph.parents())
-    }
+def repr_of(learner: BaseEstimator, shown: dict[str, Any], most: int) -> str:
+    """As scikit-learn has it, without a function that listens to progress."""
+    if callable(shown["verbose"]):
+        shown["verbose"] = False
+    return str(BaseEstimator.__repr__(type(learner)(**shown), most))
 
 
 # --- the climb ------------------------------------------------------------------------------------
@@ -191,7 +204,7 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
     moments = problem.sum(tables)
     path = [level(problem, tables, moments)]
     for _ in range(max_iter):
-        tables = maximise(counts_in(moments), problem.prior)
+        tables = best_tables(problem, counts_in(moments))
         moments = problem.sum(tables)
         path.append(level(problem, tables, moments))
         gain = path[-1] - path[-2]
@@ -205,13 +218,93 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
     return Climb(tables, tuple(path), False)
 
 
-def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
+def level(problem: Problem, tables: Tables, moments: Moments) -> float:
+    """Log-likelihood, plus the log of the prior, per row; densities of standardised columns."""
+    prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
+    prior += sum(leaf_prior(tables[v], problem.smoothing) for v in problem.scales)
+    return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
+
+
+def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
+    """The M-step of all tables and Gaussians."""
+    tables = maximise({v: x for v, x in counts.items() if v not in problem.scales}, problem.prior)
+    alike: dict[tuple[int, ...], list[int]] = {}  # one by one, many small leaves take their time
+    for v in problem.scales:
+        alike.setdefault(counts[v].shape, []).append(v)
+    for columns in alike.values():
+        sums = np.stack([counts[v] for v in columns])
+        leaves = maximise_leaf(sums, problem.floor, problem.smoothing)
+        tables |= zip(columns, leaves, strict=True)
+    return tables
+
+
+def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
+    """The M-step: counts and pseudo-counts, every row divided by its sum.
+
+    A row that no data speak of takes the shares of all rows together.
+    """
+    tables = {}
+    for v, count in counts.items():
+        rows = count if prior is None else count + prior.counts[v]
+        total = rows.sum(axis=-1, keepdims=True)
+        if not total.min() > 0:
+            pooled = count.reshape(-1, count.shape[-1]).sum(axis=0)
+            rows = np.where(total > 0, rows, pooled)
+            total = rows.sum(axis=-1, keepdims=True)
+        tables[v] = rows / total
+    return tables
+
+
+def best_of(
+    plan: Plan, problem: Problem, climbs: Sequence[Climb], best: int | None = None
+) -> Operators:
     """The start that ended highest, with its states in a fixed order, ready for questions."""
-    best = int(np.argmax([c.path[-1] for c in climbs]))
-    tables = in_fixed_order(plan.graph, climbs[best].tables)
+    if best is None:
+        best = int(np.argmax([c.path[-1] for c in climbs]))
+    found = dict(climbs[best].tables)
+    leaves = {v: rescaled(found[v], *scale) for v, scale in problem.scales.items()}
+    found |= {v: leaf_masses(leaf, plan.graph.states[v] or 1) for v, leaf in leaves.items()}
+    orders = fixed_orders(plan.graph, found)
+    tables = renumbered(plan.graph, found, orders)
+    leaves = renumbered(plan.graph, leaves, orders)
     tables = with_unseen(tables, problem.marginals)
     ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
-    return operators_of(plan, tables, problem.weight, ascent)
+    return operators_of(plan, tables, problem.weight, ascent, leaves)
+
+
+def in_units(
+    operators: Operators,
+    columns: Sequence[Column],
+    source: Source,
+    scales: Mapping[int, Scale],
+) -> Operators:
+    """Levels of the ascent as log densities in the units of the columns."""
+    ascent = operators.ascent
+    assert ascent is not None
+    shift = log_units(operators.plan.graph, columns, source, scales)
+    paths = tuple(tuple(x + shift for x in path) for path in ascent.paths)
+    return replace(operators, ascent=replace(ascent, paths=paths))
+
+
+def log_units(
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    source: Source,
+    scales: Mapping[int, Scale],
+) -> float:
+    """What turns a log density per row of standardised columns into one in their own units."""
+    found = source.fold(partial(sum_log_units, graph, columns))
+    shift = float(found.sums["log_units"][0])
+    for v in graph.observed:
+        total = found.sums.get(f"moments/{v}")
+        if total is not None and total[0] > 0:
+            shift -= math.log(scales[v][1]) * float(total[0])
+    return shift / found.weight
+
+
+def leaf_masses(leaf: Array, points: int) -> Array:
+    """Masses at the points of a grid, none of them quite zero: rows may lie far out."""
+    return (1.0 - LEAST_MASS) * grid_masses(leaf, points) + LEAST_MASS / points
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -220,7 +313,7 @@ def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
 def run_all(
     climbs: Sequence[Callable[[], Climb]],
     n_jobs: int | None,
-    verbose: bool,
+    verbose: Any,
     steps: str = "iterations",
 ) -> list[Climb]:
     """Every climb, in processes of their own if there is more than one job.
@@ -234,14 +327,13 @@ def run_all(
         results = Parallel(jobs, return_as="generator")(delayed(_on_one_thread)(c) for c in climbs)
     else:
         results = map(_on_one_thread, climbs)
-    for climbed in results:
-        found.append(climbed)
-        if verbose:
+    with announcing(verbose, len(climbs), "starts") as say:
+        for climbed in results:
+            found.append(climbed)
             end = "converged" if climbed.converged else "not converged"
-            print(
+            say(
                 f"start {len(found)}/{len(climbs)}: {climbed.path[-1]:.6f} per row after "
-                f"{len(climbed.path) - 1} {steps}, {end}",
-                flush=True,
+                f"{len(climbed.path) - 1} {steps}, {end}"
             )
     return found
 

@@ -8,6 +8,7 @@ __all__ = [
     "ColumnWarning",
     "ConvergenceWarning",
     "DataError",
+    "DatasetError",
     "EvidenceError",
     "EvidenceWarning",
     "FrameError",
@@ -16,6 +17,7 @@ __all__ = [
     "IndependenceWarning",
     "LatentiaError",
     "LatentiaWarning",
+    "MissingLibraryError",
     "MomentsError",
     "NotLearnedError",
     "PlanError",
@@ -52,6 +54,20 @@ class PlanError(LatentiaError, ValueError):
 
 class DataError(LatentiaError, ValueError):
     """Rows that do not fit the model."""
+
+
+class DatasetError(LatentiaError, OSError):
+    """Public data that are not to be had, or are not what they should be."""
+
+
+class MissingLibraryError(LatentiaError, ImportError):
+    """An optional library that is not installed; says how to install it."""
+
+    @classmethod
+    def of(cls, what: str, library: str, extra: str) -> MissingLibraryError:
+        return cls(
+            f"{what} needs {library}, which is not installed: pip install 'latentia[{extra}]'"
+        )
 
 
 class FrameError(LatentiaError, TypeError):

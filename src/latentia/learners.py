@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from latentia.choice import learn_best
-from latentia.errors import UnknownNameError
+from latentia.choice_mixed import learn_best_mixed
+from latentia.embedding import KernelSettings, learn_embedded
+from latentia.errors import DataError, UnknownNameError
+from latentia.features.continuous import Column
+from latentia.frames.sample import draw_sample
+from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
+from latentia.gram import as_published_kernel, code_columns, learn_gram
+from latentia.kernel_choice import choose_settings
 from latentia.learn import finish_closed_form, gather_statistics
+from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
 from latentia.ranks import state_notes
 from latentia.refined import refine_closed_form
+from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.spectral import learn_spectral
 from latentia.typing import Source
+from latentia.uncentred import learn_uncentred
 
 __all__ = ["PBP", "PublishedPBP", "Spectral"]
 
@@ -37,20 +48,27 @@ class PBP(BaseEstimator):
         answers best; `diagnostics_` tells the choice and its figures.
     groups : list of lists of columns, optional
         Columns that share a leaf of the tree.
+    kernel : KernelSettings or dict of its fields, optional
+        Of the embedding of continuous columns. What a dict leaves out, or all of it by default, is
+        chosen on held-out rows.
     random_state : int, optional
-        Seed of the sample that a refinement starts from, and of the rows held out.
+        Seed of the sample that a refinement starts from, of landmarks, and of the rows held out.
     """
+
+    pairs = True  # two continuous children of one latent share a leaf (design 7)
 
     def __init__(
         self,
         regularize: bool = True,
         refine: bool | str = "auto",
         groups: Any = None,
+        kernel: Any = None,
         random_state: Any = None,
     ) -> None:
         self.regularize = regularize
         self.refine = refine
         self.groups = groups
+        self.kernel = kernel
         self.random_state = random_state
 
     def learn(self, plan: Plan, source: Source) -> Operators:
@@ -67,12 +85,74 @@ class PBP(BaseEstimator):
             made = finish_closed_form(found, source, self.regularize)
         return replace(made, notes=state_notes(found)) if self.regularize else made
 
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""
+        if self.refine is True:
+            raise DataError(
+                "refinement reads the rows several times; these sums are gathered once. Use "
+                "PBP(refine=False), or rows that can be read again: a file, a list of frames."
+            )
+        return freeze_basis(plan, pilot, self.regularize)
+
+    @property
+    def most_directions(self) -> int:
+        """Directions that a separator of unknown rank may have."""
+        return _kernel_settings(self.kernel)[0].most
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns: settings on held-out rows, then two passes over the rows."""
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        settings, fixed = _kernel_settings(self.kernel)
+        sample = _shuffled_sample(source, rng)
+        if self.refine == "auto":
+            return learn_best_mixed(plan, columns, source, sample, settings, fixed, rng)
+        if self.refine is True:
+            return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
+        if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
+            settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
+        return learn_embedded(plan, columns, source, sample, settings)
+
     @staticmethod
     def paper(
-        ridge: tuple[float, float] | None = None, stage1: Any = None, folds: int = 5, seed: int = 0
+        ridge: tuple[float, float] | None = None,
+        stage1: Any = None,
+        folds: int = 5,
+        seed: int = 0,
+        kernel: Any = None,
+        form: str = "finite",
     ) -> PublishedPBP:
         """The algorithm as published: minimal core groups and two-stage regression."""
-        return PublishedPBP(ridge, stage1, folds, seed)
+        return PublishedPBP(ridge, stage1, folds, seed, kernel, form)
+
+
+ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))
+KERNEL_SAMPLE = 4000
+FEWEST_TO_CHOOSE = 40
+
+
+def _shuffled_sample(source: Source, rng: np.random.Generator) -> Rows:
+    """At most a few thousand rows, in random order."""
+    sample = draw_sample(source, KERNEL_SAMPLE, rng)
+    order = rng.permutation(len(sample))
+    weight = None if sample.weight is None else sample.weight[order]
+    return Rows(tuple(c[order] for c in sample.codes), weight)
+
+
+def _kernel_settings(given: Any) -> tuple[KernelSettings, frozenset[str]]:
+    """Settings, and which of them are not to be chosen."""
+    if given is None:
+        return KernelSettings(), frozenset()
+    if isinstance(given, KernelSettings):
+        return given, ALL_SETTINGS
+    if not isinstance(given, Mapping):
+        raise DataError(
+            "expected kernel settings as KernelSettings(...) or a dict, "
+            f"got {type(given).__name__}."
+        )
+    for name in given:
+        if name not in ALL_SETTINGS:
+            raise UnknownNameError("kernel setting", name, sorted(ALL_SETTINGS))
+    return KernelSettings(**given), frozenset(given)
 
 
 class PublishedPBP(BaseEstimator):
@@ -87,7 +167,15 @@ class PublishedPBP(BaseEstimator):
         Used for stages 1A and 1B instead of ridge; reads rows and is cross-fitted.
     folds, seed : int
         Of the cross-fitting.
+    kernel : str, scikit-learn kernel, function, PublishedKernel or dict of its fields, optional
+        Embeds the columns, as continuous ones need it. Its own ridges, added to Gram matrices as in
+        the paper, hold where `ridge` is not given.
+    form : "finite" or "gram"
+        With a kernel: finite coordinates on landmarks, linear in rows; or the kernel trick, N³, for
+        reference and a few thousand rows.
     """
+
+    pairs = True  # two continuous children of one latent share a leaf (design 7)
 
     def __init__(
         self,
@@ -95,15 +183,48 @@ class PublishedPBP(BaseEstimator):
         stage1: Any = None,
         folds: int = 5,
         seed: int = 0,
+        kernel: Any = None,
+        form: str = "finite",
     ) -> None:
         self.ridge = ridge
         self.stage1 = stage1
         self.folds = folds
         self.seed = seed
+        self.kernel = kernel
+        self.form = form
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows; with `stage1`, the rows themselves."""
+        if self.kernel is not None:
+            return self.learn_mixed(plan, code_columns(plan), source)
         return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        if self.stage1 is not None:
+            raise DataError("a stage-1 regressor reads rows; sums are enough for stage1=None only.")
+        return FrozenTables(plan, self.ridge)
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With a kernel: two passes over the rows, or Gram matrices of all of them."""
+        if self.kernel is None:
+            raise DataError(
+                "the algorithm as published needs a kernel for continuous columns. "
+                "Use PBP.paper(kernel='rbf'), or PBP()."
+            )
+        if self.form not in FORMS:
+            raise UnknownNameError("form", self.form, FORMS)
+        if self.stage1 is not None:
+            raise DataError("with a kernel, stage 1 is ridge regression; leave out stage1.")
+        settings = as_published_kernel(self.kernel)
+        if self.form == "gram":
+            return learn_gram(plan, columns, source, settings, self.ridge)
+        rng = np.random.default_rng(self.seed)
+        sample = _shuffled_sample(source, rng)
+        return learn_uncentred(plan, columns, source, sample, settings, self.ridge)
+
+
+FORMS = ("finite", "gram")
 
 
 class Spectral(BaseEstimator):
@@ -124,3 +245,7 @@ class Spectral(BaseEstimator):
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows."""
         return learn_spectral(plan, source, self.repair)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        return FrozenSpectral(plan, self.repair)

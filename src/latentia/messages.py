@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ __all__ = [
     "Evidence",
     "Message",
     "answer",
+    "around",
     "component_evidence",
     "leaf_message",
     "log_evidence",
@@ -37,14 +38,23 @@ RESCALE = 16  # leaves: their messages are near one, but not so near for ever
 LARGEST_LOG = 600.0
 
 
+Corners: TypeAlias = tuple[tuple[Codes, Array], ...]  # per column: (corners, n) both
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known at each leaf: a code per row (-1: nothing), or likelihoods of its states."""
+    """What is known at each leaf: a code per row (-1: nothing), or likelihoods of its states.
+
+    A leaf with several or with continuous columns has *corners*: for each of its columns codes,
+    with one more for "not observed", and their weights, since a point of a continuous column lies
+    between two cells (hat functions, design 7).
+    """
 
     rows: int
     codes: tuple[Codes | None, ...]  # per leaf: (n,)
     likelihoods: tuple[Array | None, ...]  # per leaf: (states, n), where codes cannot say it
+    corners: tuple[Corners | None, ...] = ()  # per leaf
 
 
 @final
@@ -75,7 +85,8 @@ def read_evidence(
 ) -> Evidence:
     """Evidence from one code array per column in graph order (None or -1: not observed).
 
-    `soft` gives, by position of the column, likelihoods (states, n) or (states, 1) instead.
+    Continuous columns give positions on their grid (NaN: not observed). `soft` gives, by position
+    of the column, likelihoods (states, n) or (states, 1) instead.
     """
     soft = soft or {}
     lengths = {len(c) for c in codes if c is not None} | {
@@ -87,31 +98,53 @@ def read_evidence(
     place = {v: i for i, v in enumerate(plan.graph.observed)}
     hard: list[Codes | None] = []
     likelihoods: list[Array | None] = []
+    corners: list[Corners | None] = []
     for k in plan.leaves:
         members = [place[v] for v in plan.nodes[k].columns]
-        simple = len(members) == 1 and members[0] not in soft
         own = codes[members[0]]
-        if simple:
-            hard.append(own if own is not None and (own >= 0).any() else None)
-            likelihoods.append(None)
-            continue
         hard.append(None)
+        likelihoods.append(None)
+        corners.append(None)
+        if all(codes[i] is None and i not in soft for i in members):
+            continue
         sizes = [plan.graph.states[v] or 1 for v in plan.nodes[k].columns]
-        parts = [
-            _column_likelihood(codes[i], soft.get(i), size)
-            for i, size in zip(members, sizes, strict=True)
-        ]
-        known = any(part is not None for part in parts)
-        likelihoods.append(_joint_likelihood(parts, sizes) if known else None)
-    return Evidence(n, tuple(hard), tuple(likelihoods))
+        if any(i in soft for i in members):
+            parts = [
+                _column_likelihood(codes[i], soft.get(i), size)
+                for i, size in zip(members, sizes, strict=True)
+            ]
+            likelihoods[-1] = _joint_likelihood(parts, sizes)
+        elif len(members) == 1 and own is not None and own.dtype.kind != "f":
+            hard[-1] = own if (own >= 0).any() else None
+        else:
+            corners[-1] = tuple(
+                around(codes[i], size, n) for i, size in zip(members, sizes, strict=True)
+            )
+    return Evidence(n, tuple(hard), tuple(likelihoods), tuple(corners))
+
+
+def around(values: Codes | None, size: int, n: int) -> tuple[Codes, Array]:
+    """The cells around each value and their weights; `size` where nothing was observed."""
+    if values is None:
+        return np.full((1, n), size), np.ones((1, n))
+    if values.dtype.kind != "f":
+        return np.where(values < 0, size, values).astype(np.int64)[None], np.ones((1, n))
+    gone = np.isnan(values)
+    low = np.floor(np.where(gone, 0.0, values)).astype(np.int64)
+    part = np.where(gone, 0.0, values - low)
+    two = np.stack([np.where(gone, size, low), np.minimum(low + 1, size - 1)])
+    return two, np.stack([1.0 - part, part])
 
 
 def _column_likelihood(codes: Codes | None, soft: Array | None, states: int) -> Array | None:
     if soft is not None:
         return soft
-    if codes is None or not (codes >= 0).any():
+    if codes is None or np.isnan(codes).all() or not (codes >= 0).any():
         return None
-    return np.where(codes < 0, 1.0, (codes == np.arange(states)[:, None]).astype(float))
+    if codes.dtype.kind != "f":
+        return np.where(codes < 0, 1.0, (codes == np.arange(states)[:, None]).astype(float))
+    hat = np.maximum(1.0 - np.abs(codes - np.arange(states)[:, None]), 0.0)
+    return np.where(np.isnan(codes), 1.0, hat)
 
 
 def _joint_likelihood(parts: Sequence[Array | None], sizes: Sequence[int]) -> Array:
@@ -136,7 +169,7 @@ def answer(
     home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
     up = _upward(operators, evidence)
     down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
-    total, none = _total(_components(operators, evidence, up), operators.mix, evidence.rows)
+    total, none = _total(operators, _components(operators, evidence, up), evidence.rows)
     probabilities, clipped = {}, {}
     for v in wanted:
         below = down[plan.leaves[home[v]]]
@@ -149,7 +182,7 @@ def answer(
 
 def log_evidence(operators: Operators, evidence: Evidence) -> tuple[Array, Array]:
     """log P̂(evidence), (n,); and where the signed model gave none and independence stood in."""
-    return _total(component_evidence(operators, evidence), operators.mix, evidence.rows)
+    return _total(operators, component_evidence(operators, evidence), evidence.rows)
 
 
 def _upward(operators: Operators, evidence: Evidence) -> dict[int, Message]:
@@ -181,8 +214,10 @@ def _downward(
 
 def pass_up(operators: Operators, k: int, up: Mapping[int, Message]) -> Message:
     """m_{C→parent} = W^S × m_1 × m_2 …: what node k tells its parent."""
-    W = operators.tensors[k]
-    below = combine([up[c] for c in operators.plan.nodes[k].children])
+    children = [up[c] for c in operators.plan.nodes[k].children]
+    if k in operators.diagonals:
+        return _scaled(operators.diagonals[k].T, meet(children))
+    W, below = operators.tensors[k], combine(children)
     return _scaled(W.reshape(-1, W.shape[-1]).T, below)
 
 
@@ -194,6 +229,12 @@ def pass_down(
     parent = plan.nodes[k].parent
     above = plan.nodes[parent]
     others = [up[c] for c in above.children if c != k]
+    if parent in operators.diagonals:
+        D = operators.diagonals[parent]
+        first = Message(D[:, None], np.zeros(1), 0)
+        if above.parent != parent:
+            first = _scaled(D, down[parent])
+        return _rescaled(meet([first, *others]))
     others += [] if above.parent == parent else [down[parent]]
     tensor, place = operators.tensors[parent], above.children.index(k)
     matrix = np.moveaxis(tensor, place, 0).reshape(tensor.shape[place], -1)
@@ -204,15 +245,67 @@ def leaf_message(operators: Operators, evidence: Evidence, x: int) -> Message:
     """t summed over what is possible at leaf x, divided by P̂(evidence at x)."""
     table, mu = operators.leaves[x], operators.marginals[x]  # (states, r), (states,)
     likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
+    corners = evidence.corners[x] if evidence.corners else None
     if likelihood is not None:
         value = table.T @ likelihood / np.maximum(mu @ likelihood, 1e-300)
     elif codes is not None:
         # one row more, for code -1: nothing observed is the sum over all states
         rows = np.concatenate([table / np.maximum(mu, 1e-300)[:, None], table.sum(axis=0)[None]])
         value = rows.T.take(codes, axis=1)
+    elif corners is not None:
+        sizes = _leaf_sizes(operators.plan, x)
+        value = _gathered(_with_sums(table, sizes).T, corners, sizes)
+        value = value / np.maximum(_gathered(_with_sums(mu, sizes)[None], corners, sizes), 1e-300)
     else:
         value = table.sum(axis=0)[:, None]
     return Message(value, np.zeros(1), 1)
+
+
+def _leaf_sizes(plan: Plan, x: int) -> list[int]:
+    return [plan.graph.states[v] or 1 for v in plan.nodes[plan.leaves[x]].columns]
+
+
+def _with_sums(table: Array, sizes: Sequence[int]) -> Array:
+    """The table with its sum as one more state on every axis of the leaf: (cells, …)."""
+    rest = table.shape[1:]
+    found = table.reshape(*sizes, *rest)
+    for axis in range(len(sizes)):
+        found = np.concatenate([found, found.sum(axis=axis, keepdims=True)], axis=axis)
+    return found.reshape(-1, *rest)
+
+
+def _gathered(rows: Array, corners: Corners, sizes: Sequence[int]) -> Array:
+    """Σ over corners of their weight times the table's column there: (r, n)."""
+    n = corners[0][0].shape[1]
+    index: Codes = np.zeros((1, n), dtype=np.int64)
+    share = np.ones((1, n))
+    for (own, weight), size in zip(corners, sizes, strict=True):
+        index = (index[:, None] * (size + 1) + own).reshape(-1, n)
+        share = (share[:, None] * weight).reshape(-1, n)
+    total = rows.take(index[0], axis=1) * share[0]
+    for i, w in zip(index[1:], share[1:], strict=True):
+        total += rows.take(i, axis=1) * w
+    return np.asarray(total, dtype=float)
+
+
+def _others(joint: Array, corners: Corners, sizes: Sequence[int], place: int) -> Array:
+    """(states …, n) -> (states of the column at `place`, n), at the evidence of the others."""
+    found = np.moveaxis(joint.reshape(*sizes, -1), place, 0)
+    rest = [pair for axis, pair in enumerate(corners) if axis != place]
+    n = max(found.shape[-1], rest[0][0].shape[1])
+    found = np.broadcast_to(found, (*found.shape[:-1], n))
+    for own, weight in reversed(rest):  # the last axis before the rows first
+        found = np.concatenate([found, found.sum(axis=-2, keepdims=True)], axis=-2)
+        shape = (1,) * (found.ndim - 2)
+        picked = [
+            np.take_along_axis(
+                found, np.broadcast_to(o.reshape(*shape, 1, n), (*found.shape[:-2], 1, n)), axis=-2
+            )[..., 0, :]
+            * w
+            for o, w in zip(own, weight, strict=True)
+        ]
+        found = np.sum(picked, axis=0)
+    return np.asarray(found)
 
 
 def combine(messages: Sequence[Message]) -> Message:
@@ -227,14 +320,25 @@ def combine(messages: Sequence[Message]) -> Message:
     return Message(value, log, leaves)
 
 
+def meet(messages: Sequence[Message]) -> Message:
+    """Π of messages, coordinate by coordinate: (N, n), and the sum of their logs."""
+    value, log, leaves = messages[0].value, messages[0].log, messages[0].leaves
+    for m in messages[1:]:
+        value, log, leaves = value * m.value, log + m.log, leaves + m.leaves
+    return Message(value, log, leaves)
+
+
 def _scaled(matrix: Array, message: Message) -> Message:
     """matrix @ message, divided by its largest magnitude where much evidence has gone in."""
-    value = matrix @ message.value
+    return _rescaled(Message(matrix @ message.value, message.log, message.leaves))
+
+
+def _rescaled(message: Message) -> Message:
     if message.leaves <= RESCALE:
-        return Message(value, message.log, message.leaves)
-    size = np.abs(value).max(axis=0)
+        return message
+    size = np.abs(message.value).max(axis=0)
     size = np.where(size > 0, size, 1.0)
-    return Message(value / size, message.log + np.log(size), 1)
+    return Message(message.value / size, message.log + np.log(size), 1)
 
 
 @final
@@ -264,16 +368,19 @@ def _components(
     found = []
     for root in operators.plan.roots:
         node = operators.plan.nodes[root]
-        below = combine([up[k] for k in node.children])
-        value = (operators.tensors[root].reshape(1, -1) @ below.value)[0]
+        children = [up[k] for k in node.children]
+        diagonal = root in operators.diagonals
+        below = meet(children) if diagonal else combine(children)
+        T = operators.diagonals[root] if diagonal else operators.tensors[root]
+        value = (T.reshape(1, -1) @ below.value)[0]
         alone = np.zeros(1)
         for x in range(node.first, node.last):
-            alone = alone + _alone(operators.marginals[x], evidence, x)
+            alone = alone + _alone(operators.plan, operators.marginals[x], evidence, x)
         found.append(ComponentEvidence(value, below.log, alone))
     return found
 
 
-def _alone(mu: Array, evidence: Evidence, x: int) -> Array:
+def _alone(plan: Plan, mu: Array, evidence: Evidence, x: int) -> Array:
     """log P̂(evidence at leaf x), (n,) or (1,); -inf for values never seen."""
     likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
     with np.errstate(divide="ignore"):
@@ -281,17 +388,30 @@ def _alone(mu: Array, evidence: Evidence, x: int) -> Array:
             return np.asarray(np.log(mu @ likelihood), dtype=float)
         if codes is not None:
             return np.append(np.log(mu), 0.0).take(codes)  # code -1 picks log 1
+        corners = evidence.corners[x] if evidence.corners else None
+        if corners is not None:
+            sizes = _leaf_sizes(plan, x)
+            alone = _gathered(_with_sums(mu, sizes)[None], corners, sizes)[0]
+            return np.asarray(np.log(alone), dtype=float)
     return np.zeros(1)
 
 
-def _total(components: Sequence[ComponentEvidence], mix: float, rows: int) -> tuple[Array, Array]:
-    """Σ over components of log P̂(e); where one gives none, its columns on their own (design 6)."""
+def _total(
+    operators: Operators, components: Sequence[ComponentEvidence], rows: int
+) -> tuple[Array, Array]:
+    """Σ over components of log P̂(e); where one gives none, its columns on their own (design 6).
+
+    With a floor (kernel embeddings): log (max(ratio, 0) + floor) + Σ log P̂(e_i) for all rows.
+    """
     total, none = np.zeros(rows), np.zeros(rows, dtype=bool)
     for part in components:
+        none = none | (part.value <= 0)
+        if operators.floor > 0:
+            total = total + part.log_positive(operators.floor)
+            continue
         with np.errstate(divide="ignore"):
             signed = np.log(np.abs(part.value)) + part.log + part.alone
-        total = total + np.where(part.value > 0, signed, part.log_positive(mix))
-        none = none | (part.value <= 0)
+        total = total + np.where(part.value > 0, signed, part.log_positive(operators.mix))
     return total, none
 
 
@@ -301,8 +421,9 @@ def _at_column(
     """P̂(column, e) / Π P̂(e_i) and P̂(column), with the evidence of columns that share its leaf."""
     plan = operators.plan
     columns = plan.nodes[plan.leaves[x]].columns
-    joint = operators.leaves[x] @ down  # (states of the leaf, n)
-    prior = operators.marginals[x][:, None]
+    table = operators.targets.get(column)
+    prior = operators.marginals[x][:, None] if table is None else table[:, :1]
+    joint = (operators.leaves[x] if table is None else table) @ down  # (states of the leaf, n)
     if len(columns) == 1:
         return joint, prior
     sizes = [plan.graph.states[v] or 1 for v in columns]
@@ -314,6 +435,9 @@ def _at_column(
         shaped = likelihood.reshape(*sizes, -1)
         others = np.broadcast_to(shaped.max(axis=place, keepdims=True), shaped.shape)
         joint, prior = (t * others.reshape(likelihood.shape) for t in (joint, prior))
+    corners = evidence.corners[x] if evidence.corners else None
+    if corners is not None:
+        return _others(joint, corners, sizes, place), _others(prior, corners, sizes, place)
     axes = tuple(i for i in range(len(sizes)) if i != place)
     joint, prior = (t.reshape(*sizes, -1).sum(axis=axes) for t in (joint, prior))
     return joint, prior
@@ -327,7 +451,7 @@ def repaired(joint: Array, log: Array, prior: Array, mix: float) -> tuple[Array,
     table = np.maximum(joint, 0.0)
     kept = table.sum(axis=0)
     lost = kept - joint.sum(axis=0)  # the negative part, with its sign turned
-    share = lost / np.maximum(kept + lost, 1e-300)
+    share = lost / np.maximum(kept + lost, np.finfo(kept.dtype).tiny)
     if mix > 0:
         table = table + mix * prior * np.exp(np.minimum(-log, LARGEST_LOG))
     total = table.sum(axis=0)

@@ -17,13 +17,14 @@ from latentia.errors import (
     StatesWarning,
     WeightWarning,
 )
-from latentia.features.discrete import DiscreteColumn
+from latentia.features.continuous import Column, ContinuousColumn
 from latentia.operators import Operators
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Label
 
 __all__ = [
     "checked_weight",
     "note_constant",
+    "note_flat",
     "note_independent",
     "note_repaired",
     "note_states",
@@ -57,12 +58,17 @@ def checked_weight(weight: Any, rows: int) -> Array | None:
     return values
 
 
-def note_constant(columns: Sequence[DiscreteColumn], codes: Sequence[Codes]) -> None:
+def note_constant(columns: Sequence[Column], codes: Sequence[Codes]) -> None:
     flat = [
         str(c.name)
         for c, x in zip(columns, codes, strict=True)
-        if len(c.states) > 0 and len(np.unique(x[x >= 0])) < 2
+        if not isinstance(c, ContinuousColumn) and len(np.unique(x[x >= 0])) < 2
     ]
+    note_flat(flat)
+
+
+def note_flat(names: Sequence[Label]) -> None:
+    flat = [str(name) for name in names]
     if flat:
         warnings.warn(
             f"column(s) with a single value cannot teach anything: {', '.join(flat[:10])}.",

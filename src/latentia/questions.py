@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from latentia.density import interval_likelihood
 from latentia.errors import EvidenceError, UnknownNameError
-from latentia.features.discrete import DiscreteColumn
-from latentia.typing import Array, Codes, Label
+from latentia.features.continuous import Column, ContinuousColumn
+from latentia.typing import Array, Label
 
 __all__ = ["column_place", "named", "one_row"]
 
@@ -25,7 +26,7 @@ def named(variables: Any, known: Iterable[Label]) -> list[Label]:
     return names
 
 
-def column_place(name: Label, columns: Sequence[DiscreteColumn], known: Iterable[Label]) -> int:
+def column_place(name: Label, columns: Sequence[Column], known: Iterable[Label]) -> int:
     """Position of a column among the model's columns."""
     for i, column in enumerate(columns):
         if column.name == name:
@@ -39,14 +40,14 @@ def column_place(name: Label, columns: Sequence[DiscreteColumn], known: Iterable
 
 
 def one_row(
-    columns: Sequence[DiscreteColumn],
+    columns: Sequence[Column],
     known: Iterable[Label],
     asked: Sequence[Label],
     evidence: Mapping[Any, Any],
-    soft: Mapping[Any, Mapping[Any, float]],
-) -> tuple[list[Codes | None], dict[int, Array]]:
+    soft: Mapping[Any, Any],
+) -> tuple[list[Any], dict[int, Array]]:
     """Codes and likelihoods by column; what is asked for must not be observed."""
-    codes: list[Codes | None] = [None] * len(columns)
+    codes: list[Any] = [None] * len(columns)
     for name in (*evidence, *soft):
         if name in asked:
             raise EvidenceError(
@@ -54,27 +55,82 @@ def one_row(
             )
         if name in evidence and name in soft:
             raise EvidenceError(f"{name!r} has hard and soft evidence. Keep one of them.")
+    likelihoods: dict[int, Array] = {}
     for name, state in evidence.items():
         place = column_place(name, columns, known)
+        column = columns[place]
         if state is None or (isinstance(state, float) and np.isnan(state)):
             continue  # a missing cell is not evidence
-        codes[place] = np.array([columns[place].code(state)])
-    likelihoods = {}
-    for name, by_state in soft.items():
+        if not isinstance(column, ContinuousColumn):
+            codes[place] = np.array([column.code(state)])
+        elif isinstance(state, tuple | list):
+            likelihoods[place] = _interval(column, state)
+        else:
+            codes[place] = column.positions(np.array([_number(column, state)]))
+    for name, given in soft.items():
         place = column_place(name, columns, known)
-        column = columns[place]
-        values = np.zeros(len(column.states))
-        for state, likelihood in by_state.items():
-            if not (np.isfinite(likelihood) and likelihood >= 0):
-                raise EvidenceError(
-                    f"likelihoods must be finite and not negative, got {likelihood} "
-                    f"for {name!r}={state!r}."
-                )
-            values[column.code(state)] = likelihood
-        if not values.sum() > 0:
-            raise EvidenceError(f"all likelihoods of {name!r} are zero; one must be positive.")
-        likelihoods[place] = values[:, None]
+        likelihoods[place] = _likelihood(columns[place], given)
     return codes, likelihoods
+
+
+def _number(column: ContinuousColumn, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise EvidenceError(
+            f"{column.name!r} is continuous: expected a number, or an interval (low, high), "
+            f"got {value!r}."
+        ) from None
+    if not np.isfinite(number):
+        raise EvidenceError(
+            f"{column.name!r} is continuous: expected a finite number, got {value}."
+        )
+    return number
+
+
+def _interval(column: ContinuousColumn, ends: Any) -> Array:
+    if len(ends) != 2:
+        raise EvidenceError(f"expected an interval (low, high) for {column.name!r}, got {ends!r}.")
+    low, high = (
+        (-np.inf if ends[0] is None else float(ends[0])),
+        (np.inf if ends[1] is None else float(ends[1])),
+    )
+    if not low < high:
+        raise EvidenceError(
+            f"expected an interval with low < high for {column.name!r}, got {tuple(ends)}."
+        )
+    x = column.unscaled(np.array([column.low, column.high]))
+    share = interval_likelihood(column, max(low, float(x[0])), min(high, float(x[1])))
+    if not share.sum() > 0:
+        raise EvidenceError(
+            f"{column.name!r} was between {x[0]:.6g} and {x[1]:.6g} in training; "
+            f"{tuple(ends)} lies outside. Widen the interval, or leave it out."
+        )
+    return share[:, None]
+
+
+def _likelihood(column: Column, given: Any) -> Array:
+    """Likelihoods of the states, or of the values of a continuous column, (states, 1)."""
+    if isinstance(column, ContinuousColumn):
+        if not callable(given):
+            raise EvidenceError(
+                f"{column.name!r} is continuous: soft evidence is a function of its values, such "
+                f"as lambda x: np.exp(-(x - 3)**2); got {type(given).__name__}."
+            )
+        x = np.concatenate([column.unscaled(column.grid), np.asarray(column.atoms, dtype=float)])
+        values = np.broadcast_to(np.asarray(given(x), dtype=float), x.shape)
+    else:
+        values = np.zeros(len(column.states))
+        for state, likelihood in given.items():
+            values[column.code(state)] = likelihood
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise EvidenceError(
+            f"likelihoods must be finite and not negative, got {values.min()} … {values.max()} "
+            f"for {column.name!r}."
+        )
+    if not values.sum() > 0:
+        raise EvidenceError(f"all likelihoods of {column.name!r} are zero; one must be positive.")
+    return np.array(values)[:, None]
 
 
 def _hashable_in(value: Any, known: Iterable[Label]) -> bool:

@@ -1,0 +1,351 @@
+"""Predictive states in an RKHS: stages 1 and 2 from sums over rows (design 7).
+
+Per separator an inside block α (the two nearest leaves below) and an outside block β (the leaves
+around), each with kernel features A and B. Pass 1 sums their second moments; then
+
+    J = (C_ββ + λ₁)⁻¹ C_βα,   Jᵀ C_ββ J = Q diag(e) Qᵀ,   f = [1, Qᵀ A],
+    η̃ = [1, (e + λ₂)⁻¹ Qᵀ Jᵀ C_ββ (C_ββ + λ₁)⁻¹ B],   W = E[(f_a ⊗ f_b) η̃ᵀ].
+
+Pass 2 sums products of f and η̃, and of the leaves' hat functions and η̃.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.sparse import csr_array
+
+from latentia.errors import DataError
+from latentia.features.continuous import Column, ContinuousColumn
+from latentia.features.kernel import BlockMap, coordinates, make_map
+from latentia.messages import around
+from latentia.moments import Moments, Rows, row_chunks
+from latentia.operators import Operators, SeparatorReport
+from latentia.plan import Plan
+from latentia.solve import one_thread
+from latentia.typing import Array, Source
+
+__all__ = [
+    "Embedding",
+    "KernelSettings",
+    "Sides",
+    "choose_sides",
+    "embed",
+    "learn_embedded",
+    "on_grids",
+    "raw_operators",
+    "smoothing",
+    "smooth_leaf",
+    "sum_embedded",
+    "sum_sides",
+]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KernelSettings:
+    """Bandwidths in standard deviations of a column, ridges in units of 1/N."""
+
+    bandwidth: float = 0.4  # of features, times √(continuous members)
+    evidence: float = 0.25  # at which evidence is read off a leaf
+    own: float = 0.05  # of the density asked for
+    rank: int = 30  # directions of a separator, at most
+    most: int = 40  # … and of those to choose from
+    ridge: tuple[float, float] = (0.3, 0.6)  # λ₁, λ₂
+    floor: float = 0.1  # of P(e) / Π P(e_i), in scores
+    mix: float = 0.02  # of independence, in answers
+    kernel: Any = "rbf"
+    map: str = "nystroem"
+    features: int = 150
+    inside: int = 2  # leaves of α
+    outside: int = 12  # leaves of β
+    seed: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Block maps of every separator, shared where two separators look at the same columns."""
+
+    maps: tuple[BlockMap, ...]
+    inside: Mapping[int, int]  # node -> map
+    outside: Mapping[int, int]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """f = [1, Q (φ_α − μ_α)] and η̃ = [1, V (φ_β − μ_β)] of every separator."""
+
+    sides: Sides
+    inside: Mapping[int, tuple[Array, Array]]  # node -> (Q: (r − 1, features), μ)
+    outside: Mapping[int, tuple[Array, Array]]
+    strengths: Mapping[int, Array]  # e, by node
+    weight: float
+    fingerprint: str = field(default="", compare=False)
+
+
+def choose_sides(
+    plan: Plan, columns: Sequence[Column], sample: Array, settings: KernelSettings
+) -> Sides:
+    """α and β of every separator and their maps, landmarks from a sample of coordinates."""
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    members = [tuple(place[v] for v in plan.nodes[k].columns) for k in plan.leaves]
+    found: dict[tuple[int, ...], int] = {}
+    maps: list[BlockMap] = []
+
+    def map_of(leaves: Sequence[int]) -> int:
+        block = tuple(sorted(i for x in leaves for i in members[x]))
+        if block not in found:
+            found[block] = len(maps)
+            maps.append(
+                make_map(
+                    columns,
+                    block,
+                    sample,
+                    settings.bandwidth,
+                    settings.kernel,
+                    settings.map,
+                    settings.features,
+                    settings.seed,
+                )
+            )
+        return found[block]
+
+    inside, outside = {}, {}
+    for k, node in enumerate(plan.nodes):
+        if node.parent == k:
+            continue
+        own = [b[0] for b in node.inside.wide if len(b) == 1]
+        others = [b[0] for b in node.outside.wide if len(b) == 1]
+        inside[k] = map_of(own[: settings.inside])
+        if not others:
+            raise DataError("a separator with nothing outside it cannot be learned.")
+        outside[k] = map_of(others[: settings.outside])
+    return Sides(tuple(maps), inside, outside)
+
+
+def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
+    """Pass 1: Σ w φ_β φ_βᵀ, and Σ w 1_α φ_α φ_βᵀ over rows that have all of α."""
+    sums: dict[str, Array] = {}
+    width = sum(_size(m) for m in sides.maps)
+    for part in row_chunks(len(rows), width):
+        block = rows[part]
+        z = coordinates(columns, block.codes)
+        phi = [_with_one(m(z)) for m in sides.maps]
+        weight = np.ones(len(block)) if block.weight is None else block.weight
+        for m in sorted({*sides.outside.values()}):
+            _add(sums, f"outside/{m}", (phi[m] * weight) @ phi[m].T)
+        for k, a in sides.inside.items():
+            there = weight * _present(sides.maps[a], z)
+            _add(sums, f"across/{k}", (phi[a] * there) @ phi[sides.outside[k]].T)
+    return Moments("kernel sides", rows.total, len(rows), sums)
+
+
+def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) -> Embedding:
+    """Stages 1A and 2's eigenproblem, for every separator."""
+    N = pairs.weight
+    l1, l2 = (r / N for r in settings.ridge)
+    inside, outside, strengths = {}, {}, {}
+    for k, node in enumerate(plan.nodes):
+        if node.parent == k:
+            continue
+        own = pairs.sums[f"outside/{sides.outside[k]}"] / N
+        mean_b, C = own[0, 1:], own[1:, 1:] - np.outer(own[0, 1:], own[0, 1:])
+        cross = pairs.sums[f"across/{k}"]  # (1 + a, 1 + b)
+        if not cross[0, 0] > 0:
+            raise DataError("no row has values in all columns of a group; bring rows that have.")
+        cross = cross / cross[0, 0]
+        mean_a = cross[1:, 0]
+        D = (cross[1:, 1:] - np.outer(mean_a, cross[0, 1:])).T  # (b, a)
+        factor = cho_factor(C + l1 * np.eye(len(C)), lower=True, check_finite=False)
+        J = cho_solve(factor, D, check_finite=False)
+        S = J.T @ C @ J
+        keep = min(node.rank - 1, settings.rank, len(S))
+        e, Q = eigh((S + S.T) / 2, subset_by_index=[len(S) - keep, len(S) - 1])
+        good = e[::-1] > max(1e-9, 1e-12 * float(e[-1]))
+        e, Q = e[::-1][good], Q[:, ::-1][:, good]
+        V = cho_solve(factor, C @ (J @ Q), check_finite=False) / (e + l2)
+        inside[k] = (np.ascontiguousarray(Q.T), mean_a)
+        outside[k] = (np.ascontiguousarray(V.T), mean_b)
+        strengths[k] = e
+    return Embedding(sides, inside, outside, strengths, N)
+
+
+def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: Rows) -> Moments:
+    """Pass 2: Σ w f_a ⊗ f_b ⊗ η̃ and Σ w hats ⊗ η̃, each with the weight of the rows that have it."""
+    sums: dict[str, Array] = {}
+    width = sum(_size(m) for m in found.sides.maps)
+    inner = sorted({*plan.inner, *plan.roots})
+    for part in row_chunks(len(rows), width):
+        block = rows[part]
+        z = coordinates(columns, block.codes)
+        phi = [m(z) for m in found.sides.maps]
+        weight = np.ones(len(block)) if block.weight is None else block.weight
+        f, here, eta = {}, {}, {}
+        for k, (Q, mean) in found.inside.items():
+            a = found.sides.inside[k]
+            here[k] = _present(found.sides.maps[a], z)
+            f[k] = _with_one(Q @ (phi[a] - mean[:, None]) * here[k])
+            V, middle = found.outside[k]
+            eta[k] = _with_one(V @ (phi[found.sides.outside[k]] - middle[:, None]))
+        for k in inner:
+            node = plan.nodes[k]
+            above = [] if node.parent == k else [eta[k]]
+            _add(sums, f"products/{k}", _outer([f[c] for c in node.children] + above, weight))
+            marks = [np.stack([np.ones(len(block)), here[c]]) for c in node.children]
+            _add(sums, f"present/{k}", _outer(marks, weight))
+        for x, k in enumerate(plan.leaves):
+            H = hats(plan, columns, k, block.codes)  # (n, cells)
+            _add(sums, f"leaf/{x}", np.asarray(H.T @ (eta[k] * weight).T))
+    return Moments("kernel products", rows.total, len(rows), sums)
+
+
+def learn_embedded(
+    plan: Plan, columns: Sequence[Column], source: Source, sample: Rows, settings: KernelSettings
+) -> Operators:
+    """Two passes over the rows; landmarks from a sample of them."""
+    with one_thread():  # blocks of rows run beside each other; small products do not gain
+        sides = choose_sides(plan, columns, coordinates(columns, sample.codes), settings)
+        pairs = source.fold(partial(sum_sides, columns, sides))
+        found = embed(plan, sides, pairs, settings)
+        products = source.fold(partial(sum_embedded, plan, columns, found))
+        return on_grids(raw_operators(plan, found, products), columns, settings)
+
+
+def raw_operators(plan: Plan, found: Embedding, products: Moments) -> Operators:
+    """Operators on the grid, leaves not smoothed yet."""
+    N = products.weight
+    tensors = {}
+    for k in sorted({*plan.inner, *plan.roots}):
+        M, w = products.sums[f"products/{k}"], products.sums[f"present/{k}"]
+        for axis in range(w.ndim):
+            w = np.repeat(w, [1, M.shape[axis] - 1], axis=axis)
+        if M.ndim > w.ndim:
+            w = w[..., None]
+        tensors[k] = M / np.maximum(w, 1e-300)
+    raw = []
+    for x in range(len(plan.leaves)):
+        total = products.sums[f"leaf/{x}"]
+        raw.append(total / total[:, 0].sum())
+    reports = {
+        k: SeparatorReport(
+            1 + len(e), plan.nodes[k].rank, tuple(map(float, np.sqrt(e))), float("nan")
+        )
+        for k, e in found.strengths.items()
+    }
+    marginals = tuple(np.ascontiguousarray(t[:, 0]) for t in raw)
+    return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports)
+
+
+def on_grids(found: Operators, columns: Sequence[Column], settings: KernelSettings) -> Operators:
+    """Leaves smoothed: at one bandwidth for evidence, at another for answers."""
+    plan, raw = found.plan, found.leaves
+    leaves = tuple(
+        smooth_leaf(plan, columns, k, raw[x], settings.evidence) for x, k in enumerate(plan.leaves)
+    )
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    targets = {
+        v: smooth_leaf(plan, columns, k, raw[x], settings.evidence, {v: settings.own})
+        for x, k in enumerate(plan.leaves)
+        for v in plan.nodes[k].columns
+        if isinstance(columns[place[v]], ContinuousColumn)
+    }
+    return replace(
+        found,
+        leaves=leaves,
+        marginals=tuple(np.ascontiguousarray(t[:, 0]) for t in leaves),
+        mix=settings.mix,
+        targets=targets,
+        raw=raw,
+        blur=(settings.evidence, settings.own),
+        floor=settings.floor,
+    )
+
+
+# --- leaves on grids ------------------------------------------------------------------------------
+
+
+def hats(plan: Plan, columns: Sequence[Column], leaf: int, codes: Sequence[Any]) -> csr_array:
+    """Weights of the cells of a leaf, (n, cells): rows sum to one, to zero where one is missing."""
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    members = [place[v] for v in plan.nodes[leaf].columns]
+    n = len(codes[0])
+    index, share = np.zeros((1, n), dtype=np.int64), np.ones((1, n))
+    for i in members:
+        own, weight = around(codes[i], _cells(columns[i]), n)
+        there = own < _cells(columns[i])  # beyond: missing
+        index = (index[:, None] * _cells(columns[i]) + own * there).reshape(-1, n)
+        share = (share[:, None] * (weight * there)).reshape(-1, n)
+    rows = np.broadcast_to(np.arange(n), index.shape)
+    kept = share > 0
+    shape = (n, math.prod(_cells(columns[i]) for i in members))
+    return csr_array((share[kept], (rows[kept], index[kept])), shape=shape)
+
+
+def smoothing(column: Column, bandwidth: float) -> Array | None:
+    """(cells, cells): a Gaussian of so many standard deviations around each cell, mass kept."""
+    if not isinstance(column, ContinuousColumn) or bandwidth <= 0:
+        return None
+    z = column.grid / column.spread
+    K = np.exp(-0.5 * ((z[:, None] - z) / bandwidth) ** 2)
+    S = np.eye(column.cells)
+    S[: column.points, : column.points] = K / K.sum(axis=0)
+    return S
+
+
+def smooth_leaf(
+    plan: Plan,
+    columns: Sequence[Column],
+    leaf: int,
+    raw: Array,
+    bandwidth: float,
+    own: Mapping[int, float] | None = None,
+) -> Array:
+    """A leaf's table smoothed along every continuous axis, `own` by column: (cells, r)."""
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    members = [columns[place[v]] for v in plan.nodes[leaf].columns]
+    table = raw.reshape(*(_cells(c) for c in members), -1)
+    for axis, (v, column) in enumerate(zip(plan.nodes[leaf].columns, members, strict=True)):
+        S = smoothing(column, (own or {}).get(v, bandwidth))
+        if S is not None:
+            table = np.moveaxis(np.tensordot(S, table, axes=(1, axis)), 0, axis)
+    return np.ascontiguousarray(table.reshape(raw.shape))
+
+
+def _cells(column: Column) -> int:
+    return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+
+
+def _present(block: BlockMap, z: Array) -> Array:
+    return (~np.isnan(z[list(block.members)]).any(axis=0)).astype(float)
+
+
+def _size(block: BlockMap) -> int:
+    if block.waves is not None:
+        return len(block.waves[0])
+    return len(block.mixing) or max(block.discrete)
+
+
+def _with_one(values: Array) -> Array:
+    return np.concatenate([np.ones((1, values.shape[1])), values])
+
+
+def _add(sums: dict[str, Array], name: str, total: Array) -> None:
+    sums[name] = sums[name] + total if name in sums else total
+
+
+def _outer(factors: Sequence[Array], weight: Array) -> Array:
+    """Σ_n w_n a_n ⊗ b_n ⊗ …"""
+    left = factors[0] * weight
+    for f in factors[1:-1]:
+        left = (left[:, None, :] * f[None, :, :]).reshape(-1, f.shape[1])
+    if len(factors) == 1:
+        return np.asarray(left.sum(axis=1))
+    return np.asarray(left @ factors[-1].T).reshape([len(f) for f in factors])

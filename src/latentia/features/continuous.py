@@ -1,0 +1,218 @@
+"""Continuous columns: values as positions on a grid, densities as masses at its points (design 7).
+
+A column is scaled inside (long tails through asinh), so that units do not matter. A density is
+piecewise linear between grid points and constant beyond the outermost, half a step before the ends;
+hat functions turn values into weights of two neighbouring points, and masses into a density whose
+integral is exactly their sum. A value that
+fills a good share of an otherwise continuous column (zero inflation) is an atom with a point of its
+own behind the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from latentia.errors import DataError
+from latentia.features.discrete import (
+    MANY_FLOATS,
+    DiscreteColumn,
+    Values,
+    discover_states,
+    encode,
+)
+from latentia.typing import Array, Codes, Label
+
+__all__ = ["KINDS", "Column", "ContinuousColumn", "discover", "place_cells", "to_values"]
+
+KINDS = ("discrete", "continuous")
+POINTS = 128  # of the grid of a column in a leaf of its own
+PAIRED_POINTS = 40  # along each axis of a leaf with several continuous columns
+MANY_INTEGERS = 40  # integers with more distinct values than this are continuous
+ATOM = 0.1  # share of rows at one value that makes it an atom …
+LONELY = 0.5  # … if this share of the other values is seen only once
+LONG_TAIL = 14.0  # range over interquartile range (a normal column of 10⁶ rows: 7.2)
+MARGIN = 0.05  # of the range, on sides that are not bounds
+BOUND = 0.01  # share of rows at the smallest or largest value that makes it a bound
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ContinuousColumn:
+    """z = (x − centre) / scale, or its asinh; grid points low + (j + ½) step, then the atoms."""
+
+    name: Label
+    centre: float
+    scale: float
+    warped: bool  # asinh: for long tails
+    low: float  # the grid reaches from z = low …
+    high: float  # … to z = high
+    spread: float  # standard deviation of z
+    points: int = POINTS
+    atoms: tuple[float, ...] = ()  # values that stand alone
+
+    def __post_init__(self) -> None:
+        numbers = (self.centre, self.scale, self.low, self.high, self.spread, *self.atoms)
+        if not all(np.isfinite(numbers)) or not self.scale > 0 or not self.high > self.low:
+            raise DataError(f"column {self.name!r} cannot be laid on a grid: {numbers}.")
+        if self.points < 2 or not self.spread > 0:
+            raise DataError(f"column {self.name!r} needs a grid of two points at least.")
+
+    @property
+    def cells(self) -> int:
+        """Grid points and atoms: the column's states as far as messages are concerned."""
+        return self.points + len(self.atoms)
+
+    @property
+    def step(self) -> float:
+        return (self.high - self.low) / self.points
+
+    @property
+    def grid(self) -> Array:
+        """z of the grid points, without atoms."""
+        return np.asarray(self.low + (np.arange(self.points) + 0.5) * self.step, dtype=float)
+
+    def scaled(self, x: Array) -> Array:
+        """z of values in their own units."""
+        z = (np.asarray(x, dtype=float) - self.centre) / self.scale
+        return np.asarray(np.arcsinh(z) if self.warped else z)
+
+    def unscaled(self, z: Array) -> Array:
+        """Values of z."""
+        z = np.asarray(z, dtype=float)
+        return np.asarray((np.sinh(z) if self.warped else z) * self.scale + self.centre)
+
+    def slope(self, x: Array) -> Array:
+        """dz/dx."""
+        z = (np.asarray(x, dtype=float) - self.centre) / self.scale
+        return np.asarray(
+            (1.0 / np.sqrt(1.0 + z * z) if self.warped else np.ones_like(z)) / self.scale
+        )
+
+    def positions(self, x: Array) -> Array:
+        """Position on the grid, 0 … points − 1; atoms from `points` on. NaN stays NaN."""
+        found = np.clip((self.scaled(x) - self.low) / self.step - 0.5, 0.0, self.points - 1.0)
+        for k, atom in enumerate(self.atoms):
+            found[x == atom] = self.points + k
+        return np.asarray(found)
+
+    def at(self, positions: Array) -> Array:
+        """z of positions."""
+        z = self.low + (positions + 0.5) * self.step
+        for k, atom in enumerate(self.atoms):
+            z = np.where(positions == self.points + k, self.scaled(np.array(atom)), z)
+        return np.asarray(z)
+
+    def outside(self, x: Array) -> Codes:
+        """Which values lie beyond the grid."""
+        z = self.scaled(x)
+        return np.asarray((z < self.low) | (z > self.high))
+
+    def log_density_factor(self, x: Array) -> Array:
+        """log of what turns hat-weighted mass into density per unit of x; 0 where missing."""
+        with np.errstate(invalid="ignore"):
+            found = np.log(self.slope(x) / self.step)
+        for atom in self.atoms:
+            found = np.where(x == atom, 0.0, found)
+        return np.where(np.isnan(x), 0.0, found)
+
+
+Column: TypeAlias = DiscreteColumn | ContinuousColumn
+
+
+def discover(
+    name: Label, values: Values, kind: str | None = None, given: Sequence[Any] | None = None
+) -> Column:
+    """The states or the grid of a column.
+
+    Numbers are continuous if they are decimals with more than 20 different values, or integers with
+    more than 40; everything else, and every column with given states or categories, is discrete.
+
+    >>> type(discover("x", Values(np.linspace(0, 1, 50)))).__name__
+    'ContinuousColumn'
+    """
+    numeric = values.cells.dtype.kind in "iuf" and values.categories is None and given is None
+    if kind == "continuous":
+        if not numeric:
+            raise DataError(
+                f"column {name!r} is said to be continuous, but its values are no numbers "
+                "(or its states were given). Pass numbers, or leave out its kind."
+            )
+        return _lay_grid(name, values.present.astype(float))
+    if kind is None and numeric and _many(values.present):
+        return _lay_grid(name, values.present.astype(float))
+    return discover_states(name, values, kind, given)
+
+
+def place_cells(column: Column, values: Values) -> Any:
+    """Codes of a discrete column (-1: missing), positions of a continuous one (NaN: missing)."""
+    if isinstance(column, DiscreteColumn):
+        return encode(column, values)
+    if values.cells.dtype.kind not in "iufb":
+        raise DataError(
+            f"column {column.name!r} was continuous in training; expected numbers, "
+            f"got {values.cells.dtype}."
+        )
+    return column.positions(to_values(values))
+
+
+def to_values(values: Values) -> Array:
+    """Numbers, NaN where missing."""
+    x = values.cells.astype(float)
+    if values.missing is not None:
+        x[values.missing] = np.nan
+    return x
+
+
+def _many(present: np.ndarray[Any, Any]) -> bool:
+    """More different numbers than a discrete column has; looks at a part first."""
+    whole = present.dtype.kind in "iu" or bool((present[:1000] == np.rint(present[:1000])).all())
+    limit = MANY_INTEGERS if whole else MANY_FLOATS
+    if len(np.unique(present[:2000])) > limit:
+        return True
+    return len(present) > 2000 and len(np.unique(present)) > limit
+
+
+def _lay_grid(name: Label, x: Array) -> ContinuousColumn:
+    """Centre, scale, tails, bounds and atoms from the values."""
+    if not len(x):
+        raise DataError(
+            f"column {name!r} has no value at all. Drop it from the graph, or make it latent."
+        )
+    atoms = _find_atoms(x)
+    rest = x[~np.isin(x, atoms)] if atoms else x
+    if rest.min() == rest.max():
+        raise DataError(
+            f"column {name!r} has a single value ({rest[0]!r}); a continuous column needs two. "
+            f"Drop it from the graph, or pass kinds={{{name!r}: 'discrete'}}."
+        )
+    low, middle, high = (float(q) for q in np.quantile(rest, (0.25, 0.5, 0.75)))
+    warped = high > low and float(rest.max() - rest.min()) > LONG_TAIL * (high - low)
+    if warped:
+        centre, scale = middle, (high - low) / 1.35
+    else:
+        centre, scale = float(rest.mean()), float(rest.std())
+    z = (rest - centre) / scale
+    z = np.arcsinh(z) if warped else z
+    first, last = float(z.min()), float(z.max())
+    room = MARGIN * (last - first)
+    first -= 0.0 if (z == first).mean() >= BOUND else room
+    last += 0.0 if (z == last).mean() >= BOUND else room
+    return ContinuousColumn(
+        name, centre, scale, warped, first, last, float(z.std()), POINTS, tuple(atoms)
+    )
+
+
+def _find_atoms(x: Array) -> list[float]:
+    """Values with a good share of the rows, where most others are seen once and not whole."""
+    if (x == np.rint(x)).all():
+        return []
+    seen, counts = np.unique(x, return_counts=True)
+    often = counts >= ATOM * len(x)
+    others = counts[~often]
+    if not often.any() or not len(others) or (others == 1).mean() < LONELY:
+        return []
+    return [float(v) for v in seen[often]]

@@ -1,0 +1,222 @@
+"""Kernel features of blocks of columns: finite coordinates of an RKHS (design 7).
+
+The kernel of a block is the product of one-dimensional ones, k((x − y) / bandwidth) for continuous
+members and .3 + .7 [equal] for discrete ones. Nyström coordinates φ(x) = K_LL^-½ k(L, x) stand on a
+few landmark rows; random Fourier features need none. A missing member counts by its mean factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from latentia.errors import DataError, UnknownNameError
+from latentia.features.continuous import Column, ContinuousColumn
+from latentia.typing import Array
+
+__all__ = ["KERNELS", "MAPS", "BlockMap", "Kernel", "as_kernel", "coordinates", "make_map"]
+
+Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
+
+UNEQUAL = 0.3  # kernel between different states of a discrete column
+ATOM_APART = 0.5  # factor between an atom and other values
+FILL = 100  # rows for the mean factor of a missing cell
+SMALLEST = 1e-6  # eigenvalues of K_LL below this share of the largest are dropped
+
+
+def _rbf(x: Array, y: Array) -> Array:
+    return np.asarray(np.exp(-0.5 * (x - y) ** 2))
+
+
+def _laplace(x: Array, y: Array) -> Array:
+    return np.asarray(np.exp(-np.abs(x - y)))
+
+
+def _matern(x: Array, y: Array) -> Array:
+    d = math.sqrt(3.0) * np.abs(x - y)
+    return np.asarray((1.0 + d) * np.exp(-d))
+
+
+KERNELS: dict[str, Kernel] = {"rbf": _rbf, "laplace": _laplace, "matern": _matern}
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """A kernel by name, a scikit-learn kernel object, or a function k(x, y) of arrays.
+
+    Kernels see values divided by their bandwidth, one column at a time; products make blocks.
+    """
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise UnknownNameError("kernel", kernel, KERNELS, "Or pass a function k(x, y).")
+        return KERNELS[kernel]
+    if hasattr(kernel, "diag") and hasattr(kernel, "is_stationary"):  # scikit-learn's
+        return lambda x, y: _by_object(kernel, x, y)
+    if callable(kernel):
+        return lambda x, y: np.asarray(kernel(x, y), dtype=float)
+    raise DataError(
+        f"expected a kernel by name ({', '.join(KERNELS)}), a scikit-learn kernel or a function "
+        f"k(x, y), got {type(kernel).__name__}."
+    )
+
+
+def _by_object(kernel: Any, x: Array, y: Array) -> Array:
+    """A scikit-learn kernel on (n,) or (m, 1) against (n,): all pairs."""
+    return np.asarray(kernel(np.reshape(x, (-1, 1)), np.reshape(y, (-1, 1))), dtype=float)
+
+
+def coordinates(columns: Sequence[Column], codes: Sequence[Any]) -> Array:
+    """(columns, n): values in units of their standard deviation, or codes; NaN where missing."""
+    out = np.empty((len(columns), len(codes[0])))
+    for i, (column, cells) in enumerate(zip(columns, codes, strict=True)):
+        if isinstance(column, ContinuousColumn):
+            out[i] = column.at(cells) / column.spread
+        else:
+            out[i] = np.where(cells < 0, np.nan, cells)
+    return out
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BlockMap:
+    """φ of a block of columns: (features, n) from coordinates."""
+
+    members: tuple[int, ...]  # columns by place
+    discrete: tuple[int, ...]  # states of each member, 0: continuous
+    landmarks: Array  # (d, m)
+    mixing: Array  # (features, m)
+    bandwidth: float
+    kernel: Any
+    fill: Array  # (d, m): mean factor of each member, for missing cells
+    waves: tuple[Array, Array, Array] | None = None  # of random Fourier features
+    unequal: float = UNEQUAL  # kernel between different states of a discrete member
+    cut: float = SMALLEST
+
+    def __call__(self, z: Array) -> Array:
+        """φ for coordinates of all columns, (columns, n)."""
+        own = z[list(self.members)]
+        if self.waves is not None:
+            return _wave(self, own)
+        if len(self.members) == 1 and self.discrete[0]:
+            return np.asarray(own[0] == np.arange(self.discrete[0])[:, None], dtype=float)
+        return np.asarray(self.mixing @ self.factors(own))
+
+    def factors(self, own: Array) -> Array:
+        """k(landmark, x): (m, n)."""
+        if self.kernel == "rbf" and not any(self.discrete) and not np.isnan(own).any():
+            return _rbf_at_once(self.landmarks / self.bandwidth, own / self.bandwidth)
+        k = as_kernel(self.kernel)
+        total = np.ones((self.landmarks.shape[1], own.shape[1]))
+        for i, states in enumerate(self.discrete):
+            a, x = self.landmarks[i][:, None], own[i]
+            gone = np.isnan(x)
+            if states:
+                part = np.where(a == x, 1.0, self.unequal)
+            else:
+                part = k(a / self.bandwidth, np.where(gone, 0.0, x) / self.bandwidth)
+            if gone.any():
+                part = np.where(gone, self.fill[i][:, None], part)
+            total *= part
+        return total
+
+
+def _rbf_at_once(a: Array, x: Array) -> Array:
+    """Π over members of exp(−(a − x)²/2), through one matrix product."""
+    squares = (a**2).sum(axis=0)[:, None] + (x**2).sum(axis=0) - 2.0 * (a.T @ x)
+    return np.asarray(np.exp(-0.5 * np.maximum(squares, 0.0)))
+
+
+def make_map(
+    columns: Sequence[Column],
+    members: Sequence[int],
+    sample: Array,
+    bandwidth: float,
+    kernel: Any = "rbf",
+    kind: str = "nystroem",
+    features: int = 150,
+    seed: int = 0,
+    unequal: float = UNEQUAL,
+    cut: float = SMALLEST,
+) -> BlockMap:
+    """The map of a block. `sample` holds coordinates of a few rows, (columns, n)."""
+    if kind not in MAPS:
+        raise UnknownNameError("feature map", kind, MAPS)
+    members = tuple(members)
+    states = tuple(
+        0 if isinstance(columns[i], ContinuousColumn) else len(columns[i].states)  # type: ignore[union-attr]
+        for i in members
+    )
+    wide = bandwidth * math.sqrt(max(sum(s == 0 for s in states), 1))
+    own = sample[list(members)]
+    complete = own[:, ~np.isnan(own).any(axis=0)]
+    if not complete.shape[1] and not (len(members) == 1 and states[0]):
+        complete = np.where(np.isnan(own), np.nanmean(own, axis=1, keepdims=True), own)
+    empty = np.zeros((len(members), 0))
+    none = np.zeros((0, 0))
+    blank = BlockMap(members, states, empty, none, wide, kernel, empty, None, unequal, cut)
+    return MAPS[kind](blank, complete, features, seed)
+
+
+def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
+    """Landmarks are rows of the sample; K_LL^-½ on the eigenvalues that matter."""
+    if len(block.members) == 1 and block.discrete[0]:
+        return block
+    L = np.unique(sample[:, :features], axis=1)
+    fill = np.stack([_mean_factor(block, i, L[i], sample[i][:FILL]) for i in range(len(L))])
+    bare = replace(block, landmarks=L, fill=fill)
+    K = bare.factors(L)
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    kept = values > block.cut * values[-1]
+    mixing = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept])).T)
+    return replace(bare, mixing=mixing)
+
+
+def _mean_factor(block: BlockMap, i: int, landmarks: Array, values: Array) -> Array:
+    if block.discrete[i]:
+        return np.asarray(np.where(landmarks[:, None] == values, 1.0, block.unequal).mean(axis=1))
+    k = as_kernel(block.kernel)
+    factors = k(landmarks[:, None] / block.bandwidth, values / block.bandwidth)
+    return np.asarray(factors.mean(axis=1))
+
+
+def _fourier(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
+    """√2 cos(ωᵀx + b) Π signs: E over ω, b and signs is the kernel."""
+    rng = np.random.default_rng([seed, *block.members])
+    shape = (features, len(block.members))
+    if block.kernel == "rbf":
+        omega = rng.standard_normal(shape)
+    elif block.kernel == "laplace":
+        omega = rng.standard_cauchy(shape)
+    elif block.kernel == "matern":
+        omega = rng.standard_t(3, shape)
+    else:
+        raise DataError(
+            f"random Fourier features know the kernels {', '.join(KERNELS)}, got "
+            f"{block.kernel!r}. Use the map 'nystroem' for others."
+        )
+    most = max(max(block.discrete), 1)
+    signs = rng.choice([-1.0, 1.0], (features, len(block.members), most))
+    signs[rng.random(shape) < block.unequal] = 1.0
+    phase = rng.uniform(0, 2 * np.pi, features)
+    omega = omega / block.bandwidth * (np.asarray(block.discrete) == 0)
+    return replace(block, waves=(omega, phase, signs))
+
+
+def _wave(block: BlockMap, own: Array) -> Array:
+    assert block.waves is not None
+    omega, phase, signs = block.waves
+    x = np.where(np.isnan(own), 0.0, own)
+    out = math.sqrt(2.0 / len(omega)) * np.cos(omega @ x + phase[:, None])
+    for i, states in enumerate(block.discrete):
+        if states:
+            out *= np.where(np.isnan(own[i]), 1.0, signs[:, i, x[i].astype(int)])
+    return np.asarray(out)
+
+
+MAPS: dict[str, Callable[[BlockMap, Array, int, int], BlockMap]] = {
+    "nystroem": _nystroem,
+    "fourier": _fourier,
+}

@@ -1,0 +1,193 @@
+"""Settings of the kernel embedding, chosen on held-out rows (design 7.7).
+
+The score is the floored log density of held-out rows; the bandwidth of answers is chosen by the log
+density of each column given the others. Pass 1 is shared by all settings of one feature bandwidth,
+pass 2 by all ranks and evidence bandwidths: ranks are nested, smoothing comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import final
+
+import numpy as np
+
+from latentia.embedding import (
+    KernelSettings,
+    choose_sides,
+    embed,
+    on_grids,
+    raw_operators,
+    sum_embedded,
+    sum_sides,
+)
+from latentia.features.continuous import Column, ContinuousColumn
+from latentia.features.kernel import coordinates
+from latentia.frames.local import LocalRows
+from latentia.messages import answer, around, log_evidence, read_evidence
+from latentia.moments import Rows
+from latentia.operators import Operators
+from latentia.plan import Plan
+from latentia.solve import one_thread
+from latentia.typing import Codes
+
+__all__ = ["Choice", "choose_settings"]
+
+BANDWIDTHS = (0.4, 0.65, 1.0)
+RIDGES = (0.6, 0.2, 2.0)
+EVIDENCE = (0.1, 0.16, 0.25, 0.35)
+OWN = (0.03, 0.05, 0.08, 0.13, 0.2)
+RANKS = (6, 14, 30)
+FIT_ROWS, HELD_ROWS = 2000, 600
+MODEL_FLOOR = 0.01  # of the score by which models are compared
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The settings, and the mean held-out score of every candidate that was looked at."""
+
+    settings: KernelSettings
+    scores: dict[str, float]
+    rows: int  # held out
+
+
+def choose_settings(
+    plan: Plan,
+    columns: Sequence[Column],
+    sample: Rows,
+    start: KernelSettings,
+    rng: np.random.Generator,
+    fixed: frozenset[str] = frozenset(),
+) -> Choice:
+    """Coordinate by coordinate from `start`; names in `fixed` stay as they are."""
+    splits = list(_splits(sample, rng))
+    scores: dict[str, float] = {}
+    best, best_score = start, -np.inf
+    with one_thread():
+        for bandwidth in (start.bandwidth,) if "bandwidth" in fixed else BANDWIDTHS:
+            trial = replace(best, bandwidth=bandwidth)
+            found, score = _try_all(plan, columns, splits, trial, scores, fixed)
+            if score > best_score:
+                best, best_score = found, score
+        for ridge in () if "ridge" in fixed else RIDGES[1:]:
+            trial = replace(best, ridge=(best.ridge[0], ridge))
+            found, score = _try_all(plan, columns, splits, trial, scores, fixed)
+            if score > best_score:
+                best, best_score = found, score
+        if "own" not in fixed:
+            best = _choose_own(plan, columns, splits[0], best, scores)
+    return Choice(best, scores, sum(len(held) for _, held in splits))
+
+
+def _splits(sample: Rows, rng: np.random.Generator) -> Iterator[tuple[Rows, Rows]]:
+    """One split of many rows, three of few."""
+    n = len(sample)
+    held = min(HELD_ROWS, max(n // 4, 1))
+    for _ in range(1 if n >= FIT_ROWS // 2 else 3):
+        order = rng.permutation(n)
+        yield _take(sample, order[held : held + FIT_ROWS]), _take(sample, order[:held])
+
+
+def _take(rows: Rows, chosen: Codes) -> Rows:
+    weight = None if rows.weight is None else rows.weight[chosen]
+    return Rows(tuple(c[chosen] for c in rows.codes), weight)
+
+
+def _try_all(
+    plan: Plan,
+    columns: Sequence[Column],
+    splits: Sequence[tuple[Rows, Rows]],
+    settings: KernelSettings,
+    scores: dict[str, float],
+    fixed: frozenset[str],
+) -> tuple[KernelSettings, float]:
+    """Best rank and evidence bandwidth for given features and ridges."""
+    free = any(n.rank > settings.rank or n.rank > RANKS[0] + 1 for n in plan.nodes)
+    ranks = (
+        [r for r in RANKS if r <= settings.most]
+        if free and "rank" not in fixed
+        else [settings.rank]
+    )
+    widths = [settings.evidence] if "evidence" in fixed else list(EVIDENCE)
+    total = np.zeros((len(ranks), len(widths)))
+    for learn, held in splits:
+        wide = replace(settings, rank=max(ranks))
+        raw = _learn(plan, columns, learn, wide)
+        for i, rank in enumerate(ranks):
+            cut = cut_rank(raw, rank)
+            for j, evidence in enumerate(widths):
+                trial = replace(settings, rank=rank, evidence=evidence)
+                model = on_grids(cut, columns, trial)
+                total[i, j] += _score(model, columns, held) / len(splits)
+    for (i, j), value in np.ndenumerate(total):
+        name = f"bandwidth {settings.bandwidth:g}, ridge {settings.ridge[1]:g}"
+        scores[f"{name}, rank {ranks[i]}, evidence {widths[j]:g}"] = float(value)
+    best = np.unravel_index(int(total.argmax()), total.shape)
+    found = replace(settings, rank=ranks[int(best[0])], evidence=widths[int(best[1])])
+    return found, float(total.max())
+
+
+def _learn(
+    plan: Plan, columns: Sequence[Column], rows: Rows, settings: KernelSettings
+) -> Operators:
+    source = LocalRows(rows, threads=1)
+    sides = choose_sides(plan, columns, coordinates(columns, rows.codes), settings)
+    found = embed(plan, sides, source.fold(partial(sum_sides, columns, sides)), settings)
+    products = source.fold(partial(sum_embedded, plan, columns, found))
+    return raw_operators(plan, found, products)
+
+
+def cut_rank(operators: Operators, rank: int) -> Operators:
+    """The same with fewer directions: they are nested."""
+    keep = rank + 1
+    return replace(
+        operators,
+        leaves=tuple(np.ascontiguousarray(t[:, :keep]) for t in operators.leaves),
+        tensors={
+            k: np.ascontiguousarray(t[(slice(keep),) * t.ndim])
+            for k, t in operators.tensors.items()
+        },
+    )
+
+
+def _score(model: Operators, columns: Sequence[Column], held: Rows) -> float:
+    """Mean floored log density of held-out rows."""
+    floored = replace(model, floor=MODEL_FLOOR)
+    log, _ = log_evidence(floored, read_evidence(model.plan, held.codes))
+    weight = None if held.weight is None else held.weight
+    return float(np.average(np.maximum(log, -1e4), weights=weight))
+
+
+def _choose_own(
+    plan: Plan,
+    columns: Sequence[Column],
+    split: tuple[Rows, Rows],
+    settings: KernelSettings,
+    scores: dict[str, float],
+) -> KernelSettings:
+    """By the log density of each continuous column given all others."""
+    raw = cut_rank(_learn(plan, columns, split[0], settings), settings.rank)
+    held = split[1]
+    best: tuple[float, KernelSettings] = (-np.inf, settings)
+    for own in OWN:
+        trial = replace(settings, own=own)
+        model = on_grids(raw, columns, trial)
+        found = answer(model, read_evidence(plan, held.codes))
+        total = 0.0
+        for i, v in enumerate(plan.graph.observed):
+            if isinstance(columns[i], ContinuousColumn):
+                p = found.probabilities[v]
+                cells, share = around(held.codes[i], len(p), len(held))
+                p = np.concatenate([p, np.ones((1, p.shape[1]))])  # a missing cell scores zero
+                at = sum(
+                    np.take_along_axis(p, c[None], 0)[0] * s
+                    for c, s in zip(cells, share, strict=True)
+                )
+                total += float(np.average(np.log(np.maximum(at, 1e-12)), weights=held.weight))
+        scores[f"own {own:g}"] = total
+        if total > best[0]:
+            best = (total, trial)
+    return best[1]
