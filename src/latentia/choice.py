@@ -112,7 +112,7 @@ def left_out_loss(operators: Operators, rows: Rows) -> Array:
 def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> Choice:
     """The refined network, a valid distribution, unless another candidate is clearly better.
 
-    The marginals, where they lose nothing.
+    The marginals, unless they are beaten by more than a standard error.
     """
     weight = np.ones(len(held)) if held.weight is None else held.weight
     means = {name: _mean(loss, weight) for name, loss in losses.items()}
@@ -121,6 +121,9 @@ def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> C
         gap = losses["refined"] - losses[chosen]
         if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight):
             chosen = "refined"
+    gain = losses["marginal"] - losses[chosen]
+    if _mean(gain, weight) <= _error(gain, weight):
+        chosen = "marginal"
     errors = {name: _error(loss - losses[chosen], weight) for name, loss in losses.items()}
     return Choice(chosen, means, errors, round(float(weight.sum())), learned_from)
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from latentia.choice import learn_best
 from latentia.choice_mixed import learn_best_mixed
@@ -17,8 +17,9 @@ from latentia.features.continuous import Column
 from latentia.frames.sample import draw_sample
 from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.gram import as_published_kernel, code_columns, learn_gram
-from latentia.kernel_choice import choose_settings
+from latentia.kernel_choice import Choice, choose_settings, choose_settings_for_classes
 from latentia.learn import finish_closed_form, gather_statistics
+from latentia.mixed import known_ranks
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
@@ -27,7 +28,7 @@ from latentia.ranks import state_notes
 from latentia.refined import refine_closed_form
 from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.spectral import learn_spectral
-from latentia.typing import Source
+from latentia.typing import Array, Source
 from latentia.uncentred import learn_uncentred
 
 __all__ = ["PBP", "PublishedPBP", "Spectral"]
@@ -99,6 +100,11 @@ class PBP(BaseEstimator):
         """Directions that a separator of unknown rank may have."""
         return _kernel_settings(self.kernel)[0].most
 
+    @property
+    def chooses_ranks(self) -> bool:
+        """Do latents of continuous columns need no number of states?"""
+        return self.refine is not True
+
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns: settings on held-out rows, then two passes over the rows."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
@@ -108,9 +114,31 @@ class PBP(BaseEstimator):
             return learn_best_mixed(plan, columns, source, sample, settings, fixed, rng)
         if self.refine is True:
             return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
-        if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
+        if fixed != ALL_SETTINGS and sample.total >= FEWEST_TO_CHOOSE:
             settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
         return learn_embedded(plan, columns, source, sample, settings)
+
+    def settle(
+        self,
+        plans: Sequence[Plan],
+        columns: Sequence[Column],
+        sources: Sequence[Source],
+        log_prior: Array,
+    ) -> tuple[PBP, Choice | None]:
+        """A copy whose kernel settings are chosen once, for the models of several classes."""
+        settings, fixed = _kernel_settings(self.kernel)
+        refined = self.refine is True or (
+            self.refine == "auto" and all(known_ranks(plan) for plan in plans)
+        )
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        samples = [draw_sample(source, KERNEL_SAMPLE, rng) for source in sources]
+        few = sum(s.total for s in samples) < FEWEST_TO_CHOOSE or len(samples) < 2
+        if refined or fixed == ALL_SETTINGS or few:
+            return clone(self), None
+        choice = choose_settings_for_classes(
+            plans, columns, samples, log_prior, settings, rng, fixed
+        )
+        return clone(self).set_params(kernel=choice.settings), choice
 
     @staticmethod
     def paper(

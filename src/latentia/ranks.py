@@ -10,16 +10,17 @@ import numpy as np
 from latentia.basis import PanelCovariance, panel_covariance
 from latentia.graph import LatentGraph
 from latentia.learn import Statistics
-from latentia.moments import pair_layout, sum_pairs
+from latentia.moments import Rows, pair_layout, sum_pairs
 from latentia.plan import Plan, make_plan
 from latentia.solve import canonical, one_thread
 from latentia.templates import latent_class
 from latentia.triangulate import moralise
-from latentia.typing import Array, Label, Source
+from latentia.typing import Array, Codes, Label, Source
 
-__all__ = ["class_states", "latent_states", "state_notes"]
+__all__ = ["binned", "class_states", "latent_states", "state_notes"]
 
 MOST = 10
+BINS = 6  # of a continuous column, while states are counted
 ABOVE_NOISE = 1.1
 SURE = 1.5  # how far beyond its edge noise may reach: about 97 % of the law of Tracy and Widom
 FAR = 3.0  # times fewer states than stated, or times the noise left out
@@ -147,3 +148,25 @@ def state_notes(found: Statistics) -> tuple[str, ...]:
                 "out."
             )
     return tuple(notes)
+
+
+def binned(rows: Rows, sizes: list[int]) -> tuple[Rows, list[int]]:
+    """Positions of continuous columns cut into bins of equal weight; codes as they are."""
+    codes: list[Codes] = []
+    counts = []
+    for values, size in zip(rows.codes, sizes, strict=True):
+        if values.dtype.kind != "f":
+            codes.append(values)
+            counts.append(size)
+            continue
+        there = ~np.isnan(values)
+        seen, place = np.unique(values[there], return_inverse=True)
+        weight = None if rows.weight is None else rows.weight[there]
+        mass = np.bincount(place, weight, minlength=len(seen))
+        middle = (np.cumsum(mass) - mass / 2) / max(float(mass.sum()), 1e-300)
+        bins = np.minimum((BINS * middle).astype(np.int8), BINS - 1)
+        found = np.full(len(values), -1, dtype=np.int8)
+        found[there] = bins[place]
+        codes.append(found)
+        counts.append(BINS)
+    return Rows(tuple(codes), rows.weight), counts
