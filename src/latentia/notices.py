@@ -102,9 +102,10 @@ def note_independent(operators: Operators) -> None:
         return
     best = min(loss for name, loss in choice.losses.items() if name != "marginal")
     warnings.warn(
-        f"the columns tell nothing of each other that other rows bear out: on {choice.held_out} held-out rows the marginals "
-        f"alone lose {choice.losses['marginal']:.4f} per row, the best model {best:.4f}. Answers "
-        "are the marginals. Bring more rows, or PBP(refine=True) to have a model all the same.",
+        "the columns tell nothing of each other that other rows bear out: on "
+        f"{choice.held_out} held-out rows the marginals alone lose "
+        f"{choice.losses['marginal']:.4f} per row, the best model {best:.4f}. Answers are the "
+        "marginals. Bring more rows, or PBP(refine=True) to have a model all the same.",
         IndependenceWarning,
         stacklevel=3,
     )
