@@ -69,6 +69,7 @@ class Basis:
     weights: tuple[float, ...]  # mean weight of the pairs behind d
     features: tuple[tuple[int, int], ...]  # p_α, p_β
     shares: tuple[float, ...]  # of the weight on rows where a leaf is present; 1 inside
+    beyond: tuple[float, ...] = ()  # the largest correlation that each node left out
     rounds: tuple[Mapping[int, Round], ...] = ()  # of sharpening, by node
 
     def size(self, node: int) -> int:
@@ -129,7 +130,7 @@ def canonical_basis(
     entries: list[tuple[Any, ...]] = []
     for k, node in enumerate(layout.plan.nodes):
         if node.parent == k:
-            entries.append((None, None, np.zeros(0), moments.weight, (0, 0), 1.0))
+            entries.append((None, None, np.zeros(0), moments.weight, (0, 0), 1.0, 0.0))
             continue
         panel = panels[layout.panel_of[k]]
         one, other = node.inside.wide, node.outside.wide
@@ -149,6 +150,7 @@ def canonical_basis(
                 panel.mean_weight(one, other),
                 (len(a), len(b)),
                 panel.mean_weight(one, one) / moments.weight if node.is_leaf else 1.0,
+                found.beyond,
             )
         )
     return Basis(*zip(*entries, strict=True))
