@@ -247,7 +247,9 @@ def _read_ascent(record: Any) -> Ascent | None:
 
 def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: Fetch) -> Operators:
     known = ("ranks", "weight", "mix", "reports", "turned")
-    more = ("tables", "ascent") if isinstance(record, dict) and "tables" in record else ()
+    more: tuple[str, ...] = ()
+    if isinstance(record, dict) and "tables" in record:
+        more = ("tables", "ascent")
     if isinstance(record, dict) and "kernel" in record:
         more += ("kernel",)
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
