@@ -1,11 +1,13 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
-from latentia import errors, templates, testing
+from latentia import datasets, errors, templates, testing
 from latentia.classifier import LatentClassifier
+from latentia.draw import Drawing
 from latentia.em import EM
 from latentia.embedding import KernelSettings
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
+from latentia.gathering import FrozenModel
 from latentia.graph import LatentGraph, as_graph
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.moments import Moments
@@ -14,7 +16,7 @@ from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.posterior_density import Density
 from latentia.stepwise import StepwiseEM
-from latentia.store import load
+from latentia.store import load, save
 
 __version__ = "0.1.0"
 
@@ -34,11 +36,15 @@ __all__ = [
     "StepwiseEM",
     "LatentModel",
     "LatentClassifier",
+    "FrozenModel",
+    "save",
     "load",
     "Posterior",
     "Density",
     "Assignment",
+    "Drawing",
     "TabularModel",
     "testing",
+    "datasets",
     "errors",
 ]

@@ -21,7 +21,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from latentia.batch import in_blocks
+from latentia.batch import in_blocks, read_rows
 from latentia.embedding import KernelSettings
 from latentia.errors import ColumnWarning, DataError, LatentiaError, UnknownNameError
 from latentia.estimator import LatentModel, as_learner
@@ -107,7 +107,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(labels, range(length))
         weight = checked_weight(sample_weight, length)
         kept = None if weight is None else weight > 0  # others are dropped by the model, too
-        graph, cells, weight = base._training(X, sample_weight)
+        graph, cells, weight = base._training(X, sample_weight, base._graph_given())
         rows = TrainingRows(graph, base._discover_all(graph, cells, weight), cells, weight)
         self.classes_, labels = np.unique(
             labels if kept is None else labels[kept], return_inverse=True
@@ -283,16 +283,18 @@ def _scores(models: Sequence[LatentModel], table: Table) -> Array:
     known = [c.name for c in models[0].columns_]
     if table.names and not set(known) & set(table.names):
         raise UnknownNameError("column", table.names[0], known, "None of the columns is there.")
-    out = np.empty((table.length, len(models)))
+    asked = read_rows(models[0].columns_, table)  # all models share their columns
+    found = np.empty((len(models), asked.rows))
     for k, model in enumerate(models):
         operators = _floored(model.operators_)
 
         def work(
             part: slice, evidence: Evidence, operators: Operators = operators, k: int = k
         ) -> None:
-            out[part, k] = log_evidence(operators, evidence)[0]
+            found[k, part] = log_evidence(operators, evidence)[0]
 
-        in_blocks(operators, model.columns_, table, work)
+        in_blocks(operators, asked, work)
+    out = asked.spread(found).T
     best = out.max(axis=1, initial=-np.inf, keepdims=True)
     return np.where(np.isneginf(best), 0.0, np.maximum(out, best - FAR))
 

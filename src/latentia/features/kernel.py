@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -92,6 +92,8 @@ class BlockMap:
     kernel: Any
     fill: Array  # (d, m): mean factor of each member, for missing cells
     waves: tuple[Array, Array, Array] | None = None  # of random Fourier features
+    unequal: float = UNEQUAL  # kernel between different states of a discrete member
+    cut: float = SMALLEST
 
     def __call__(self, z: Array) -> Array:
         """φ for coordinates of all columns, (columns, n)."""
@@ -112,7 +114,7 @@ class BlockMap:
             a, x = self.landmarks[i][:, None], own[i]
             gone = np.isnan(x)
             if states:
-                part = np.where(a == x, 1.0, UNEQUAL)
+                part = np.where(a == x, 1.0, self.unequal)
             else:
                 part = k(a / self.bandwidth, np.where(gone, 0.0, x) / self.bandwidth)
             if gone.any():
@@ -136,6 +138,8 @@ def make_map(
     kind: str = "nystroem",
     features: int = 150,
     seed: int = 0,
+    unequal: float = UNEQUAL,
+    cut: float = SMALLEST,
     weight: Array | None = None,
 ) -> BlockMap:
     """The map of a block. `sample` holds coordinates of a few rows, (columns, n)."""
@@ -155,7 +159,8 @@ def make_map(
     complete = own[:, whole]
     weight = np.ones(complete.shape[1]) if weight is None else weight[whole]
     empty = np.zeros((len(members), 0))
-    blank = BlockMap(members, states, empty, np.zeros((0, 0)), wide, kernel, empty)
+    none = np.zeros((0, 0))
+    blank = BlockMap(members, states, empty, none, wide, kernel, empty, None, unequal, cut)
     return MAPS[kind](blank, complete, weight, features, seed)
 
 
@@ -176,19 +181,17 @@ def _nystroem(block: BlockMap, sample: Array, weight: Array, features: int, seed
     fill = np.stack(
         [_mean_factor(block, i, L[i], sample[i][:FILL], weight[:FILL]) for i in range(len(L))]
     )
-    bare = BlockMap(
-        block.members, block.discrete, L, np.zeros((0, 0)), block.bandwidth, block.kernel, fill
-    )
+    bare = replace(block, landmarks=L, fill=fill)
     K = bare.factors(L)
     values, vectors = np.linalg.eigh((K + K.T) / 2)
-    kept = values > SMALLEST * values[-1]
+    kept = values > block.cut * values[-1]
     mixing = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept])).T)
-    return BlockMap(block.members, block.discrete, L, mixing, block.bandwidth, block.kernel, fill)
+    return replace(bare, mixing=mixing)
 
 
 def _mean_factor(block: BlockMap, i: int, landmarks: Array, values: Array, weight: Array) -> Array:
     if block.discrete[i]:
-        factors = np.where(landmarks[:, None] == values, 1.0, UNEQUAL)
+        factors = np.where(landmarks[:, None] == values, 1.0, block.unequal)
         return np.asarray(np.average(factors, axis=1, weights=weight))
     k = as_kernel(block.kernel)
     factors = k(landmarks[:, None] / block.bandwidth, values / block.bandwidth)
@@ -212,19 +215,10 @@ def _fourier(block: BlockMap, sample: Array, weight: Array, features: int, seed:
         )
     most = max(max(block.discrete), 1)
     signs = rng.choice([-1.0, 1.0], (features, len(block.members), most))
-    signs[rng.random(shape) < UNEQUAL] = 1.0
+    signs[rng.random(shape) < block.unequal] = 1.0
     phase = rng.uniform(0, 2 * np.pi, features)
     omega = omega / block.bandwidth * (np.asarray(block.discrete) == 0)
-    return BlockMap(
-        block.members,
-        block.discrete,
-        block.landmarks,
-        block.mixing,
-        block.bandwidth,
-        block.kernel,
-        block.fill,
-        (omega, phase, signs),
-    )
+    return replace(block, waves=(omega, phase, signs))
 
 
 def _wave(block: BlockMap, own: Array) -> Array:

@@ -6,7 +6,7 @@ Shapes are not written down: they follow from the plan and the rank of each node
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -18,7 +18,7 @@ from latentia.estimator import LEARNERS, LatentModel
 from latentia.features.continuous import Column
 from latentia.graph import LatentGraph, as_graph
 from latentia.mixed import column_cells
-from latentia.operators import Ascent, Operators, SeparatorReport
+from latentia.operators import Ascent, Choice, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.store.columns import read_column, write_column
 from latentia.store.plain import (
@@ -35,12 +35,21 @@ from latentia.store.plain import (
 from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
 from latentia.typing import Array
 
-__all__ = ["Fetch", "read_record", "write_record"]
+__all__ = [
+    "Fetch",
+    "Shape",
+    "read_columns",
+    "read_parameters",
+    "read_record",
+    "write_parameters",
+    "write_record",
+]
 
 Shape: TypeAlias = tuple[int, ...]
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
 
 WIDEST_BLUR = 1e6
+MOST_ROWS = 2**62
 LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers cannot overflow
 
 
@@ -50,6 +59,11 @@ LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers can
 def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
     operators = model.operators_
+    if operators.diagonals:
+        raise StoreError(
+            "a model in Gram form holds its training rows and is not stored. "
+            "Learn it with form='finite' or PBP() to keep it."
+        )
     leaves = operators.raw or (*operators.leaves, *operators.marginals)  # raw: smoothed again
     tensors = [operators.tensors[k] for k in sorted(operators.tensors)]
     tables = [operators.tables[v] for v in sorted(operators.tables)]
@@ -61,7 +75,7 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     missing = model.diagnostics_.missing
     record = {
         "kind": "LatentModel",
-        "parameters": _write_parameters(model),
+        "parameters": write_parameters(model, model.plan_),
         "plan": write_plan(model.plan_),
         "states": [write_column(c) for c in model.columns_],
         "operators": {
@@ -73,6 +87,8 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
             "missing": [float(missing[c.name]) for c in model.columns_],
         },
     }
+    if operators.choice is not None:
+        record["choice"] = _write_choice(operators.choice)
     if operators.plan is not model.plan_:  # a refined model answers by a network of its own
         record["network"] = write_plan(operators.plan)
     return record, [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
@@ -80,27 +96,31 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
 
 def read_record(record: Any, fetch: Fetch) -> LatentModel:
     """The model of a record; `fetch` brings the arrays once their shapes are known."""
-    more = ("network",) if isinstance(record, dict) and "network" in record else ()
-    kind, parameters, structure, states, learned, fit, *network = fields(
+    there = record if isinstance(record, dict) else {}
+    more = [name for name in ("network", "choice") if name in there]  # some models, newer files
+    kind, parameters, structure, states, learned, fit, *rest = fields(
         record, "kind", "parameters", "plan", "states", "operators", "fit", *more
     )
+    given = dict(zip(more, rest, strict=True))
     if kind != "LatentModel":
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
-    columns = _read_columns(states, plan)
-    inner = read_plan(network[0]) if network else plan
+    columns = read_columns(states, plan)
+    inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     operators = _read_operators(learned, inner, columns, fetch)
+    if "choice" in given:
+        operators = replace(operators, choice=_read_choice(given["choice"]))
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
-    model = LatentModel(**_read_parameters(parameters))
+    model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
     return model
 
 
-def _read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
+def read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
     observed = plan.graph.observed
     return tuple(
         read_column(states, plan.graph.names[v], plan.graph.states[v] or 0)
@@ -111,8 +131,8 @@ def _read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
 # -- parameters ------------------------------------------------------------------------------------
 
 
-def _write_parameters(model: LatentModel) -> dict[str, Any]:
-    graph = None if model.graph is None else _graph_given(model)
+def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
+    graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
         latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
@@ -127,7 +147,7 @@ def _write_parameters(model: LatentModel) -> dict[str, Any]:
     }
 
 
-def _read_parameters(record: Any) -> dict[str, Any]:
+def read_parameters(record: Any) -> dict[str, Any]:
     graph, latents, learner, kinds, names = fields(
         record, "graph", "latents", "learner", "kinds", "state_names"
     )
@@ -142,14 +162,14 @@ def _read_parameters(record: Any) -> dict[str, Any]:
     }
 
 
-def _graph_given(model: LatentModel) -> LatentGraph:
+def _graph_given(model: LatentModel, plan: Plan) -> LatentGraph:
     try:
         given = model.graph
         if callable(given):
             given = given([c.name for c in model.columns_])
         return as_graph(given, model.latents)
     except LatentiaError:  # a generator of edges is used up by fit
-        return model.plan_.graph
+        return plan.graph
 
 
 def _write_learner(learner: Any) -> dict[str, Any]:
@@ -232,6 +252,29 @@ def _write_tables(operators: Operators) -> dict[str, Any]:
         numbers = [*operators.blur, operators.floor]
         found["kernel"] = [bool(operators.raw), *map(float, numbers)]
     return found
+
+
+def _write_choice(choice: Choice) -> list[Any]:
+    figures = [
+        [name, float(choice.losses[name]), float(choice.errors[name])] for name in choice.losses
+    ]
+    return [choice.chosen, figures, choice.held_out, choice.learned_from]
+
+
+def _read_choice(record: Any) -> Choice:
+    chosen, figures, held_out, learned_from = items(record, 4)
+    rows = [items(row, 3) for row in items(figures)]
+    names = [text(name) for name, _, _ in rows]
+    if len(set(names)) < len(names):
+        raise StoreError(f"expected different candidates, got {names!r:.80}.")
+    losses, errors = ([number(row[k], 0.0, LARGEST_NUMBER) for row in rows] for k in (1, 2))
+    return Choice(
+        text(chosen),
+        dict(zip(names, losses, strict=True)),
+        dict(zip(names, errors, strict=True)),
+        whole(held_out, MOST_ROWS),
+        whole(learned_from, MOST_ROWS),
+    )
 
 
 def _read_ascent(record: Any) -> Ascent | None:
