@@ -283,18 +283,18 @@ def _scores(models: Sequence[LatentModel], table: Table) -> Array:
     known = [c.name for c in models[0].columns_]
     if table.names and not set(known) & set(table.names):
         raise UnknownNameError("column", table.names[0], known, "None of the columns is there.")
-    asked = read_rows(models[0].columns_, table)  # all models share their columns
-    found = np.empty((len(models), asked.rows))
+    asked = read_rows(models[0].columns_, table)  # the same columns for all classes
+    out = np.empty((asked.rows, len(models)))
     for k, model in enumerate(models):
         operators = _floored(model.operators_)
 
         def work(
             part: slice, evidence: Evidence, operators: Operators = operators, k: int = k
         ) -> None:
-            found[k, part] = log_evidence(operators, evidence)[0]
+            out[part, k] = log_evidence(operators, evidence)[0]
 
         in_blocks(operators, asked, work)
-    out = asked.spread(found).T
+    out = np.ascontiguousarray(asked.spread(out.T).T)
     best = out.max(axis=1, initial=-np.inf, keepdims=True)
     return np.where(np.isneginf(best), 0.0, np.maximum(out, best - FAR))
 

@@ -95,14 +95,6 @@ def save(model: Stored, path: str | os.PathLike[str]) -> None:
         ) from error
 
 
-def _version(record: dict[str, Any]) -> int:
-    """The oldest that can say it: what older readers can read, they may."""
-    continuous = any(isinstance(states, dict) for states in record.get("states", ()))
-    if "choice" in record or continuous:
-        return 3
-    return 1 if "operators" in record and "tables" not in record["operators"] else 2
-
-
 def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
     if isinstance(model, Moments):
         return write_moments(model)
@@ -115,6 +107,15 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
         )
     model._check_fitted()
     return write_record(model)
+
+
+def _version(record: dict[str, Any]) -> int:
+    """The oldest that can say it: what older readers can read, they may."""
+    states = record.get("states", ())
+    if "choice" in record or any(isinstance(each, dict) for each in states):
+        return 3
+    old = "operators" in record and "tables" not in record["operators"]
+    return 1 if old else 2
 
 
 def _encode(record: dict[str, Any]) -> bytes:

@@ -48,8 +48,8 @@ __all__ = [
 Shape: TypeAlias = tuple[int, ...]
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
 
-WIDEST_BLUR = 1e6
 MOST_ROWS = 2**62
+WIDEST_BLUR = 1e6
 LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers cannot overflow
 
 

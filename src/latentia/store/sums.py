@@ -104,8 +104,8 @@ def read_frozen(record: Any, fetch: Fetch) -> FrozenModel:
     )
     plan = read_plan(structure)
     columns = tuple(c for c in read_columns(states, plan) if isinstance(c, DiscreteColumn))
-    if len(columns) < len(states):
-        raise StoreError("expected discrete columns only in a frozen model.")
+    if len(columns) != len(plan.graph.observed):
+        raise StoreError("expected discrete columns in a frozen model.")
     arrays = _finite(fetch([_shape(shape) for shape in items(shapes)]))
     frozen = _read_learned(learned, plan, list(arrays))
     # shapes that do not fit together fail here, and not at some question later
