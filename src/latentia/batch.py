@@ -14,9 +14,11 @@ from latentia.messages import Evidence, answer, read_evidence
 from latentia.operators import Operators
 from latentia.typing import Array
 
-__all__ = ["every_column", "in_blocks", "one_column"]
+__all__ = ["block_rows", "every_column", "in_blocks", "one_column"]
 
-BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache
+BLOCK_ROWS = 2**12  # rows of evidence whose messages fit into a cache, where ranks are small …
+BLOCK_CELLS = 2**18  # … and cells of the product of two messages, where they are not
+FEWEST_ROWS = 2**8
 _MAKING = Lock()
 
 
@@ -34,13 +36,21 @@ def in_blocks(
         for i, c in enumerate(columns)
     ]
 
+    step = block_rows(operators)
+
     def block(start: int) -> None:
-        part = slice(start, min(start + BLOCK_ROWS, table.length))
+        part = slice(start, min(start + step, table.length))
         seen = [None if c is None else c[part] for c in codes]
         work(part, read_evidence(operators.plan, seen))
 
-    for _ in in_parallel(block, range(0, table.length, BLOCK_ROWS)):
+    for _ in in_parallel(block, range(0, table.length, step)):
         pass
+
+
+def block_rows(operators: Operators) -> int:
+    """Rows at a time: the products of messages should not leave the cache."""
+    widest = max((t.size // t.shape[-1] for t in operators.tensors.values() if t.size), default=1)
+    return min(BLOCK_ROWS, max(FEWEST_ROWS, BLOCK_CELLS // widest))
 
 
 def every_column(
