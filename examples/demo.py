@@ -1,76 +1,58 @@
-"""What latentia does, in under a minute: learn a loopy latent graph, ask it, check it."""
+"""What latentia does, in a minute: the paper's synthetic experiment, small, and one answer."""
 
 from __future__ import annotations
 
-import time
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 
 import latentia as lt
+from latentia.cli import reproducing  # noqa: F401 (its command joins the app)
+from latentia.cli.commands import app
 
 GRAPH = "A->B; A->C; B->F; C->F; B->D; C->E; F->G; F->H"
-LATENTS = {"A": 3, "B": 3, "C": 3, "F": 3}
+LATENTS = dict.fromkeys("ABCF", 3)
 COLUMNS = dict.fromkeys("DEGH", 5)
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
-MODELS = 5
-
-
-def kl_rows(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """KL(truth ‖ found) of every row, answers floored at 1e-4."""
-    found = np.maximum(found, 1e-4)
-    found = found / found.sum(axis=1, keepdims=True)
-    safe = np.maximum(truth, 1e-300)
-    return np.asarray((truth * np.log(safe / found)).sum(axis=1))
-
-
-def draw_model(seed: int) -> lt.TabularModel:
-    """Random tables, redrawn until the evidence matters: the marginal must be a bad answer."""
-    rng = np.random.default_rng(seed)
-    while True:
-        model = lt.testing.random_model(lt.as_graph(GRAPH, LATENTS, COLUMNS), rng, 0.4)
-        table = lt.testing.brute_force(model)
-        p = table / table.sum(axis=0, keepdims=True)
-        marginal = table.sum(axis=(1, 2, 3))[:, None, None, None]
-        if (table * np.log(np.maximum(p, 1e-300) / marginal)).sum() > 0.05:
-            return model
+PICTURE = r"""
+                 (A)              (A) (B) (C) (F)   latent, 3 states: nobody sees them
+                 / \              [D] [E] [G] [H]   columns, 5 states
+               (B) (C)
+               / \ / \            Asked for: P(D | E, G, H), learned from N rows,
+            [D]  (F)  [E]         against exact inference on the true tables.
+                 / \              KL is 0 where the answer is right.
+               [G] [H]
+"""
+OUT = Path("latentia-reports") / "demo"
 
 
 def main() -> None:
+    print("latentia: a loopy graph with four latents, learned from its columns alone")
+    print(PICTURE, flush=True)
+    given = sys.argv[1:]
+    asked = ["reproduce", "synthetic", "--quick", "--out", str(OUT), *given]
+    app(asked, standalone_mode=False)
+    show_one_answer()
+
+
+def show_one_answer() -> None:
+    """One question to a model learned from 100,000 rows, as bars, beside the truth."""
     warnings.simplefilter("ignore", lt.errors.LatentiaWarning)
-    print(f"The graph   {GRAPH}")
-    print("Latent: A, B, C, F (3 states each). Columns: D, E, G, H (5 states each).\n")
-    print("The plan, made before any data are seen:\n")
-    print(lt.make_plan(GRAPH, LATENTS, COLUMNS))
-
-    print(f"\nPosterior of D given E, G, H against exact inference, {MODELS} random models:\n")
-    print("     rows    KL (median)    worst    the marginal's    seconds to learn")
-    models = [draw_model(seed) for seed in range(MODELS)]
-    for n in SIZES:
-        kls, marginals, seconds = [], [], []
-        for seed, truth in enumerate(models):
-            rows = truth.sample(n, np.random.default_rng([seed, n])).astype(np.int8)
-            start = time.perf_counter()
-            model = lt.LatentModel(GRAPH, LATENTS, state_names={c: range(5) for c in COLUMNS})
-            model.fit(rows)
-            seconds.append(time.perf_counter() - start)
-            test = truth.sample(2000, np.random.default_rng([seed, 1]))
-            asked = test.copy()
-            asked[:, 0] = -1
-            exact = truth.posteriors(truth.evidence(asked), ["D"])["D"]
-            kls.append(kl_rows(exact, model.predict_proba(test, target="D")).mean())
-            alone = np.repeat(np.asarray(model.query("D"))[None], len(test), axis=0)
-            marginals.append(kl_rows(exact, alone).mean())
-        print(
-            f"{n:>9,}    {np.median(kls):11.5f}  {max(kls):7.5f}    {np.median(marginals):14.5f}"
-            f"    {np.median(seconds):16.3f}",
-            flush=True,
-        )
-
-    print("\nOne answer of the last model, learned from a million rows:\n")
-    print(model.query("D", {"G": 2, "H": 0}))
-    exact = truth.query("D", {"G": 2, "H": 0})
-    print("exact: " + "  ".join(f"{p:.4f}" for p in exact))
+    rng = np.random.default_rng(11)
+    truth = lt.testing.random_model(lt.as_graph(GRAPH, LATENTS, COLUMNS), rng, 0.3)
+    model = lt.LatentModel(GRAPH, LATENTS, state_names=dict.fromkeys(COLUMNS, range(5)))
+    model.fit(truth.sample(100_000, rng).astype(np.int8))
+    row = dict(zip("DEGH", truth.sample(1, rng)[0].tolist(), strict=True))
+    evidence = {name: row[name] for name in "EGH"}
+    exact = truth.query("D", evidence)
+    print("\nOne answer, learned from 100,000 rows:\n")
+    print(model.query("D", evidence))
+    print("\nThe same from the true tables, by exact inference:\n")
+    print(lt.Posterior(("D",), (tuple(range(5)),), exact))
+    picture = model.draw(evidence, target="D").save(OUT / "messages.svg")
+    print(f"\nReport with figures: {OUT / 'report.html'}")
+    print(f"How the messages passed: {picture}")
 
 
 if __name__ == "__main__":

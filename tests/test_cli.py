@@ -388,6 +388,39 @@ def test_fit_with_weights_and_state_names(here: Path, tmp_path: Path) -> None:
     assert answers[0] == answers[1]
 
 
+@pytest.mark.parametrize(
+    ("learner", "settings", "words"),
+    [
+        ("em", ["restarts=2", "max_iter=30", "tol=1e-4", "random_state=0"], "EM(max_iter=30, "),
+        ("stepwise", ["restarts=2", "epochs=2", "batch_size=100", "n_jobs=1"], "StepwiseEM("),
+        ("spectral", ["repair=false"], "Spectral(repair=False)"),
+        ("paper", ["ridge=0.01,0.02"], "PublishedPBP(ridge=(0.01, 0.02))"),
+        ("pbp", ["refine=true"], "PBP(refine=True)"),
+    ],
+)
+def test_every_learner_has_its_settings(
+    here: Path, tmp_path: Path, learner: str, settings: list[str], words: str
+) -> None:
+    out = tmp_path / "m.latentia"
+    given = [word for setting in settings for word in ("--set", setting)]
+    args = ["fit", "rows.csv", "--graph", "graph.json", "--out", out, "--learner", learner]
+    assert words in facts(*args, *given)["learner"]
+    assert words in repr(lt.load(out).learner)
+    assert facts("query", out, "D", "--given", "G=2")["probabilities"]
+
+
+def test_settings_that_a_learner_has_not(here: Path) -> None:
+    args = ["fit", "rows.csv", "--graph", "graph.json", "--out", "n.latentia", "--learner", "em"]
+    for setting, words in (
+        ("starts=3", "has no setting 'starts'; it has init, max_iter"),
+        ("restarts", "expected NAME=VALUE"),
+    ):
+        result = run(*args, "--set", setting)
+        assert result.exit_code == 2
+        assert words in " ".join(result.output.replace("│", " ").split())
+    assert "expected restarts to be" in run(*args, "--set", "restarts=0").stderr
+
+
 def test_fit_without_graph_and_quietly(tmp_path: Path) -> None:
     columns = make_columns(200)
     write_csv(tmp_path / "rows.csv", {k: columns[k] for k in "DEGH"})

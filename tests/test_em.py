@@ -10,7 +10,7 @@ from sklearn.base import clone
 import latentia as lt
 from latentia import cpts, em
 from latentia.cpts import check_operators, in_fixed_order, operators_of
-from latentia.em import climb, maximise, pose, random_tables, spawn_seeds
+from latentia.em import climb, maximise
 from latentia.errors import (
     ConvergenceWarning,
     DataError,
@@ -25,6 +25,7 @@ from latentia.frames.local import LocalRows, unique_rows
 from latentia.messages import answer, read_evidence
 from latentia.moments import Rows
 from latentia.plan import make_plan
+from latentia.problem import pose, random_tables, spawn_seeds
 from latentia.templates import factorial_markov, hidden_markov, latent_class
 from latentia.testing import KINDS, brute_force, brute_force_full, random_graph, random_model
 
@@ -380,6 +381,21 @@ class TestVerdict:
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) == 3
         assert all("iterations, converged" in line for line in lines)
+
+    def test_progress_to_a_function(self):
+        heard = []
+        model = self.fitted(verbose=heard.append)
+        assert [line[:9] for line in heard] == ["start 1/3", "start 2/3", "start 3/3"]
+        assert "verbose" not in repr(model.diagnostics_)
+
+    def test_progress_in_a_terminal(self, capsys, monkeypatch):
+        pytest.importorskip("rich")
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        monkeypatch.setenv("TERM", "xterm")
+        self.fitted(verbose=True)
+        out = capsys.readouterr().out
+        assert "starts" in out
+        assert "start 3/3" in out
 
     def test_clone_and_parameters(self):
         learner = lt.EM(3, smoothing=0.5, init={"a": [1.0]})

@@ -5,12 +5,13 @@ import pytest
 from scipy.special import xlogy
 
 import latentia as lt
-from latentia.em import counts_in, maximise, pose, random_tables
+from latentia.em import counts_in, maximise
 from latentia.errors import ConvergenceWarning, DataError
 from latentia.estep import compile_estep, expected_counts
 from latentia.frames.local import LocalRows
 from latentia.moments import Rows
 from latentia.plan import make_plan
+from latentia.problem import pose, random_tables
 from latentia.stepwise import batch_rows, climb_stepwise, shuffled
 from latentia.templates import hidden_markov, latent_class
 from latentia.testing import brute_force, random_model

@@ -1,10 +1,12 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
-from latentia import errors, templates, testing
+from latentia import datasets, errors, templates, testing
+from latentia.draw import Drawing
 from latentia.em import EM
 from latentia.embedding import KernelSettings
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
+from latentia.gathering import FrozenModel
 from latentia.graph import LatentGraph, as_graph
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.moments import Moments
@@ -13,7 +15,7 @@ from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.posterior_density import Density
 from latentia.stepwise import StepwiseEM
-from latentia.store import load
+from latentia.store import load, save
 
 __version__ = "0.1.0"
 
@@ -32,11 +34,15 @@ __all__ = [
     "EM",
     "StepwiseEM",
     "LatentModel",
+    "FrozenModel",
+    "save",
     "load",
     "Posterior",
     "Density",
     "Assignment",
+    "Drawing",
     "TabularModel",
     "testing",
+    "datasets",
     "errors",
 ]

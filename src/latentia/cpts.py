@@ -25,7 +25,7 @@ from latentia.skeleton import Branch, trace
 from latentia.triangulate import log_states
 from latentia.typing import Array, Codes
 
-__all__ = ["check_operators", "in_fixed_order", "operators_of"]
+__all__ = ["check_operators", "fixed_orders", "in_fixed_order", "operators_of", "renumbered"]
 
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 
@@ -56,9 +56,16 @@ def check_operators(plan: Plan) -> None:
 
 
 def operators_of(
-    plan: Plan, tables: Tables, weight: float, ascent: Ascent | None = None
+    plan: Plan,
+    tables: Tables,
+    weight: float,
+    ascent: Ascent | None = None,
+    gaussians: Tables | None = None,
 ) -> Operators:
-    """The same distribution over the columns, in the coordinates of separator states."""
+    """The same distribution over the columns, in the coordinates of separator states.
+
+    `gaussians` are the leaves of continuous columns, whose tables are masses on their grids.
+    """
     check_operators(plan)
     graph, tree = plan.graph, plan.tree
     families = [((*above, v), tables[v]) for v, above in enumerate(graph.parents())]
@@ -68,7 +75,15 @@ def operators_of(
     marginals = tuple(beliefs[walk.branches[k].clique].ravel().copy() for k in plan.leaves)
     tensors = {k: walk.tensor(k) for k in sorted({*plan.inner, *plan.roots})}
     return Operators(
-        plan, leaves, tensors, marginals, weight, 0.0, tables=dict(tables), ascent=ascent
+        plan,
+        leaves,
+        tensors,
+        marginals,
+        weight,
+        0.0,
+        tables=dict(tables),
+        ascent=ascent,
+        gaussians=dict(gaussians or {}),
     )
 
 
@@ -132,7 +147,12 @@ class _Walk:
 
 
 def in_fixed_order(graph: LatentGraph, tables: Tables) -> dict[int, Array]:
-    """The same tables with the states of latents renumbered, so that equal models look equal.
+    """The same tables with the states of latents renumbered, so that equal models look equal."""
+    return renumbered(graph, tables, fixed_orders(graph, tables))
+
+
+def fixed_orders(graph: LatentGraph, tables: Tables) -> dict[int, Codes]:
+    """How the states of every latent are to be numbered.
 
     The states of a latent go by the expected code of a column below it: the first that tells all of
     them clearly apart, columns that hang on it alone before others, near before far.
@@ -148,8 +168,7 @@ def in_fixed_order(graph: LatentGraph, tables: Tables) -> dict[int, Array]:
             hard.append(h)
         else:
             orders[h] = np.argsort(clear, kind="stable")
-    orders.update(_orders_by_inference(graph, tables, hard))
-    return _renumbered(graph, tables, orders)
+    return orders | _orders_by_inference(graph, tables, hard)
 
 
 def _orders_by_inference(
@@ -199,12 +218,11 @@ def _gap(codes: Array) -> float:
     return float(np.diff(np.sort(codes)).min(initial=np.inf))
 
 
-def _renumbered(
-    graph: LatentGraph, tables: Tables, orders: Mapping[int, Codes]
-) -> dict[int, Array]:
-    found = {}
-    for v, above in enumerate(graph.parents()):
-        table = tables[v]
+def renumbered(graph: LatentGraph, tables: Tables, orders: Mapping[int, Codes]) -> dict[int, Array]:
+    """Tables (parents …, variable, …) of some variables with the states of latents in order."""
+    found, parents = {}, graph.parents()
+    for v, table in tables.items():
+        above = parents[v]
         for axis, u in enumerate((*above, v)):
             if u in orders:
                 table = table.take(orders[u], axis=axis)

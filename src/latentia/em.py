@@ -8,49 +8,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from latentia.cpts import check_operators, in_fixed_order, operators_of
-from latentia.errors import DataError, LatentiaError, UnknownNameError
-from latentia.estep import EStep, Tables, compile_estep, expected_counts, pack_rows, packed_counts
-from latentia.frames.local import LocalRows, unique_rows
+from latentia.cpts import fixed_orders, operators_of, renumbered
+from latentia.errors import DataError, LatentiaError
+from latentia.estep import Tables
+from latentia.features.continuous import Column
+from latentia.gaussian import grid_masses, leaf_prior, maximise_leaf, rescaled
 from latentia.graph import LatentGraph
-from latentia.moments import Moments, Rows
+from latentia.moments import Moments
 from latentia.operators import Ascent, Operators, smooth_unseen
 from latentia.plan import Plan
+from latentia.problem import (
+    Counts,
+    Problem,
+    Scale,
+    at_least,
+    grid_scales,
+    make_starts,
+    pose,
+    seeding_of,
+    sum_log_units,
+)
+from latentia.progress import Verbose, announcing
 from latentia.refine import Prior
 from latentia.solve import one_thread
-from latentia.tables import read_tables
 from latentia.typing import Array, Source
-from latentia.wiring import check_graph
 
 __all__ = [
     "Climb",
-    "Counts",
     "EM",
-    "Problem",
-    "at_least",
     "best_of",
+    "best_tables",
     "climb",
     "counts_in",
+    "in_units",
     "level",
-    "make_starts",
+    "log_units",
     "maximise",
-    "pose",
-    "random_tables",
+    "repr_of",
     "run_all",
-    "spawn_seeds",
 ]
 
-Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
-
 ROUNDING = 1e-9  # how much a level may fall, relative
+LEAST_MASS = 1e-12  # of a continuous column, spread over its grid
 
 
 class EM(BaseEstimator):
@@ -67,17 +74,25 @@ class EM(BaseEstimator):
     smoothing : float
         Pseudo-counts for every row of every table, spread like the column's own marginal (uniformly
         for latents and variables without parents): maximum a posteriori instead of maximum
-        likelihood. Levels and the choice among restarts then include the prior.
+        likelihood. Levels and the choice among restarts then include the prior. For a continuous
+        column: so many rows with the column's own mean and variance.
     init : "random" or dict of variable -> table
         Random starts draw every row of every table from a flat Dirichlet. Tables, with axes
-        (parents in the graph's order, variable), give a single start from there.
+        (parents in the graph's order, variable), give a single start from there. Continuous
+        columns start from rows that lie far from each other (the seeding of k-means++).
+    mixture : int
+        Gaussian components of a continuous column for each state of its parents.
+    variance_floor : float
+        No variance falls below this share of the column's own: a state with a single row would
+        otherwise have infinite density.
     n_jobs : int, optional
         Processes over restarts, as in scikit-learn: -1 means one per core, None one, unless a
         joblib.parallel_config says otherwise. Answers do not depend on it.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the starts.
-    verbose : bool
-        Print a line when a start has ended.
+    verbose : bool or function
+        Print a line when a start has ended, below a progress bar where stdout is a terminal and
+        rich is installed; a function gets the line instead.
     """
 
     def __init__(
@@ -87,143 +102,60 @@ class EM(BaseEstimator):
         tol: float = 1e-6,
         smoothing: float = 0.0,
         init: Any = "random",
+        mixture: int = 1,
+        variance_floor: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: bool = False,
+        verbose: Verbose = False,
     ) -> None:
         self.restarts = restarts
         self.max_iter = max_iter
         self.tol = tol
         self.smoothing = smoothing
         self.init = init
+        self.mixture = mixture
+        self.variance_floor = variance_floor
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        if not isinstance(self.init, Mapping):
-            return str(super().__repr__(N_CHAR_MAX))
-        shown = {**self.get_params(deep=False), "init": f"tables of {len(self.init)} variables"}
-        return repr(type(self)(**shown))
+        shown = self.get_params(deep=False)
+        if isinstance(self.init, Mapping):
+            shown["init"] = f"tables of {len(self.init)} variables"
+        return repr_of(self, shown, N_CHAR_MAX)
 
-    def learn(self, plan: Plan, source: Source) -> Operators:
-        """One pass over the rows for every iteration of every start."""
+    gaussian = True  # leaves of continuous columns
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns; levels are log densities per row in their own units."""
+        scales = grid_scales(plan.graph, columns)
+        return in_units(self.learn(plan, source, scales), columns, source, scales)
+
+    def learn(
+        self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
+    ) -> Operators:
+        """One pass over the rows for every iteration of every start.
+
+        `scales` are mean and deviation by which continuous columns are standardised; default:
+        those of the rows.
+        """
         at_least("max_iter", self.max_iter, 1, whole=True)
         at_least("tol", self.tol, 0)
-        problem = pose(plan, source, self.smoothing)
-        starts = make_starts(plan.graph, self.init, self.restarts, self.random_state)
+        at_least("variance_floor", self.variance_floor, 0)
+        problem = pose(plan, source, self.smoothing, self.variance_floor, scales=scales)
+        seeding = seeding_of(problem, self.mixture)
+        starts = make_starts(plan.graph, self.init, self.restarts, self.random_state, seeding)
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
 
 
-# --- the problem ----------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Rows, the E-step that sums over them, and the prior of the M-step."""
-
-    estep: EStep
-    source: Source
-    packed: bool  # the rows of the source are packed already
-    weight: float  # N
-    marginals: Mapping[int, Array]  # counts of the states of each column
-    prior: Prior | None  # None: maximum likelihood
-
-    def sum(self, tables: Tables) -> Moments:
-        """One E-step."""
-        summary = packed_counts if self.packed else expected_counts
-        return self.source.fold(partial(summary, self.estep, tables))
-
-    def on(self, threads: int) -> Problem:
-        """The same, each fold on so many threads."""
-        if not isinstance(self.source, LocalRows):
-            return self
-        source = LocalRows(self.source.rows, self.source.block_rows, threads)
-        return Problem(self.estep, source, self.packed, self.weight, self.marginals, self.prior)
-
-
-def pose(plan: Plan, source: Source, smoothing: float = 0.0) -> Problem:
-    """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept."""
-    at_least("smoothing", smoothing, 0)
-    graph = plan.graph
-    check_graph(graph)
-    check_operators(plan)
-    seen = source.fold(partial(_count_columns, graph))
-    if not seen.weight > 0:
-        raise DataError("there are no rows to learn from, or their weights are all zero.")
-    counts = {v: seen.sums[f"column/{v}"] for v in graph.observed}
-    for v, count in counts.items():
-        if not count.sum() > 0:
-            raise DataError(
-                f"no row has a value in {graph.names[v]}. Drop the column from the graph."
-            )
-    holes = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
-    estep = compile_estep(graph, holes)
-    prior = _make_prior(graph, counts, smoothing) if smoothing > 0 else None
-    if not isinstance(source, LocalRows):
-        return Problem(estep, source, False, seen.weight, counts, prior)
-    rows = unique_rows(pack_rows(estep, source.rows), [pack.codes for pack in estep.packs])
-    packed = LocalRows(rows, source.block_rows, source.threads)
-    return Problem(estep, packed, True, seen.weight, counts, prior)
-
-
-def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
-    """Counts of the states of every column, and of its missing cells."""
-    sums: dict[str, Array] = {}
-    for v, codes in zip(graph.observed, rows.codes, strict=True):
-        found = np.bincount(codes + 1, rows.weight, (graph.states[v] or 1) + 1).astype(float)
-        sums[f"column/{v}"], sums[f"holes/{v}"] = found[1:], np.array([(codes < 0).sum()])
-    return Moments("columns", rows.total, len(rows), sums)
-
-
-def _make_prior(graph: LatentGraph, counts: Counts, smoothing: float) -> Prior:
-    found = {}
-    for v, above in enumerate(graph.parents()):
-        size = graph.states[v] or 1
-        share = np.full(size, 1.0 / size)
-        if above and v in counts:
-            share = smooth_unseen(counts[v] / counts[v].sum(), float(counts[v].sum()))
-        found[v] = smoothing * share
-    return Prior(found)
-
-
-# --- starts ---------------------------------------------------------------------------------------
-
-
-def make_starts(
-    graph: LatentGraph, init: Any, restarts: int, random_state: Any
-) -> list[Callable[[], dict[int, Array]]]:
-    """One maker of tables per start; each has a seed of its own, whatever thread it runs on."""
-    if isinstance(init, Mapping):
-        _, tables = read_tables(graph, init)
-        given = {scope[-1]: table for scope, table in tables.items()}
-        return [partial(dict, given)]
-    if init != "random":
-        raise UnknownNameError("init", init, ["random"], "Or pass a dict of variable -> table.")
-    at_least("restarts", restarts, 1, whole=True)
-    seeds = spawn_seeds(random_state, restarts)
-    return [partial(random_tables, graph, seed) for seed in seeds]
-
-
-def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
-    if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(2**63))
-    return np.random.SeedSequence(random_state).spawn(count)
-
-
-def random_tables(graph: LatentGraph, seed: np.random.SeedSequence) -> dict[int, Array]:
-    """Every row of every table from a flat Dirichlet."""
-    rng = np.random.default_rng(seed)
-    states = [count or 1 for count in graph.states]
-    return {
-        v: rng.dirichlet(np.ones(states[v]), size=[states[u] for u in above])
-        for v, above in enumerate(graph.parents())
-    }
+def repr_of(learner: BaseEstimator, shown: dict[str, Any], most: int) -> str:
+    """As scikit-learn has it, without a function that listens to progress."""
+    if callable(shown["verbose"]):
+        shown["verbose"] = False
+    return str(BaseEstimator.__repr__(type(learner)(**shown), most))
 
 
 # --- the climb ------------------------------------------------------------------------------------
@@ -252,7 +184,7 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
     moments = problem.sum(tables)
     path = [level(problem, tables, moments)]
     for _ in range(max_iter):
-        tables = maximise(counts_in(moments), problem.prior)
+        tables = best_tables(problem, counts_in(moments))
         moments = problem.sum(tables)
         path.append(level(problem, tables, moments))
         gain = path[-1] - path[-2]
@@ -267,8 +199,9 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
 
 
 def level(problem: Problem, tables: Tables, moments: Moments) -> float:
-    """Log-likelihood, plus the log of the prior, per row."""
+    """Log-likelihood, plus the log of the prior, per row; densities of standardised columns."""
     prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
+    prior += sum(leaf_prior(tables[v], problem.smoothing) for v in problem.scales)
     return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
 
 
@@ -278,6 +211,19 @@ def counts_in(moments: Moments) -> dict[int, Array]:
         for name, total in moments.sums.items()
         if name.startswith("counts/")
     }
+
+
+def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
+    """The M-step of all tables and Gaussians."""
+    tables = maximise({v: x for v, x in counts.items() if v not in problem.scales}, problem.prior)
+    alike: dict[tuple[int, ...], list[int]] = {}  # one by one, many small leaves take their time
+    for v in problem.scales:
+        alike.setdefault(counts[v].shape, []).append(v)
+    for columns in alike.values():
+        sums = np.stack([counts[v] for v in columns])
+        leaves = maximise_leaf(sums, problem.floor, problem.smoothing)
+        tables |= zip(columns, leaves, strict=True)
+    return tables
 
 
 def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
@@ -297,13 +243,56 @@ def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
     return tables
 
 
-def best_of(plan: Plan, problem: Problem, climbs: Sequence[Climb]) -> Operators:
+def best_of(
+    plan: Plan, problem: Problem, climbs: Sequence[Climb], best: int | None = None
+) -> Operators:
     """The start that ended highest, with its states in a fixed order, ready for questions."""
-    best = int(np.argmax([c.path[-1] for c in climbs]))
-    tables = in_fixed_order(plan.graph, climbs[best].tables)
+    if best is None:
+        best = int(np.argmax([c.path[-1] for c in climbs]))
+    found = dict(climbs[best].tables)
+    leaves = {v: rescaled(found[v], *scale) for v, scale in problem.scales.items()}
+    found |= {v: leaf_masses(leaf, plan.graph.states[v] or 1) for v, leaf in leaves.items()}
+    orders = fixed_orders(plan.graph, found)
+    tables = renumbered(plan.graph, found, orders)
+    leaves = renumbered(plan.graph, leaves, orders)
     tables = with_unseen(tables, problem.marginals)
     ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
-    return operators_of(plan, tables, problem.weight, ascent)
+    return operators_of(plan, tables, problem.weight, ascent, leaves)
+
+
+def in_units(
+    operators: Operators,
+    columns: Sequence[Column],
+    source: Source,
+    scales: Mapping[int, Scale],
+) -> Operators:
+    """Levels of the ascent as log densities in the units of the columns."""
+    ascent = operators.ascent
+    assert ascent is not None
+    shift = log_units(operators.plan.graph, columns, source, scales)
+    paths = tuple(tuple(x + shift for x in path) for path in ascent.paths)
+    return replace(operators, ascent=replace(ascent, paths=paths))
+
+
+def log_units(
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    source: Source,
+    scales: Mapping[int, Scale],
+) -> float:
+    """What turns a log density per row of standardised columns into one in their own units."""
+    found = source.fold(partial(sum_log_units, graph, columns))
+    shift = float(found.sums["log_units"][0])
+    for v in graph.observed:
+        total = found.sums.get(f"moments/{v}")
+        if total is not None and total[0] > 0:
+            shift -= math.log(scales[v][1]) * float(total[0])
+    return shift / found.weight
+
+
+def leaf_masses(leaf: Array, points: int) -> Array:
+    """Masses at the points of a grid, none of them quite zero: rows may lie far out."""
+    return (1.0 - LEAST_MASS) * grid_masses(leaf, points) + LEAST_MASS / points
 
 
 def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
@@ -327,7 +316,7 @@ def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
 def run_all(
     climbs: Sequence[Callable[[], Climb]],
     n_jobs: int | None,
-    verbose: bool,
+    verbose: Any,
     steps: str = "iterations",
 ) -> list[Climb]:
     """Every climb, in processes of their own if there is more than one job.
@@ -341,14 +330,13 @@ def run_all(
         results = Parallel(jobs, return_as="generator")(delayed(_on_one_thread)(c) for c in climbs)
     else:
         results = map(_on_one_thread, climbs)
-    for climbed in results:
-        found.append(climbed)
-        if verbose:
+    with announcing(verbose, len(climbs), "starts") as say:
+        for climbed in results:
+            found.append(climbed)
             end = "converged" if climbed.converged else "not converged"
-            print(
+            say(
                 f"start {len(found)}/{len(climbs)}: {climbed.path[-1]:.6f} per row after "
-                f"{len(climbed.path) - 1} {steps}, {end}",
-                flush=True,
+                f"{len(climbed.path) - 1} {steps}, {end}"
             )
     return found
 
@@ -362,11 +350,3 @@ def _checked_jobs(n_jobs: int | None) -> int | None:
     if n_jobs is None or (isinstance(n_jobs, int) and n_jobs != 0):
         return n_jobs
     raise DataError(f"expected n_jobs to be a whole number other than 0, or None, got {n_jobs!r}.")
-
-
-def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
-    """A number of at least so much, or an error that says so."""
-    kinds = (int, np.integer) if whole else (int, float, np.number)
-    if not isinstance(value, kinds) or not lowest <= value < math.inf:
-        what = "a whole number" if whole else "a number"
-        raise DataError(f"expected {name} to be {what} of at least {lowest}, got {value!r}.")

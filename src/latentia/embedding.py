@@ -52,12 +52,12 @@ __all__ = [
 class KernelSettings:
     """Bandwidths in standard deviations of a column, ridges in units of 1/N."""
 
-    bandwidth: float = 0.7  # of features, times √(continuous members)
+    bandwidth: float = 0.4  # of features, times √(continuous members)
     evidence: float = 0.25  # at which evidence is read off a leaf
-    own: float = 0.12  # of the density asked for
-    rank: int = 24  # directions of a separator, at most
+    own: float = 0.05  # of the density asked for
+    rank: int = 30  # directions of a separator, at most
     most: int = 40  # … and of those to choose from
-    ridge: tuple[float, float] = (0.1, 1.0)  # λ₁, λ₂
+    ridge: tuple[float, float] = (0.3, 0.6)  # λ₁, λ₂
     floor: float = 0.1  # of P(e) / Π P(e_i), in scores
     mix: float = 0.02  # of independence, in answers
     kernel: Any = "rbf"

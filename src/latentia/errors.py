@@ -8,17 +8,21 @@ __all__ = [
     "ColumnWarning",
     "ConvergenceWarning",
     "DataError",
+    "DatasetError",
     "EvidenceError",
     "EvidenceWarning",
     "FrameError",
     "GraphError",
     "IdentifiabilityWarning",
+    "IndependenceWarning",
     "LatentiaError",
     "LatentiaWarning",
+    "MissingLibraryError",
     "MomentsError",
     "NotLearnedError",
     "PlanError",
     "StoreError",
+    "StatesWarning",
     "StructureError",
     "UnknownNameError",
     "WeightWarning",
@@ -50,6 +54,20 @@ class PlanError(LatentiaError, ValueError):
 
 class DataError(LatentiaError, ValueError):
     """Rows that do not fit the model."""
+
+
+class DatasetError(LatentiaError, OSError):
+    """Public data that are not to be had, or are not what they should be."""
+
+
+class MissingLibraryError(LatentiaError, ImportError):
+    """An optional library that is not installed; says how to install it."""
+
+    @classmethod
+    def of(cls, what: str, library: str, extra: str) -> MissingLibraryError:
+        return cls(
+            f"{what} needs {library}, which is not installed: pip install 'latentia[{extra}]'"
+        )
 
 
 class FrameError(LatentiaError, TypeError):
@@ -109,3 +127,11 @@ class WeightWarning(LatentiaWarning):
 
 class EvidenceWarning(LatentiaWarning):
     """An answer needed repair: the signed model gave no positive probability."""
+
+
+class IndependenceWarning(LatentiaWarning):
+    """The columns tell nothing of each other that holds up on other rows."""
+
+
+class StatesWarning(LatentiaWarning):
+    """A latent has far more states than the data show, or far fewer."""

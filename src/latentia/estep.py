@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.errors import DataError
+from latentia.gaussian import component_sums, features, log_likelihoods, log_terms
 from latentia.moments import Moments, Rows, block_codes
 from latentia.passes import (
     Factors,
@@ -43,6 +44,7 @@ __all__ = [
     "pack_rows",
     "packed_counts",
     "posteriors",
+    "row_answers",
 ]
 
 Tables: TypeAlias = Mapping[int, Array]  # variable -> P(variable | parents), (parents …, variable)
@@ -58,6 +60,7 @@ def expected_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
 
     Sums are "counts/<variable>", (parents …, variable), and "log_likelihood", (1,). A missing cell
     of a column without children is left out of its counts: its table says nothing of that row.
+    Those of a continuous column are Σ r, Σ r x, Σ r x², (parents …, components, 3).
     """
     return packed_counts(estep, tables, pack_rows(estep, rows))
 
@@ -73,7 +76,9 @@ def pack_rows(estep: EStep, rows: Rows) -> Rows:
                 "Name it in holes=… when the E-step is compiled."
             )
         columns[v] = codes
-    return Rows(tuple(_pack_codes(estep, p, columns) for p in estep.packs), rows.weight)
+    packed = [_pack_codes(estep, p, columns) for p in estep.packs]
+    packed += [columns[v] for group in estep.dense for v in group.variables]
+    return Rows(tuple(packed), rows.weight)
 
 
 def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
@@ -92,14 +97,17 @@ def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
     both = _Both(estep, tables)
     factors = both.plain
     totals = _Totals(
-        [np.zeros(M.shape) for M in factors.maps], [np.zeros(t.shape) for t in factors.packs]
+        [np.zeros(M.shape) for M in factors.maps],
+        [np.zeros(t.shape) for t in factors.packs],
+        {v: np.zeros(tables[v].shape) for group in estep.dense for v in group.variables},
     )
     for start, block in _chunks(estep, rows):
-        codes = [c.astype(np.intp) for c in block.codes]
-        up, used = both.pass_up(codes, start)
-        _add(estep, used, up, totals, codes, block.weight)
+        values = _values(estep, tables, block)
+        up, used = both.pass_up(values, start)
+        _add(estep, used, up, totals, values, block.weight)
     totals.log_likelihood += sum(_free_log(factors.packs[p], totals.packs[p]) for p in estep.free)
     sums = _family_counts(estep, factors, totals)
+    sums |= {f"counts/{v}": total for v, total in totals.leaves.items()}
     sums["log_likelihood"] = np.array([totals.log_likelihood])
     return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
 
@@ -109,16 +117,46 @@ def posteriors(
 ) -> dict[int, Array]:
     """P(variable | present cells of the row) of active variables: (states, rows)."""
     both = _Both(estep, tables)
-    home = {v: next(k for k, c in enumerate(estep.cliques) if v in c.variables) for v in variables}
+    home = _homes(estep, variables)
     out = {v: np.empty((estep.states[v], len(rows))) for v in home}
     for start, block in _chunks(estep, pack_rows(estep, Rows(rows.codes))):
-        codes = [c.astype(np.intp) for c in block.codes]
         part = slice(start, start + len(block))
-        up, used = both.pass_up(codes, start)
+        up, used = both.pass_up(_values(estep, tables, block), start)
         for k, D, _ in distribute(estep, used, up, None):
             for v in (v for v in home if home[v] == k):
                 out[v][:, part] = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
     return out
+
+
+def row_answers(
+    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
+) -> tuple[Array, dict[int, Array]]:
+    """log P(row), (n,), and P(variable | row), (states, n), of active variables, in plain numbers.
+
+    Rows that come near the smallest numbers, or have no probability, give NaN throughout.
+    """
+    factors = _factors(estep, tables)
+    home = _homes(estep, variables)
+    log = np.full(len(rows), np.nan)
+    out = {v: np.full((estep.states[v], len(rows)), np.nan) for v in home}
+    with np.errstate(divide="ignore"):
+        free = {p: np.log(factors.packs[p][0]) for p in estep.free}
+    for start, block in _chunks(estep, pack_rows(estep, rows)):
+        codes = _values(estep, tables, block).codes
+        up = collect(estep, factors, codes, len(block))
+        if up is None:
+            continue
+        part = slice(start, start + len(block))
+        log[part] = sum((x.take(codes[p]) for p, x in free.items()), up.log)
+        for k, D, _ in distribute(estep, factors, up, None, home.values()):
+            for v in (v for v in home if home[v] == k):
+                out[v][:, part] = _belief(estep.cliques[k], factors.psi[k], D, up.products[k], v)
+    return np.where(np.isfinite(log), log, np.nan), out
+
+
+def _homes(estep: EStep, variables: Iterable[int]) -> dict[int, int]:
+    """The clique nearest to a root that holds each variable."""
+    return {v: next(k for k, c in enumerate(estep.cliques) if v in c.variables) for v in variables}
 
 
 def _free_log(table: Array, counts: Array) -> float:
@@ -127,6 +165,36 @@ def _free_log(table: Array, counts: Array) -> float:
     if not table[met].min(initial=1.0) > 0:
         raise no_probability("a row")
     return float(counts[met] @ np.log(table[met]))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """A block of packed rows in the form in which a pass needs them."""
+
+    n: int
+    codes: tuple[Any, ...]  # of each pack
+    terms: tuple[Sequence[Array], ...]  # of each group: a, b, c of the log densities
+    features: tuple[Array, ...]  # … and (1, x, x²), (columns, 3, n)
+    dense: tuple[tuple[Array, Array], ...]  # of each group: densities by state and their scale
+
+
+def _values(estep: EStep, tables: Tables, block: Rows) -> _Values:
+    count = len(estep.packs)
+    codes = tuple(c.astype(np.intp) for c in block.codes[:count])
+    if not estep.dense:
+        return _Values(len(block), codes, (), (), ())
+    F = features(np.array(block.codes[count:], dtype=float))
+    terms = log_terms([tables[v] for group in estep.dense for v in group.variables])
+    ends = np.cumsum([len(group.variables) for group in estep.dense])
+    parts = [slice(e - len(g.variables), e) for e, g in zip(ends, estep.dense, strict=True)]
+    found = []
+    for part in parts:
+        logs = log_likelihoods(terms[part], F[part])
+        top = logs.max(axis=0)
+        found.append((np.exp(logs - top), top))
+    grouped = tuple(terms[part] for part in parts)
+    return _Values(len(block), codes, grouped, tuple(F[part] for part in parts), tuple(found))
 
 
 @final
@@ -142,13 +210,13 @@ class _Both:
     def careful(self) -> Factors:
         return _factors(self.estep, self.tables, careful=True)
 
-    def pass_up(self, codes: Sequence[Any], first: int) -> tuple[Upward, Factors]:
+    def pass_up(self, values: _Values, first: int) -> tuple[Upward, Factors]:
         """The pass up, and the factors that it took."""
         used = self.plain
-        up = collect(self.estep, used, codes, len(codes[0]))
+        up = collect(self.estep, used, values.codes, values.n, values.dense)
         if up is None:
             used = self.careful
-            up = collect(self.estep, used, codes, len(codes[0]))
+            up = collect(self.estep, used, values.codes, values.n, values.dense)
         assert up is not None  # careful passes always answer
         check_possible(up, first)
         return up, used
@@ -224,6 +292,7 @@ class _Totals:
 
     pairs: list[Array]  # Σ D(s) P(u) of each clique, (shared, upper, lower)
     packs: list[Array]  # Σ belief of the scope by code, (states of the scope, codes)
+    leaves: dict[int, Array]  # Σ r (1, x, x²) of continuous columns, (parents …, components, 3)
     log_likelihood: float = 0.0
 
 
@@ -232,12 +301,18 @@ def _add(
     factors: Factors,
     up: Upward,
     totals: _Totals,
-    codes: Sequence[Any],
+    values: _Values,
     weight: Array | None,
 ) -> None:
+    codes = values.codes
     totals.log_likelihood += float(up.log.sum() if weight is None else up.log @ weight)
     for p in estep.free:
         totals.packs[p] += np.bincount(codes[p], weight, totals.packs[p].shape[1])
+    for g, group in enumerate(estep.dense):
+        if not group.scope:  # no parents: nothing to infer
+            share = np.ones(values.n) if weight is None else weight
+            totals.log_likelihood += float(values.dense[g][1] @ share)
+            _add_leaves(estep, g, totals, values, share[None])
     for k, D, belief in distribute(estep, factors, up, weight):
         clique, n = estep.cliques[k], belief.shape[1]
         if clique.families:
@@ -245,11 +320,20 @@ def _add(
             P = up.products[k].reshape(shared, lower, n)
             totals.pairs[k] += np.matmul(D.reshape(shared, upper, n), P.swapaxes(1, 2))
         for x in clique.inputs:
-            own = marginal(x.placing, belief) if x.packs else belief
+            own = marginal(x.placing, belief) if x.packs or x.dense >= 0 else belief
+            if x.dense >= 0:
+                _add_leaves(estep, x.dense, totals, values, own)
             for p in x.packs:
                 total = totals.packs[p]
                 for state, share in enumerate(own):
                     total[state] += np.bincount(codes[p], share, total.shape[1])
+
+
+def _add_leaves(estep: EStep, group: int, totals: _Totals, values: _Values, share: Array) -> None:
+    """Sums of the continuous columns of a group; `share` is the belief of their parents."""
+    found = component_sums(values.terms[group], values.features[group], share)
+    for v, own in zip(estep.dense[group].variables, found, strict=True):
+        totals.leaves[v] += own.reshape(totals.leaves[v].shape)
 
 
 def _family_counts(estep: EStep, factors: Factors, totals: _Totals) -> dict[str, Array]:

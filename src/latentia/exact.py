@@ -10,7 +10,9 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.errors import DataError, EvidenceError, UnknownNameError
+from latentia.conditioned import infer_rows
+from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
+from latentia.frames.local import equal_rows
 from latentia.graph import GraphLike, LatentGraph, Latents, as_graph
 from latentia.shafer_shenoy import Network, Scope, axes_without, collect, infer, shares, wire
 from latentia.tables import (
@@ -25,6 +27,8 @@ from latentia.tables import (
 from latentia.typing import Array, Label
 
 __all__ = ["TabularModel"]
+
+MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence
 
 
 @final
@@ -182,8 +186,38 @@ class TabularModel:
     def _answer(
         self, network: Network, evidence: Evidence, soft: Soft, wanted: Sequence[Scope]
     ) -> tuple[Array, list[Array]]:
-        """`infer` in blocks of rows, rows first."""
+        """Every kind of row once, in plain numbers where that is safe, rows first."""
         codes, weights = read_codes(self, evidence, soft)
+        if len(codes) < MANY or any(len(x) > 1 for x in weights.values()):
+            return self._in_logs(network, codes, weights, wanted)
+        first, place = equal_rows([c + 1 for c in codes.T], [m + 1 for m in self.states])
+        log_evidence, tables = self._unlike(network, codes[first], weights, wanted)
+        return log_evidence[place], [x[place] for x in tables]
+
+    def _unlike(
+        self, network: Network, codes: Codes, weights: Mapping[int, Array], wanted: Sequence[Scope]
+    ) -> tuple[Array, list[Array]]:
+        """Rows that differ: `infer_rows`, and what underflows there in logs."""
+        plain = self.graph.directed and not weights and all(len(scope) == 1 for scope in wanted)
+        if not plain or len(codes) < MANY:
+            return self._in_logs(network, codes, weights, wanted)
+        try:
+            tables = {scope[-1]: table for scope, table in self.tables.items()}
+            log, found = infer_rows(self.graph, tables, codes, [v for (v,) in wanted])
+        except PlanError:  # its cliques are others, and may be too large
+            return self._in_logs(network, codes, weights, wanted)
+        answers = [np.ascontiguousarray(x.T) for x in found]
+        again = np.flatnonzero(np.isnan(log))
+        if again.size:
+            log[again], rest = self._in_logs(network, codes[again], weights, wanted)
+            for x, y in zip(answers, rest, strict=True):
+                x[again] = y
+        return log, answers
+
+    def _in_logs(
+        self, network: Network, codes: Codes, weights: Mapping[int, Array], wanted: Sequence[Scope]
+    ) -> tuple[Array, list[Array]]:
+        """`infer` in blocks of rows, rows first."""
         step = network.rows_at_once()
         blocks = []
         for start in range(0, max(len(codes), 1), step):

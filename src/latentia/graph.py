@@ -11,10 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from latentia.errors import GraphError, UnknownNameError
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.draw import Drawing
 
 __all__ = ["GraphLike", "LatentGraph", "Latents", "as_graph", "find_cycle", "relevant", "spell"]
 
@@ -106,6 +109,12 @@ class LatentGraph:
         for name, count in states.items():
             counts[self.index(name)] = count
         return replace(self, states=tuple(counts))
+
+    def draw(self) -> Drawing:
+        """A picture of the graph, its latents marked: `.svg`, `.save(path)`, or in a notebook."""
+        from latentia.draw import draw_graph
+
+        return draw_graph(self)
 
     def __str__(self) -> str:
         def show(v: int) -> str:

@@ -35,11 +35,11 @@ from latentia.typing import Codes
 
 __all__ = ["Choice", "choose_settings"]
 
-BANDWIDTHS = (0.7, 0.4, 1.2)
-RIDGES = (1.0, 0.3, 3.0)
-EVIDENCE = (0.12, 0.2, 0.3, 0.45)
-OWN = (0.06, 0.1, 0.16, 0.25)
-RANKS = (6, 12, 24, 40)
+BANDWIDTHS = (0.4, 0.65, 1.0)
+RIDGES = (0.6, 0.2, 2.0)
+EVIDENCE = (0.1, 0.16, 0.25, 0.35)
+OWN = (0.03, 0.05, 0.08, 0.13, 0.2)
+RANKS = (6, 14, 30)
 FIT_ROWS, HELD_ROWS = 2000, 600
 MODEL_FLOOR = 0.01  # of the score by which models are compared
 

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from latentia.choice import learn_best
+from latentia.choice_mixed import learn_best_mixed
 from latentia.embedding import KernelSettings, learn_embedded
 from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column
+from latentia.frames.sample import draw_sample
+from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.gram import as_published_kernel, code_columns, learn_gram
 from latentia.kernel_choice import choose_settings
 from latentia.learn import finish_closed_form, gather_statistics
-from latentia.mixed import known_ranks
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
@@ -30,23 +33,25 @@ __all__ = ["PBP", "PublishedPBP", "Spectral"]
 
 
 class PBP(BaseEstimator):
-    """Predictive belief propagation in closed form (design 4.2), refined on request (4.3).
+    """Predictive belief propagation: closed form (design 4.2), refined where that is better (4.3).
 
     Parameters
     ----------
     regularize : bool
         Shrinkage sized by the data. False switches all of it off: exact moments then give exact
         answers, and finite samples noisy ones. It leaves no room for refinement.
-    refine : bool
-        Turn the closed form into a positive network of separator states and polish it by
-        accelerated EM: slower, but always a valid distribution with a likelihood.
+    refine : "auto", True or False
+        True turns the closed form into a positive network of separator states and polishes it by
+        accelerated EM: slower, but always a valid distribution with a likelihood. False leaves the
+        closed form. "auto" tries both, and the plain marginals, on held-out rows and keeps what
+        answers best; `diagnostics_` tells the choice and its figures.
     groups : list of lists of columns, optional
         Columns that share a leaf of the tree.
     kernel : KernelSettings or dict of its fields, optional
         Of the embedding of continuous columns. What a dict leaves out, or all of it by default, is
         chosen on held-out rows.
     random_state : int, optional
-        Seed of the sample of rows that a refinement starts from, and of landmarks.
+        Seed of the sample that a refinement starts from, of landmarks, and of the rows held out.
     """
 
     pairs = True  # two continuous children of one latent share a leaf (design 7)
@@ -54,7 +59,7 @@ class PBP(BaseEstimator):
     def __init__(
         self,
         regularize: bool = True,
-        refine: Any = False,
+        refine: bool | str = "auto",
         groups: Any = None,
         kernel: Any = None,
         random_state: Any = None,
@@ -67,11 +72,24 @@ class PBP(BaseEstimator):
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows, four on loops; refined, one more for each E-step."""
+        if self.refine not in ("auto", True, False):
+            raise UnknownNameError("refine", self.refine, ["auto", True, False])
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        if self.regularize and self.refine == "auto":
+            return learn_best(plan, source, rng)
         found = gather_statistics(plan, source, self.regularize)
         if not (self.refine and self.regularize):
             return finish_closed_form(found, source, self.regularize)
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
-        return refine_closed_form(found.layout, found.basis, source, rng)
+        return refine_closed_form(found, source, rng)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""
+        if self.refine is True:
+            raise DataError(
+                "refinement reads the rows several times; these sums are gathered once. Use "
+                "PBP(refine=False), or rows that can be read again: a file, a list of frames."
+            )
+        return freeze_basis(plan, pilot, self.regularize)
 
     @property
     def most_directions(self) -> int:
@@ -82,8 +100,10 @@ class PBP(BaseEstimator):
         """With continuous columns: settings on held-out rows, then two passes over the rows."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         settings, fixed = _kernel_settings(self.kernel)
-        sample = draw_sample(source, KERNEL_SAMPLE, rng)
-        if self.refine is True or (self.refine == "auto" and known_ranks(plan)):
+        sample = _shuffled_sample(source, rng)
+        if self.refine == "auto":
+            return learn_best_mixed(plan, columns, source, sample, settings, fixed, rng)
+        if self.refine is True:
             return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
         if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
             settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
@@ -107,11 +127,9 @@ KERNEL_SAMPLE = 4000
 FEWEST_TO_CHOOSE = 40
 
 
-def draw_sample(source: Source, size: int, rng: np.random.Generator) -> Rows:
-    draw = getattr(source, "sample", None)
-    if draw is None:
-        raise DataError("kernel features start from a sample of rows; this source has none.")
-    sample: Rows = draw(size, rng)
+def _shuffled_sample(source: Source, rng: np.random.Generator) -> Rows:
+    """At most a few thousand rows, in random order."""
+    sample = draw_sample(source, KERNEL_SAMPLE, rng)
     order = rng.permutation(len(sample))
     weight = None if sample.weight is None else sample.weight[order]
     return Rows(tuple(c[order] for c in sample.codes), weight)
@@ -178,6 +196,12 @@ class PublishedPBP(BaseEstimator):
             return self.learn_mixed(plan, code_columns(plan), source)
         return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
 
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        if self.stage1 is not None:
+            raise DataError("a stage-1 regressor reads rows; sums are enough for stage1=None only.")
+        return FrozenTables(plan, self.ridge)
+
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With a kernel: two passes over the rows, or Gram matrices of all of them."""
         if self.kernel is None:
@@ -193,7 +217,7 @@ class PublishedPBP(BaseEstimator):
         if self.form == "gram":
             return learn_gram(plan, columns, source, settings, self.ridge)
         rng = np.random.default_rng(self.seed)
-        sample = draw_sample(source, KERNEL_SAMPLE, rng)
+        sample = _shuffled_sample(source, rng)
         return learn_uncentred(plan, columns, source, sample, settings, self.ridge)
 
 
@@ -218,3 +242,7 @@ class Spectral(BaseEstimator):
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows."""
         return learn_spectral(plan, source, self.repair)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        return FrozenSpectral(plan, self.repair)

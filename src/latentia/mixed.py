@@ -7,11 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from latentia.density import cell_values
 from latentia.features.continuous import PAIRED_POINTS, Column, ContinuousColumn
 from latentia.graph import LatentGraph, relevant
 from latentia.plan import Plan, make_plan
 from latentia.typing import Label
+from latentia.wiring import check_graph
 
 __all__ = [
     "column_cells",
@@ -22,6 +25,7 @@ __all__ = [
     "plan_mixed",
     "prepare_mixed",
     "state_labels",
+    "without_atoms",
 ]
 
 FEW = 6  # states that stand for a continuous column while ranks are planned
@@ -56,11 +60,28 @@ def prepare_mixed(
     graph: LatentGraph, columns: Sequence[Column], learner: Any
 ) -> tuple[Plan, tuple[Column, ...]]:
     """Which columns share leaves, their grids, and the plan."""
+    if getattr(learner, "gaussian", False):  # leaves that need states above, and hold no atoms
+        check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))
+        columns = [without_atoms(c) for c in columns]
     groups = getattr(learner, "groups", None)
     if groups is None:
         groups = pair_children(graph, columns) if getattr(learner, "pairs", False) else []
     placed = paired_grids(columns, groups)
     return plan_mixed(graph, placed, groups, getattr(learner, "most_directions", 30)), placed
+
+
+def without_atoms(column: Column) -> Column:
+    """The same column with values that stand alone as points of a grid that reaches them."""
+    if not isinstance(column, ContinuousColumn) or not column.atoms:
+        return column
+    z = column.scaled(np.array(column.atoms))
+    low, high = min(column.low, float(z.min())), max(column.high, float(z.max()))
+    room = 0.05 * (high - low)
+    low, high = (
+        (low - room if low < column.low else low),
+        (high + room if high > column.high else high),
+    )
+    return replace(column, atoms=(), low=low, high=high)
 
 
 def pair_children(graph: LatentGraph, columns: Sequence[Column]) -> list[tuple[Label, Label]]:

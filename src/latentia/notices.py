@@ -13,13 +13,21 @@ from latentia.errors import (
     ConvergenceWarning,
     DataError,
     EvidenceWarning,
+    IndependenceWarning,
     WeightWarning,
 )
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.operators import Operators
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Label
 
-__all__ = ["checked_weight", "note_constant", "note_repaired", "note_unfinished"]
+__all__ = [
+    "checked_weight",
+    "note_constant",
+    "note_flat",
+    "note_independent",
+    "note_repaired",
+    "note_unfinished",
+]
 
 
 def checked_weight(weight: Any, rows: int) -> Array | None:
@@ -54,6 +62,11 @@ def note_constant(columns: Sequence[Column], codes: Sequence[Codes]) -> None:
         for c, x in zip(columns, codes, strict=True)
         if not isinstance(c, ContinuousColumn) and len(np.unique(x[x >= 0])) < 2
     ]
+    note_flat(flat)
+
+
+def note_flat(names: Sequence[Label]) -> None:
+    flat = [str(name) for name in names]
     if flat:
         warnings.warn(
             f"column(s) with a single value cannot teach anything: {', '.join(flat[:10])}.",
@@ -72,6 +85,20 @@ def note_unfinished(operators: Operators, learner: Any) -> None:
         f"{type(learner).__name__} stopped after {len(path) - 1} iterations before it converged"
         f"{last}. Allow more iterations, or a larger tolerance.",
         ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def note_independent(operators: Operators) -> None:
+    choice = operators.choice
+    if choice is None or choice.chosen != "marginal" or len(operators.plan.leaves) < 2:
+        return
+    best = min(loss for name, loss in choice.losses.items() if name != "marginal")
+    warnings.warn(
+        f"the columns tell nothing of each other: on {choice.held_out} held-out rows the marginals "
+        f"alone lose {choice.losses['marginal']:.4f} per row, the best model {best:.4f}. Answers "
+        "are the marginals. Bring more rows, or PBP(refine=True) to have a model all the same.",
+        IndependenceWarning,
         stacklevel=3,
     )
 

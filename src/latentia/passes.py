@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -25,6 +25,7 @@ __all__ = [
 RESCALE = 16  # columns
 TINY = 1e-200  # a row's product below this: every factor is rescaled
 SMALLEST = 1e-300
+LEAST_SHARE = 1e-260  # of a density against that of the likeliest state, where care is taken
 
 
 @final
@@ -73,11 +74,18 @@ class _Running:
             self.columns = 1
 
 
-def collect(estep: EStep, factors: Factors, codes: Sequence[Any], n: int) -> Upward | None:
+def collect(
+    estep: EStep,
+    factors: Factors,
+    codes: Sequence[Any],
+    n: int,
+    dense: Sequence[tuple[Array, Array]] = (),
+) -> Upward | None:
     """Up: m(s) = Σ_u M(s, u) P(u); None where a row came near the smallest numbers.
 
-    `codes` are those of the packs, (n,) each. Careful factors always give an answer; the log is
-    -inf where a row has no probability at all.
+    `codes` are those of the packs, (n,) each; `dense` the densities of continuous columns by state
+    of their parents, (states, n), relative to the largest, and the log of that, (n,). Careful
+    factors always give an answer; the log is -inf where a row has no probability at all.
     """
     count = len(estep.cliques)
     products, messages = [np.zeros(0)] * count, [np.zeros(0)] * count
@@ -88,7 +96,7 @@ def collect(estep: EStep, factors: Factors, codes: Sequence[Any], n: int) -> Upw
         running = _Running(factors.careful)
         for x in clique.inputs:
             if x.child < 0:
-                part = _looked_up(factors, x, codes, estep)
+                part = _looked_up(factors, x, codes, estep, dense)
                 log = log + part.log
                 running.sound &= part.sound
                 value, more = part.value, part.columns
@@ -110,14 +118,24 @@ def collect(estep: EStep, factors: Factors, codes: Sequence[Any], n: int) -> Upw
     return Upward(tuple(products), tuple(messages), log)
 
 
-def _looked_up(factors: Factors, x: Input, codes: Sequence[Any], estep: EStep) -> _Running:
-    """The product of the packs of one scope."""
+def _looked_up(
+    factors: Factors,
+    x: Input,
+    codes: Sequence[Any],
+    estep: EStep,
+    dense: Sequence[tuple[Array, Array]],
+) -> _Running:
+    """The product of the packs and densities of one scope."""
     running = _Running(factors.careful)
     for p in x.packs:
         running.times(factors.packs[p].take(codes[p], axis=1), len(estep.packs[p].witnesses))
         taken = factors.logs[p]
         if taken is not None:
             running.log = running.log + taken.take(codes[p])
+    if x.dense >= 0:
+        value, log = dense[x.dense]
+        running.times(np.maximum(value, LEAST_SHARE) if factors.careful else value, 1)
+        running.log = running.log + log
     return running
 
 
@@ -131,14 +149,22 @@ def _filled(value: Any, clique: Clique, size: int, n: int) -> Array:
 
 
 def distribute(
-    estep: EStep, factors: Factors, up: Upward, weight: Array | None
+    estep: EStep,
+    factors: Factors,
+    up: Upward,
+    weight: Array | None,
+    wanted: Iterable[int] | None = None,
 ) -> Iterator[tuple[int, Array, Array]]:
     """Down, parents first: (clique, D, belief), (shared · upper, n) and (shared · lower, n).
 
     Both belong to P(· | row) times the weight of the row; belief(u) = P(u) Σ_s M(s, u) D(s).
+    `wanted`: go to these cliques only, and those above them.
     """
     above: dict[int, Array] = {}
+    way = None if wanted is None else _with_above(estep, wanted)
     for k, clique in enumerate(estep.cliques):
+        if way is not None and k not in way:
+            continue
         P = up.products[k]
         n = P.shape[1]
         if clique.parent == k:
@@ -150,10 +176,19 @@ def distribute(
         belief = G * P
         yield k, D, belief
         for x in clique.inputs:
-            if x.child < 0:
+            if x.child < 0 or (way is not None and x.child not in way):
                 continue
             own = marginal(x.placing, belief)
             above[x.child] = own / np.maximum(up.messages[x.child], SMALLEST)
+
+
+def _with_above(estep: EStep, cliques: Iterable[int]) -> set[int]:
+    found: set[int] = set()
+    for k in cliques:
+        while k not in found:
+            found.add(k)
+            k = estep.cliques[k].parent
+    return found
 
 
 def _spread(placing: Placing, x: Array) -> Array:

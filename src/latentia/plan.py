@@ -11,7 +11,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from latentia.skeleton import Skeleton, contract
 from latentia.solve import one_thread
 from latentia.triangulate import eliminate, log_states, moralise
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.draw import Drawing
 
 __all__ = ["Node", "Plan", "make_plan"]
 
@@ -121,8 +124,18 @@ class Plan:
     def __str__(self) -> str:
         return _table(self)
 
+    def draw(self) -> Drawing:
+        """The graph and its junction tree, each separator with its rank, α(S) and β(S)."""
+        from latentia.draw import draw_plan
+
+        return draw_plan(self)
+
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        text = f"<pre>{html.escape(str(self))}</pre>"
+        try:
+            return self.draw()._repr_html_() + text
+        except GraphError:  # too large for a picture
+            return text
 
 
 def make_plan(

@@ -7,11 +7,14 @@ import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.draw import Drawing
 
 __all__ = ["Assignment", "Posterior"]
 
@@ -50,7 +53,7 @@ class Posterior:
         try:
             return self.probabilities[state]
         except (KeyError, TypeError):
-            raise KeyError(f"{state!r} is no state of {self._title()}") from None
+            raise KeyError(f"{state!r} is no state of {self.title}") from None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.table, dtype=dtype or float)
@@ -64,12 +67,16 @@ class Posterior:
     def _key(self, key: tuple[Hashable, ...]) -> Any:
         return key[0] if len(key) == 1 else key
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """The question, as P(variables | evidence)."""
         what = ", ".join(str(v) for v in self.variables)
         given = ", ".join(f"{k}={v}" for k, v in (self.evidence or {}).items())
         return f"P({what} | {given})" if given else f"P({what})"
 
-    def _foot(self) -> str:
+    @property
+    def footnote(self) -> str:
+        """What the answer rests on: log P(evidence), and what had to be clipped."""
         parts = []
         if self.evidence:
             parts.append(f"log P(evidence) = {self.log_evidence:.4f}")
@@ -84,15 +91,21 @@ class Posterior:
         top = sorted(cells, key=lambda cell: -cell[1])[:MOST_ROWS]
         return top, len(cells) - MOST_ROWS
 
+    def plot(self) -> Drawing:
+        """Bars by state; for two variables a grid of their joint shares."""
+        from latentia.draw import plot_posterior
+
+        return plot_posterior(self)
+
     def __repr__(self) -> str:
         cells, hidden = self._shown()
         width = max(len(name) for name, _ in cells)
-        lines = [self._title()]
+        lines = [self.title]
         for name, p in cells:
             lines.append(f"  {name.ljust(width)}  {p:6.4f}  {_bar(p)}".rstrip())
         if hidden:
             lines.append(f"  … and {hidden} less probable ones")
-        return "\n".join(lines + ([self._foot()] if self._foot() else []))
+        return "\n".join(lines + ([self.footnote] if self.footnote else []))
 
     def _repr_html_(self) -> str:
         cells, hidden = self._shown()
@@ -104,8 +117,8 @@ class Posterior:
         )
         more = f"<tr><td colspan='3'>… and {hidden} more</td></tr>" if hidden else ""
         return (
-            f"<table><caption style='text-align:left'>{html.escape(self._title())}</caption>"
-            f"{rows}{more}</table><small>{html.escape(self._foot())}</small>"
+            f"<table><caption style='text-align:left'>{html.escape(self.title)}</caption>"
+            f"{rows}{more}</table><small>{html.escape(self.footnote)}</small>"
         )
 
 

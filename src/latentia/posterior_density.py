@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from latentia.density import cdf, densities, draw, means, quantiles, spreads
 from latentia.errors import EvidenceError
 from latentia.features.continuous import ContinuousColumn
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.draw import Drawing
 
 __all__ = ["Density"]
 
@@ -103,6 +106,13 @@ class Density:
         z = np.linspace(self.column.low, self.column.high, count)
         x = self.column.unscaled(z)
         return x, np.asarray(self.pdf(x))
+
+    def plot(self) -> Drawing:
+        """The density as a curve, with its middle 90 % shaded."""
+        from latentia.draw import plot_density
+
+        x, p = self.grid(256)
+        return plot_density(x, p, self._title(), "; ".join(self._facts()))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.masses, dtype=dtype or float)

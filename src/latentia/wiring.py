@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias, final
 
 from latentia.errors import GraphError, PlanError
@@ -23,6 +24,7 @@ from latentia.triangulate import eliminate, log_states
 
 __all__ = [
     "Clique",
+    "Dense",
     "EStep",
     "Family",
     "Input",
@@ -70,6 +72,15 @@ class Pack:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Dense:
+    """Continuous columns with the same parents: their densities are factors of every row."""
+
+    scope: Scope  # the parents, ascending
+    variables: Scope
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Placing:
     """How a scope lies on the axes of the product that it goes into."""
 
@@ -85,10 +96,11 @@ class Placing:
 @final
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What comes into a clique from packs of one scope, or from one child."""
+    """What comes into a clique from packs and continuous columns of one scope, or from a child."""
 
     packs: tuple[int, ...]
-    child: int  # -1: packs
+    dense: int  # -1: no continuous columns
+    child: int  # -1: none
     placing: Placing
 
 
@@ -135,6 +147,7 @@ class EStep:
     cliques: tuple[Clique, ...]
     packs: tuple[Pack, ...]
     free: tuple[int, ...]  # packs without active members
+    dense: tuple[Dense, ...]
     complete: frozenset[int]  # columns taken to have no holes
     width: int  # numbers per row that an up and a down pass keep
     widest: int  # … and of the largest product
@@ -145,23 +158,44 @@ class EStep:
         return math.prod(self.states[v] for v in scope)
 
 
-def compile_estep(graph: LatentGraph, holes: Iterable[int] | None = None) -> EStep:
+def compile_estep(
+    graph: LatentGraph,
+    holes: Iterable[int] | None = None,
+    asked: Iterable[int] = (),
+    continuous: Iterable[int] = (),
+) -> EStep:
     """Wire the E-step of a directed graph with known states.
 
     `holes` are the columns that may have missing cells; default: all of them. Columns without holes
-    that have children are cheaper: they are conditioned on instead of summed over.
+    that have children are cheaper: they are conditioned on instead of summed over. `asked` are
+    columns with holes whose posteriors are wanted, so that they must be variables of a clique.
+    `continuous` columns have densities in place of tables, and no children.
     """
     check_graph(graph)
-    may_miss = set(graph.observed if holes is None else holes) & set(graph.observed)
+    columns = frozenset(graph.observed)
+    may_miss = columns if holes is None else columns.intersection(holes)
+    return _compiled(graph, may_miss, frozenset(asked), frozenset(continuous))
+
+
+@lru_cache(maxsize=32)
+def _compiled(
+    graph: LatentGraph, may_miss: frozenset[int], asked: frozenset[int], smooth: frozenset[int]
+) -> EStep:
+    _check_childless(graph, smooth)
     parents = graph.parents()
     with_children = {a for a, _ in graph.edges}
-    active = graph.latent | (may_miss & with_children)
+    active = graph.latent | (may_miss & with_children.union(asked))
+    active = active.union(*(parents[v] for v in smooth)) - smooth
     families = [(*above, v) for v, above in enumerate(parents)]
     scopes = [tuple(sorted(active.intersection(f))) for f in families]
     tree = _tree(graph, sorted(active), scopes)
     witnesses: list[tuple[Scope, Witness]] = []
     inside: list[int] = []
+    groups: dict[Scope, list[int]] = {}
     for v, family in enumerate(families):
+        if v in smooth:
+            groups.setdefault(scopes[v], []).append(v)
+            continue
         known = tuple(u for u in family if u not in active)
         if known:
             holed = v in may_miss and v not in active
@@ -172,7 +206,8 @@ def compile_estep(graph: LatentGraph, holes: Iterable[int] | None = None) -> ESt
             own = (graph.states[v] or 1) + 1
             witnesses.append(((v,), Witness(v, (v,), own, True, True, (), ())))
     packs = _packed(witnesses)
-    cliques = _assemble(tree, packs, [families[v] for v in inside])
+    dense = tuple(Dense(scope, tuple(members)) for scope, members in groups.items())
+    cliques = _assemble(tree, packs, dense, [families[v] for v in inside])
     return EStep(
         graph=graph,
         states=tuple(count or 1 for count in graph.states),
@@ -180,7 +215,8 @@ def compile_estep(graph: LatentGraph, holes: Iterable[int] | None = None) -> ESt
         cliques=cliques,
         packs=packs,
         free=tuple(k for k, pack in enumerate(packs) if not pack.scope),
-        complete=frozenset(graph.observed) - may_miss,
+        dense=dense,
+        complete=frozenset(graph.observed) - may_miss - smooth,
         width=1 + sum(a * (b + 2 * c) for a, b, c in (clique.sizes for clique in cliques)),
         widest=max((c.sizes[0] * max(c.sizes[1:]) for c in cliques), default=1),
         fingerprint=_fingerprint(graph),
@@ -206,6 +242,17 @@ def check_graph(graph: LatentGraph) -> None:
             raise PlanError(
                 f"the number of states of {what} {graph.names[v]!r} is not known. "
                 f"Pass latents={{{graph.names[v]!r}: …}} or write {graph.names[v]}[k] in the graph."
+            )
+
+
+def _check_childless(graph: LatentGraph, continuous: frozenset[int]) -> None:
+    for a, b in graph.edges:
+        if a in continuous:
+            raise GraphError(
+                f"expectation maximisation needs continuous columns without children, got "
+                f"{graph.names[a]!r} -> {graph.names[b]!r}. Turn the edge round, put a latent "
+                f"above both, bin {graph.names[a]!r} (kinds={{{graph.names[a]!r}: 'discrete'}}), "
+                "or use learner='pbp'."
             )
 
 
@@ -297,12 +344,17 @@ def _check_size(graph: LatentGraph, clique: frozenset[int]) -> None:
         )
 
 
-def _assemble(tree: _Tree, packs: Sequence[Pack], inside: Sequence[Scope]) -> tuple[Clique, ...]:
+def _assemble(
+    tree: _Tree, packs: Sequence[Pack], dense: Sequence[Dense], inside: Sequence[Scope]
+) -> tuple[Clique, ...]:
     """Cliques with all that comes in, numbered parents first."""
     coming: list[dict[Scope, list[int]]] = [{} for _ in tree.cliques]  # packs by scope
     for k, pack in enumerate(packs):
         if pack.scope:
             coming[tree.top(pack.scope)].setdefault(pack.scope, []).append(k)
+    smooth = {d.scope: k for k, d in enumerate(dense)}
+    for scope in filter(None, smooth):
+        coming[tree.top(scope)].setdefault(scope, [])
     for root in [i for i, above in enumerate(tree.up) if above == i]:
         _split_root(tree, coming, root)
     order, children = _parents_first(tree.up)
@@ -318,8 +370,11 @@ def _assemble(tree: _Tree, packs: Sequence[Pack], inside: Sequence[Scope]) -> tu
     built = []
     for i in order:
         above, product = tree.separator(i), _shared_first(below[i], tree.separator(i))
-        inputs = [Input(tuple(k), -1, _place(tree, s, product)) for s, k in coming[i].items()]
-        inputs += [Input((), number[j], _place(tree, upward[j], product)) for j in children[i]]
+        inputs = [
+            Input(tuple(k), smooth.get(s, -1), -1, _place(tree, s, product))
+            for s, k in coming[i].items()
+        ]
+        inputs += [Input((), -1, number[j], _place(tree, upward[j], product)) for j in children[i]]
         parts = (above & below[i], above - below[i], below[i] - above)
         shared, upper, lower = (tuple(sorted(part)) for part in parts)
         a, b, c = map(tree.size, parts)

@@ -8,11 +8,13 @@ from typing import Any
 import typer
 
 from latentia.errors import EvidenceError
-from latentia.estimator import LatentModel
+from latentia.estimator import LEARNERS, LatentModel
 from latentia.features.discrete import DiscreteColumn
 from latentia.typing import Label
 
-__all__ = ["find_label", "find_state", "read_counts", "read_evidence", "read_soft"]
+__all__ = ["find_label", "find_state", "read_counts", "read_evidence", "read_learner", "read_soft"]
+
+WORDS = {"true": True, "false": False, "none": None}
 
 
 def read_counts(text: str, option: str) -> dict[str, int | None]:
@@ -39,6 +41,42 @@ def _split(text: str, option: str, example: str) -> tuple[str, str]:
     if not tie or not name.strip() or not value.strip():
         raise typer.BadParameter(f"expected {example}, got {text!r}.", param_hint=option)
     return name.strip(), value.strip()
+
+
+def read_learner(name: str, settings: Sequence[str]) -> Any:
+    """A learner with `restarts=20` and the like.
+
+    >>> read_learner("em", ["restarts=20", "tol=1e-8"])
+    EM(restarts=20, tol=1e-08)
+    """
+    learner = LEARNERS[name]()
+    known = learner.get_params(deep=False)
+    found: dict[str, Any] = {}
+    for text in settings:
+        key, value = _split(text, "--set", "NAME=VALUE")
+        if key not in known or key in found:
+            raise typer.BadParameter(
+                f"{key!r} is given twice."
+                if key in found
+                else f"the learner {name} has no setting {key!r}; it has {', '.join(known)}.",
+                param_hint="--set",
+            )
+        found[key] = _value(value)
+    return learner.set_params(**found)
+
+
+def _value(text: str) -> Any:
+    """A number, true, false, none, several of these with commas between, or a word."""
+    if "," in text:
+        return tuple(_value(part.strip()) for part in text.strip("()[]").split(","))
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def read_evidence(model: LatentModel, given: Sequence[str]) -> dict[Label, Any]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.base import clone
 
-from latentia.cli.asking import find_label, read_counts, read_evidence, read_soft
+from latentia.cli.asking import (
+    find_label,
+    read_counts,
+    read_evidence,
+    read_learner,
+    read_soft,
+)
 from latentia.cli.options import (
     Data,
     Debug,
@@ -18,6 +26,7 @@ from latentia.cli.options import (
     Model,
     Out,
     Quiet,
+    Settings,
     Weights,
     app,
 )
@@ -43,7 +52,7 @@ from latentia.cli.views import (
 )
 from latentia.cli.writing import check_folder, check_out, give_numbers, give_rows
 from latentia.errors import DataError, PlanError, UnknownNameError
-from latentia.estimator import LatentModel
+from latentia.estimator import LEARNERS, LatentModel
 from latentia.features.discrete import DiscreteColumn
 from latentia.graph import LatentGraph
 from latentia.plan import make_plan
@@ -105,6 +114,7 @@ def fit(
     ] = None,
     latents: Latents = "",
     learner: Learner = "pbp",
+    settings: Settings = None,
     weights: Weights = None,
     state_names: Annotated[
         str | None,
@@ -121,6 +131,7 @@ def fit(
     \b
     Examples:
       latentia fit rows.csv --graph "H->X; H->Y; H->Z" --latents H=2 --out m.latentia
+      latentia fit rows.csv --graph @graph.json --learner em --set restarts=20 --out m.latentia
       zcat big.csv.gz | latentia fit - --graph @graph.json --out m.latentia --json
     """
     with answering(as_json, quiet, debug) as screen:
@@ -128,7 +139,8 @@ def fit(
         named = read_state_names(state_names)
         check_folder(out)
         alone = read_counts(latents, "--latents") if known is None else None
-        model = LatentModel(known, alone or None, learner=learner, state_names=named)
+        chosen = read_learner(learner, settings or []) if settings else learner
+        model = LatentModel(known, alone or None, learner=chosen, state_names=named)
         columns = [DiscreteColumn(name, tuple(s)) for name, s in (named or {}).items()]
         with screen.working(f"reading {data}"):
             rows, weight = take_weights(read_rows(data, columns), weights)
@@ -137,8 +149,8 @@ def fit(
                 raise UnknownNameError("column of --state-names", name, column_names(rows))
         start = time.perf_counter()
         count = count_rows(rows)
-        with screen.working(f"learning from {count:,} rows"):
-            model.fit(rows, sample_weight=weight)
+        with screen.working(f"learning from {count:,} rows") as say:
+            _fit(model, rows, weight, say)
         seconds = time.perf_counter() - start
         model.save(out)
         facts = {"model": out, "rows": count, "seconds": seconds, **model_facts(model)}
@@ -320,6 +332,18 @@ def inspect(
             screen.dump(facts)
         else:
             screen.show(*model_view(facts, screen.fits))
+
+
+def _fit(model: LatentModel, rows: Any, weight: Any, say: Callable[[str], None]) -> None:
+    """Fit, with every start that has ended told to the spinner."""
+    given = model.learner
+    learner = LEARNERS[given]() if isinstance(given, str) else clone(given)
+    if "verbose" in learner.get_params(deep=False) and not getattr(given, "verbose", False):
+        model.learner = learner.set_params(verbose=say)
+    try:
+        model.fit(rows, sample_weight=weight)
+    finally:
+        model.learner = given
 
 
 def _give(

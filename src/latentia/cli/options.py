@@ -18,6 +18,7 @@ __all__ = [
     "Model",
     "Out",
     "Quiet",
+    "Settings",
     "Weights",
     "app",
 ]
@@ -68,6 +69,15 @@ Out: TypeAlias = Annotated[
 Learner: TypeAlias = Annotated[
     str,
     typer.Option(metavar="NAME", callback=_known_learner, help=f"One of {', '.join(LEARNERS)}."),
+]
+
+Settings: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Settings of the learner, such as restarts=20, n_jobs=-1 or random_state=0.",
+    ),
 ]
 
 

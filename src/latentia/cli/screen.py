@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -84,10 +84,13 @@ class Screen:
         self.err.print(line, soft_wrap=not self.err.is_terminal)  # in a pipe one line stays one
 
     @contextmanager
-    def working(self, what: str) -> Iterator[None]:
-        """A spinner with the time spent, in a terminal and for long work only."""
+    def working(self, what: str) -> Iterator[Callable[[str], None]]:
+        """A spinner with the time spent, in a terminal and for long work only.
+
+        What it yields is told how far the work has come.
+        """
         if self.quiet or not self.err.is_interactive:
-            yield
+            yield lambda line: None
             return
         progress = Progress(
             SpinnerColumn(),
@@ -98,12 +101,12 @@ class Screen:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        progress.add_task(what, total=None)
+        task = progress.add_task(what, total=None)
         timer = threading.Timer(PATIENCE, progress.start)
         timer.daemon = True
         timer.start()
         try:
-            yield
+            yield lambda line: progress.update(task, description=f"{what}; {line}")
         finally:
             timer.cancel()
             timer.join()  # from here on it has started the spinner or never will

@@ -7,19 +7,21 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import TypeVar, final
 
 import numpy as np
 
-from latentia.moments import Moments, Rows, row_chunks
+from latentia.frames.sketch import sketch_rows
+from latentia.moments import Rows, row_chunks
 from latentia.solve import one_thread
-from latentia.typing import Array, Codes, Summary
+from latentia.typing import Additive, Array, Codes
 
-__all__ = ["LocalRows", "compress", "in_parallel", "unique_rows"]
+__all__ = ["LocalRows", "compress", "equal_rows", "in_parallel", "unique_rows"]
 
 T = TypeVar("T")
+Sum = TypeVar("Sum", bound=Additive)
 
 BLOCK_ROWS = 2**15
 
@@ -33,19 +35,15 @@ class LocalRows:
     block_rows: int = BLOCK_ROWS
     threads: int | None = None  # None: one per core
 
-    def fold(self, summary: Summary) -> Moments:
+    def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
         step = self.block_rows
         starts = range(0, max(len(self.rows), 1), step)
         parts = in_parallel(lambda s: summary(self.rows[s : s + step]), starts, self.threads)
         return reduce(add, parts)
 
     def sample(self, size: int, rng: np.random.Generator) -> Rows:
-        """At most `size` rows, drawn by weight; all of them with their weights if they are few."""
-        if len(self.rows) <= size:
-            return self.rows
-        p = None if self.rows.weight is None else self.rows.weight / self.rows.total
-        chosen = rng.choice(len(self.rows), size, p=p)
-        return Rows(tuple(c[chosen] for c in self.rows.codes))
+        """About `size` rows, drawn by weight; all of them with their weights if they are few."""
+        return self.fold(partial(sketch_rows, size, int(rng.integers(2**31)))).draw()
 
 
 def in_parallel(
@@ -82,16 +80,26 @@ def unique_rows(rows: Rows, states: Sequence[int]) -> Rows:
 
     Codes must not be negative.
     """
-    joint: Codes = np.zeros(len(rows), dtype=np.int64)
+    first, place = equal_rows(rows.codes, states)
+    if len(first) > 0.9 * len(rows):
+        return rows
+    weight = np.bincount(place, rows.weight).astype(float)
+    return Rows(tuple(c[first] for c in rows.codes), weight)
+
+
+def equal_rows(columns: Sequence[Codes], states: Sequence[int]) -> tuple[Codes, Codes]:
+    """One row of each kind, and the kind of every row; codes must not be negative.
+
+    >>> equal_rows([np.array([1, 0, 1]), np.array([0, 0, 0])], [2, 2])
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    joint: Codes = np.zeros(len(columns[0]), dtype=np.int64)
     cells = 1
-    for codes, m in zip(rows.codes, states, strict=True):
+    for codes, m in zip(columns, states, strict=True):
         if cells * m >= 2**62:  # number the different ones so far
             joint = np.unique(joint, return_inverse=True)[1]
             cells = int(joint.max(initial=0)) + 1
         joint = joint * m + codes
         cells *= m
     _, first, place = np.unique(joint, return_index=True, return_inverse=True)
-    if len(first) > 0.9 * len(rows):
-        return rows
-    weight = np.bincount(place, rows.weight).astype(float)
-    return Rows(tuple(c[first] for c in rows.codes), weight)
+    return first, place

@@ -6,6 +6,7 @@ Shapes are not written down: they follow from the plan and the rank of each node
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from latentia.errors import LatentiaError, StoreError
 from latentia.estimator import LEARNERS, LatentModel
 from latentia.features.discrete import DiscreteColumn
 from latentia.graph import LatentGraph, as_graph
-from latentia.operators import Ascent, Operators, SeparatorReport
+from latentia.operators import Ascent, Choice, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.store.plain import (
     LARGEST_COUNT,
@@ -31,11 +32,20 @@ from latentia.store.plain import (
 from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
 from latentia.typing import Array
 
-__all__ = ["Fetch", "read_record", "write_record"]
+__all__ = [
+    "Fetch",
+    "Shape",
+    "read_columns",
+    "read_parameters",
+    "read_record",
+    "write_parameters",
+    "write_record",
+]
 
 Shape: TypeAlias = tuple[int, ...]
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
 
+MOST_ROWS = 2**62
 LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers cannot overflow
 
 
@@ -60,7 +70,7 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     missing = model.diagnostics_.missing
     record = {
         "kind": "LatentModel",
-        "parameters": _write_parameters(model),
+        "parameters": write_parameters(model, model.plan_),
         "plan": write_plan(model.plan_),
         "states": [
             [pack(state, f"a state of column {c.name!r}") for state in c.states]
@@ -75,6 +85,8 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
             "missing": [float(missing[c.name]) for c in model.columns_],
         },
     }
+    if operators.choice is not None:
+        record["choice"] = _write_choice(operators.choice)
     if operators.plan is not model.plan_:  # a refined model answers by a network of its own
         record["network"] = write_plan(operators.plan)
     return record, [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
@@ -82,27 +94,31 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
 
 def read_record(record: Any, fetch: Fetch) -> LatentModel:
     """The model of a record; `fetch` brings the arrays once their shapes are known."""
-    more = ("network",) if isinstance(record, dict) and "network" in record else ()
-    kind, parameters, structure, states, learned, fit, *network = fields(
+    there = record if isinstance(record, dict) else {}
+    more = [name for name in ("network", "choice") if name in there]  # some models, newer files
+    kind, parameters, structure, states, learned, fit, *rest = fields(
         record, "kind", "parameters", "plan", "states", "operators", "fit", *more
     )
+    given = dict(zip(more, rest, strict=True))
     if kind != "LatentModel":
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
-    columns = _read_columns(states, plan)
-    inner = read_plan(network[0]) if network else plan
+    columns = read_columns(states, plan)
+    inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [len(c.states) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     operators = _read_operators(learned, inner, fetch)
+    if "choice" in given:
+        operators = replace(operators, choice=_read_choice(given["choice"]))
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
-    model = LatentModel(**_read_parameters(parameters))
+    model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
     return model
 
 
-def _read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
+def read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
     observed = plan.graph.observed
     columns = []
     for v, states in zip(observed, items(record, len(observed)), strict=True):
@@ -116,8 +132,8 @@ def _read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
 # -- parameters ------------------------------------------------------------------------------------
 
 
-def _write_parameters(model: LatentModel) -> dict[str, Any]:
-    graph = None if model.graph is None else _graph_given(model)
+def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
+    graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
         latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
@@ -132,7 +148,7 @@ def _write_parameters(model: LatentModel) -> dict[str, Any]:
     }
 
 
-def _read_parameters(record: Any) -> dict[str, Any]:
+def read_parameters(record: Any) -> dict[str, Any]:
     graph, latents, learner, kinds, names = fields(
         record, "graph", "latents", "learner", "kinds", "state_names"
     )
@@ -147,11 +163,11 @@ def _read_parameters(record: Any) -> dict[str, Any]:
     }
 
 
-def _graph_given(model: LatentModel) -> LatentGraph:
+def _graph_given(model: LatentModel, plan: Plan) -> LatentGraph:
     try:
         return as_graph(model.graph, model.latents)
     except LatentiaError:  # a generator of edges is used up by fit
-        return model.plan_.graph
+        return plan.graph
 
 
 def _write_learner(learner: Any) -> dict[str, Any]:
@@ -228,6 +244,29 @@ def _write_tables(operators: Operators) -> dict[str, Any]:
         return {}
     climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
     return {"tables": bool(operators.tables), "ascent": climb}
+
+
+def _write_choice(choice: Choice) -> list[Any]:
+    figures = [
+        [name, float(choice.losses[name]), float(choice.errors[name])] for name in choice.losses
+    ]
+    return [choice.chosen, figures, choice.held_out, choice.learned_from]
+
+
+def _read_choice(record: Any) -> Choice:
+    chosen, figures, held_out, learned_from = items(record, 4)
+    rows = [items(row, 3) for row in items(figures)]
+    names = [text(name) for name, _, _ in rows]
+    if len(set(names)) < len(names):
+        raise StoreError(f"expected different candidates, got {names!r:.80}.")
+    losses, errors = ([number(row[k], 0.0, LARGEST_NUMBER) for row in rows] for k in (1, 2))
+    return Choice(
+        text(chosen),
+        dict(zip(names, losses, strict=True)),
+        dict(zip(names, errors, strict=True)),
+        whole(held_out, MOST_ROWS),
+        whole(learned_from, MOST_ROWS),
+    )
 
 
 def _read_ascent(record: Any) -> Ascent | None:

@@ -1,0 +1,16 @@
+"""Pictures of graphs, plans, messages and answers: SVG made here, with no other program."""
+
+from latentia.draw.answers import plot_density, plot_posterior
+from latentia.draw.graphs import draw_graph
+from latentia.draw.passing import draw_messages
+from latentia.draw.svg import Drawing
+from latentia.draw.trees import draw_plan
+
+__all__ = [
+    "Drawing",
+    "draw_graph",
+    "draw_messages",
+    "draw_plan",
+    "plot_density",
+    "plot_posterior",
+]

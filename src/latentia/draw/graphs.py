@@ -1,0 +1,173 @@
+"""The graph as people draw it: latents as dashed circles, columns as filled boxes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from latentia.draw.layered import lay_out
+from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, text_width
+from latentia.errors import GraphError
+from latentia.graph import LatentGraph
+
+__all__ = ["draw_graph", "graph_panel", "node_mark"]
+
+LARGEST = 300  # variables: beyond, no one can read the picture
+GAP = 22.0
+STEP = 74.0  # from layer to layer
+LONG = 2.2  # layers per node of the widest layer from which on a graph is drawn sideways
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Width and height of a node."""
+
+    width: float
+    height: float
+
+
+def draw_graph(graph: LatentGraph) -> Drawing:
+    """The graph with its latents marked and the numbers of states where they are known."""
+    canvas = graph_panel(graph)
+    _legend(canvas, graph)
+    return canvas.finish(f"Graph {graph}"[:300])
+
+
+def graph_panel(
+    graph: LatentGraph, marks: Mapping[int, str] | None = None, most: int = LARGEST
+) -> Canvas:
+    """Nodes and edges; `marks` names variables as "evidence" or "answer"."""
+    if len(graph.names) > most:
+        raise GraphError(
+            f"a picture of {len(graph.names)} variables cannot be read; expected at most {most}. "
+            "Draw a part of the graph, or print it."
+        )
+    shapes = [_shape(graph, v) for v in range(len(graph.names))]
+    places, paths = _places(graph, shapes)
+    canvas = Canvas()
+    for (a, b), corners in paths.items():
+        points = [places[a], *corners, places[b]]
+        points[0] = _border(points[0], points[1], shapes[a], a in graph.latent)
+        points[-1] = _border(points[-1], points[-2], shapes[b], b in graph.latent)
+        if graph.directed:
+            canvas.arrow(points, COLOURS["line"])
+        else:
+            canvas.line(points, COLOURS["line"])
+    for v, at in enumerate(places):
+        node_mark(canvas, graph, v, at, (marks or {}).get(v, ""))
+    return canvas
+
+
+def node_mark(canvas: Canvas, graph: LatentGraph, v: int, at: Point, mark: str = "") -> None:
+    """One variable: its shape says whether it is latent, its small figure how many states."""
+    shape = _shape(graph, v)
+    count = "" if graph.states[v] is None else f"{graph.states[v]}"
+    if v in graph.latent:
+        canvas.oval(
+            at,
+            shape.width,
+            shape.height,
+            COLOURS["paper"],
+            COLOURS["line"],
+            stroke_width=1.5,
+            stroke_dasharray="5 3",
+        )
+        canvas.text(at, str(graph.names[v]), 13, after=count, font_style="italic")
+        return
+    fill, edge, width = COLOURS["column"], COLOURS["column edge"], 1.5
+    if mark == "evidence":
+        fill, edge, width = COLOURS["evidence"], COLOURS["evidence edge"], 2.0
+    if mark == "answer":
+        fill, edge, width = COLOURS["paper"], COLOURS["answer"], 3.0
+    canvas.box(at, shape.width, shape.height, fill, edge, stroke_width=width, round=5)
+    canvas.text(at, str(graph.names[v]), 13, after=count)
+
+
+def _shape(graph: LatentGraph, v: int) -> Shape:
+    width = text_width(str(graph.names[v]), 13) + (8 if graph.states[v] is not None else 0)
+    return Shape(max(34.0, width + (24 if v in graph.latent else 18)), 34.0)
+
+
+def _places(
+    graph: LatentGraph, shapes: Sequence[Shape]
+) -> tuple[list[Point], dict[tuple[int, int], list[Point]]]:
+    """Centres of nodes, and the corners of edges; long graphs run from left to right."""
+    edges = list(graph.edges) if graph.directed else _oriented(graph)
+    layout = lay_out([s.width for s in shapes], edges, GAP)
+    depth = max(layout.layer) + 1
+    widest = max(sum(level == k for level in layout.layer) for k in range(depth))
+    if depth <= LONG * widest or depth < 5:
+        places = [(x, STEP * k) for x, k in zip(layout.across, layout.layer, strict=True)]
+        return places, {e: [(x, STEP * k) for x, k in c] for e, c in layout.corners.items()}
+    hung = _hung(graph, edges)
+    left = [v for v in range(len(shapes)) if v not in hung]
+    number = {v: i for i, v in enumerate(left)}
+    inner = [(number[a], number[b]) for a, b in edges if b not in hung]
+    sizes = [shapes[v].height + 2 * STEP * (v in hung.values()) for v in left]
+    side = lay_out(sizes, inner, 14.0)
+    step = max(s.width for s in shapes) + 38
+    found = {v: (step * side.layer[i], side.across[i]) for v, i in number.items()}
+    used: set[int] = set()
+    for v, owner in hung.items():  # the first below its owner, the second above
+        x, y = found[owner]
+        found[v] = (x, y - STEP * 0.9 if owner in used else y + STEP * 0.9)
+        used.add(owner)
+    paths: dict[tuple[int, int], list[Point]] = {e: [] for e in edges}
+    for (i, j), corners in side.corners.items():
+        paths[left[i], left[j]] = [(step * k, y) for y, k in corners]
+    return [found[v] for v in range(len(shapes))], paths
+
+
+def _hung(graph: LatentGraph, edges: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Columns that can sit above and below the only variable they are tied to: column -> owner."""
+    tied: dict[int, list[int]] = {v: [] for v in range(len(graph.names))}
+    for a, b in edges:
+        tied[a].append(b)
+        tied[b].append(a)
+    heads = {b for _, b in edges}
+    alone = {v: tied[v][0] for v in graph.observed if len(tied[v]) == 1 and v in heads}
+    owners = list(alone.values())
+    return {v: owner for v, owner in alone.items() if owners.count(owner) <= 2}
+
+
+def _oriented(graph: LatentGraph) -> list[tuple[int, int]]:
+    """An undirected graph's edges, each from the end that is nearer to the first variable."""
+    near: list[list[int]] = [[] for _ in graph.names]
+    for a, b in graph.edges:
+        near[a].append(b)
+        near[b].append(a)
+    rank: dict[int, int] = {}
+    for start in range(len(graph.names)):
+        todo = [] if start in rank else [start]
+        rank.setdefault(start, len(rank))
+        for v in todo:
+            for u in near[v]:
+                if u not in rank:
+                    rank[u] = len(rank)
+                    todo.append(u)
+    return [(a, b) if rank[a] < rank[b] else (b, a) for a, b in graph.edges]
+
+
+def _border(at: Point, towards: Point, shape: Shape, oval: bool) -> Point:
+    """Where a line from the centre to another point leaves the node."""
+    dx, dy = towards[0] - at[0], towards[1] - at[1]
+    if dx == dy == 0:
+        return at
+    a, b = shape.width / 2 + 2, shape.height / 2 + 2
+    share = 1 / math.hypot(dx / a, dy / b) if oval else 1 / max(abs(dx) / a, abs(dy) / b)
+    return at[0] + share * dx, at[1] + share * dy
+
+
+def _legend(canvas: Canvas, graph: LatentGraph) -> None:
+    y, x = canvas.bottom + 30, canvas.left
+    if graph.latent:
+        canvas.oval((x + 9, y), 18, 14, COLOURS["paper"], COLOURS["line"], stroke_dasharray="4 2.5")
+        canvas.text((x + 24, y), "latent", 11, COLOURS["soft"], "start")
+        x += 72
+    canvas.box((x + 9, y), 18, 14, COLOURS["column"], COLOURS["column edge"], round=3)
+    canvas.text((x + 24, y), "column", 11, COLOURS["soft"], "start")
+    if any(graph.states):
+        canvas.text((x + 80, y), "small figure: states", 11, COLOURS["soft"], "start")
