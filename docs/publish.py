@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from latentia.experiments import EXPERIMENTS, reproduce, sheets
+from latentia.experiments import reproduce, sheets
 from latentia.experiments.report import Sheet, surroundings
 
 HERE = Path(__file__).parent / "experiments"
@@ -23,10 +23,8 @@ def in_markdown(sheet: Sheet) -> str:
 
 def main(folder: Path, name: str, command: str) -> None:
     (outcome,), _ = reproduce([name], folder, only_kept=True)
-    for figure in EXPERIMENTS[name].figures:
-        picture = f"{name}-{figure.metric.replace('_', '-')}.svg"
-        if (folder / picture).is_file():
-            shutil.copy(folder / picture, HERE / picture)
+    for picture in sorted(folder.glob(f"{name}-*.svg")):
+        shutil.copy(picture, HERE / picture.name)
     shutil.copy(folder / f"{name}.csv", HERE / f"{name}.csv")
     facts = surroundings(command)
     told = "; ".join(f"{key} {value}" for key, value in facts.items() if key != "command")

@@ -232,7 +232,8 @@ def test_naive_bayes_is_a_latent_class_with_one_state() -> None:
     columns["P0"][:7] = None
     scores, _ = naive_bayes_scores(columns, target, columns)
     graph = lt.templates.latent_class(list(columns), 1)
-    model = lt.LatentModel(graph, learner=lt.EM(restarts=1, smoothing=4))
+    states = dict.fromkeys(columns, tuple("ACGT"))
+    model = lt.LatentModel(graph, learner=lt.EM(restarts=1, smoothing=4), state_names=states)
     ours, seconds = class_scores(model, columns, target, columns)
     assert seconds > 0
     assert np.corrcoef(scores[:, 0], ours[:, 0])[0, 1] > 0.99

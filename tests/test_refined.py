@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from latentia import PBP, LatentModel, load, templates
+from latentia.basis import evaluator
 from latentia.errors import EvidenceError
 from latentia.frames.local import LocalRows
 from latentia.learn import gather_statistics
@@ -98,7 +99,7 @@ def test_refined_beats_the_closed_form_at_ten_thousand_rows(graph):
         table = brute_force(random_model(plan.graph, rng, 0.4))
         source = counted(table, 10_000, rng)
         kl = []
-        for learner in (PBP(), PBP(refine=True)):
+        for learner in (PBP(refine=False), PBP(refine=True)):
             joint = np.maximum(joint_of(learner.learn(plan, source), table), 1e-9)
             joint = joint / joint.sum()
             kl.append(float((table * np.log(np.maximum(table, 1e-300) / joint)).sum()))
@@ -121,10 +122,10 @@ def test_many_different_rows_climb_on_fewer_first(monkeypatch):
     model = random_model(plan.graph, rng, 0.4)
     source = LocalRows(Rows(tuple(model.sample(4000, rng).T.astype(np.int8))))
     found = gather_statistics(plan, source)
-    whole = refine_closed_form(found.layout, found.basis, source, np.random.default_rng(0))
+    whole = refine_closed_form(found, source, np.random.default_rng(0))
     monkeypatch.setattr("latentia.refined.MANY_ROWS", 1000)
     monkeypatch.setattr("latentia.refined.FEWER_ROWS", 800)
-    first = refine_closed_form(found.layout, found.basis, source, np.random.default_rng(0))
+    first = refine_closed_form(found, source, np.random.default_rng(0))
     assert first.ascent.paths[0][-1] == pytest.approx(whole.ascent.paths[0][-1], abs=0.01)
 
 
@@ -134,7 +135,8 @@ def test_memberships_are_shares():
     source = counted(brute_force(random_model(plan.graph, rng, 0.3)), 1000, rng)
     found = gather_statistics(plan, source)
     network = positive_network(plan)
-    parts = shared_parts(found.layout, found.basis, network, source.rows)
+    values = evaluator(found.layout, found.basis, leaves_too=True)(source.rows)
+    parts = shared_parts(found.basis, network, values)
     for seed in (None, np.random.default_rng(0)):
         for soft in memberships(network, parts, source.rows, seed).values():
             assert (soft >= 0).all()

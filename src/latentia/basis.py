@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from latentia.core import Block
 from latentia.errors import DataError
@@ -219,7 +218,7 @@ def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelC
     independent = R * R.T
     D = P - independent
     keep = _james_stein(D, independent, E, weights, [len(b) == 1 for b in blocks])
-    big = block_diag(*H) if H else np.zeros((0, 0))
+    big = _side_by_side(H, spans)
     return PanelCovariance(
         blocks=blocks,
         contrasts=tuple(H),
@@ -229,6 +228,15 @@ def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelC
         plain=big.T @ D @ big,
         shrunk=big.T @ (D * (E @ keep @ E.T)) @ big,
     )
+
+
+def _side_by_side(H: Sequence[Array], spans: Sequence[slice]) -> Array:
+    """The contrasts of all blocks: (states of all blocks, features of all blocks)."""
+    ends = np.cumsum([h.shape[1] for h in H])
+    big = np.zeros((sum(len(h) for h in H), int(ends[-1]) if len(H) else 0))
+    for h, span, end in zip(H, spans, ends, strict=True):
+        big[span, end - h.shape[1] : end] = h
+    return big
 
 
 def _james_stein(

@@ -19,7 +19,15 @@ from latentia.messages import Evidence, answer, log_evidence, read_evidence
 from latentia.operators import Operators
 from latentia.typing import Array, Codes
 
-__all__ = ["every_column", "in_precision", "latent_codes", "one_column", "row_scores"]
+__all__ = [
+    "Asked",
+    "every_column",
+    "in_blocks",
+    "in_precision",
+    "latent_codes",
+    "one_column",
+    "row_scores",
+]
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_ROWS = 2**12
@@ -43,6 +51,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
         leaves=tuple(map(single, operators.leaves)),
         tensors={k: single(tensor) for k, tensor in operators.tensors.items()},
         marginals=tuple(single(np.maximum(mu, 1e-30)) for mu in operators.marginals),
+        targets={v: single(table) for v, table in operators.targets.items()},
         tables={},
         ascent=None,
     )

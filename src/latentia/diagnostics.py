@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-from latentia.operators import Ascent, Operators
+from latentia.operators import Ascent, Choice, Operators
 from latentia.typing import Label
 
 __all__ = ["Diagnostics", "SeparatorLine", "diagnose"]
@@ -40,6 +40,7 @@ class Diagnostics:
     separators: tuple[SeparatorLine, ...]
     notes: tuple[str, ...]  # latents whose states cannot be told apart
     ascent: Ascent | None = None  # of learners that climb a likelihood
+    choice: Choice | None = None  # of learners that choose among models, with its figures
 
     def __repr__(self) -> str:
         lines = [f"{self.learner} on a weight of {self.weight:,.10g} rows"]
@@ -47,6 +48,8 @@ class Diagnostics:
         if gaps:
             shown = ", ".join(f"{n} {s:.1%}" for n, s in list(gaps.items())[:8])
             lines.append(f"missing cells: {shown}" + (" …" if len(gaps) > 8 else ""))
+        if self.choice is not None:
+            lines.append(str(self.choice))
         if self.ascent is not None:
             lines.append(str(self.ascent))
         rows = [("separator", "inside", "rank", "weakest correlation")]
@@ -88,7 +91,13 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
             )
         )
     return Diagnostics(
-        operators.weight, learner, dict(missing), tuple(lines), plan.notes, operators.ascent
+        weight=operators.weight,
+        learner=learner,
+        missing=dict(missing),
+        separators=tuple(lines),
+        notes=plan.notes,
+        ascent=operators.ascent,
+        choice=operators.choice,
     )
 
 

@@ -30,9 +30,9 @@ from latentia.problem import (
     Problem,
     Scale,
     at_least,
+    grid_scales,
     make_starts,
     pose,
-    scale_of,
     seeding_of,
     sum_log_units,
 )
@@ -129,14 +129,21 @@ class EM(BaseEstimator):
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
-        return in_units(self.learn(plan, source), columns, source)
+        scales = grid_scales(plan.graph, columns)
+        return in_units(self.learn(plan, source, scales), columns, source, scales)
 
-    def learn(self, plan: Plan, source: Source) -> Operators:
-        """One pass over the rows for every iteration of every start."""
+    def learn(
+        self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
+    ) -> Operators:
+        """One pass over the rows for every iteration of every start.
+
+        `scales` are mean and deviation by which continuous columns are standardised; default:
+        those of the rows.
+        """
         at_least("max_iter", self.max_iter, 1, whole=True)
         at_least("tol", self.tol, 0)
         at_least("variance_floor", self.variance_floor, 0)
-        problem = pose(plan, source, self.smoothing, self.variance_floor)
+        problem = pose(plan, source, self.smoothing, self.variance_floor, scales=scales)
         seeding = seeding_of(problem, self.mixture)
         starts = make_starts(plan.graph, self.init, self.restarts, self.random_state, seeding)
         alone = problem if self.n_jobs is None else problem.on(1)
@@ -208,9 +215,15 @@ def counts_in(moments: Moments) -> dict[int, Array]:
 
 def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
     """The M-step of all tables and Gaussians."""
-    discrete = {v: x for v, x in counts.items() if v not in problem.scales}
-    leaves = {v: maximise_leaf(counts[v], problem.floor, problem.smoothing) for v in problem.scales}
-    return {**maximise(discrete, problem.prior), **leaves}
+    tables = maximise({v: x for v, x in counts.items() if v not in problem.scales}, problem.prior)
+    alike: dict[tuple[int, ...], list[int]] = {}  # one by one, many small leaves take their time
+    for v in problem.scales:
+        alike.setdefault(counts[v].shape, []).append(v)
+    for columns in alike.values():
+        sums = np.stack([counts[v] for v in columns])
+        leaves = maximise_leaf(sums, problem.floor, problem.smoothing)
+        tables |= zip(columns, leaves, strict=True)
+    return tables
 
 
 def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
@@ -247,11 +260,16 @@ def best_of(
     return operators_of(plan, tables, problem.weight, ascent, leaves)
 
 
-def in_units(operators: Operators, columns: Sequence[Column], source: Source) -> Operators:
+def in_units(
+    operators: Operators,
+    columns: Sequence[Column],
+    source: Source,
+    scales: Mapping[int, Scale],
+) -> Operators:
     """Levels of the ascent as log densities in the units of the columns."""
     ascent = operators.ascent
     assert ascent is not None
-    shift = log_units(operators.plan.graph, columns, source)
+    shift = log_units(operators.plan.graph, columns, source, scales)
     paths = tuple(tuple(x + shift for x in path) for path in ascent.paths)
     return replace(operators, ascent=replace(ascent, paths=paths))
 
@@ -260,7 +278,7 @@ def log_units(
     graph: LatentGraph,
     columns: Sequence[Column],
     source: Source,
-    scales: Mapping[int, Scale] | None = None,
+    scales: Mapping[int, Scale],
 ) -> float:
     """What turns a log density per row of standardised columns into one in their own units."""
     found = source.fold(partial(sum_log_units, graph, columns))
@@ -268,8 +286,7 @@ def log_units(
     for v in graph.observed:
         total = found.sums.get(f"moments/{v}")
         if total is not None and total[0] > 0:
-            scale = scale_of(total) if scales is None else scales[v]
-            shift -= math.log(scale[1]) * float(total[0])
+            shift -= math.log(scales[v][1]) * float(total[0])
     return shift / found.weight
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "FrameError",
     "GraphError",
     "IdentifiabilityWarning",
+    "IndependenceWarning",
     "LatentiaError",
     "LatentiaWarning",
     "MissingLibraryError",
@@ -21,6 +22,7 @@ __all__ = [
     "NotLearnedError",
     "PlanError",
     "StoreError",
+    "StatesWarning",
     "StructureError",
     "UnknownNameError",
     "WeightWarning",
@@ -125,3 +127,11 @@ class WeightWarning(LatentiaWarning):
 
 class EvidenceWarning(LatentiaWarning):
     """An answer needed repair: the signed model gave no positive probability."""
+
+
+class IndependenceWarning(LatentiaWarning):
+    """The columns tell nothing of each other that holds up on other rows."""
+
+
+class StatesWarning(LatentiaWarning):
+    """A latent has far more states than the data show, or far fewer."""

@@ -27,6 +27,7 @@ __all__ = [
     "constant_exact",
     "finish_closed_form",
     "gather_statistics",
+    "leaf_marginals",
     "learn_closed_form",
     "outer_sum",
     "shrink_products",
@@ -117,8 +118,7 @@ def solve_operators(
         tensors[k] = M
     marginals = []
     leaves = []
-    for k in plan.leaves:
-        mu = _leaf_marginal(layout, k, pairs)
+    for k, mu in zip(plan.leaves, leaf_marginals(layout, pairs), strict=True):
         mu = smooth_unseen(mu, N) if regularize else mu
         coordinates = leaf_coordinates(plan, basis, k)
         leaves.append(mu[:, None] * np.column_stack([np.ones(len(mu)), coordinates]))
@@ -138,9 +138,13 @@ def _own(layout: PairLayout, leaf: int) -> tuple[slice, slice]:
     return span, span
 
 
-def _leaf_marginal(layout: PairLayout, leaf: int, pairs: Moments) -> Array:
-    counts = np.diagonal(pairs.sums[f"pairs/{layout.panel_of[leaf]}"][_own(layout, leaf)])
-    return np.asarray(counts / counts.sum(), dtype=float)
+def leaf_marginals(layout: PairLayout, pairs: Moments) -> list[Array]:
+    """P̂(x) of every leaf, over the rows where it is present: (states,) each."""
+    found = []
+    for k in layout.plan.leaves:
+        counts = np.diagonal(pairs.sums[f"pairs/{layout.panel_of[k]}"][_own(layout, k)])
+        found.append(np.asarray(counts / counts.sum(), dtype=float))
+    return found
 
 
 def constant_exact(M: Array) -> Array:

@@ -13,13 +13,21 @@ from latentia.errors import (
     ConvergenceWarning,
     DataError,
     EvidenceWarning,
+    IndependenceWarning,
     WeightWarning,
 )
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.operators import Operators
 from latentia.typing import Array, Codes, Label
 
-__all__ = ["checked_weight", "note_constant", "note_flat", "note_repaired", "note_unfinished"]
+__all__ = [
+    "checked_weight",
+    "note_constant",
+    "note_flat",
+    "note_independent",
+    "note_repaired",
+    "note_unfinished",
+]
 
 
 def checked_weight(weight: Any, rows: int) -> Array | None:
@@ -77,6 +85,20 @@ def note_unfinished(operators: Operators, learner: Any) -> None:
         f"{type(learner).__name__} stopped after {len(path) - 1} iterations before it converged"
         f"{last}. Allow more iterations, or a larger tolerance.",
         ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def note_independent(operators: Operators) -> None:
+    choice = operators.choice
+    if choice is None or choice.chosen != "marginal" or len(operators.plan.leaves) < 2:
+        return
+    best = min(loss for name, loss in choice.losses.items() if name != "marginal")
+    warnings.warn(
+        f"the columns tell nothing of each other: on {choice.held_out} held-out rows the marginals "
+        f"alone lose {choice.losses['marginal']:.4f} per row, the best model {best:.4f}. Answers "
+        "are the marginals. Bring more rows, or PBP(refine=True) to have a model all the same.",
+        IndependenceWarning,
         stacklevel=3,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
@@ -13,7 +13,7 @@ from latentia.moments import Moments
 from latentia.plan import Plan
 from latentia.typing import Array
 
-__all__ = ["Ascent", "Operators", "SeparatorReport", "smooth_unseen"]
+__all__ = ["Ascent", "Choice", "Operators", "SeparatorReport", "independent", "smooth_unseen"]
 
 
 @final
@@ -52,6 +52,36 @@ class Ascent:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """Which candidate was kept, and why: log losses of held-out rows, one column left out each."""
+
+    chosen: str
+    losses: Mapping[str, float]  # candidate -> mean loss per row; none if too few rows
+    errors: Mapping[str, float]  # candidate -> standard error of its distance from the chosen one
+    held_out: int  # rows
+    learned_from: int  # rows that the candidates saw
+
+    def __post_init__(self) -> None:
+        if {*self.losses} != {*self.errors} or (self.losses and self.chosen not in self.losses):
+            raise LatentiaError("a choice needs a loss and an error for every candidate.")
+
+    def __str__(self) -> str:
+        if not self.losses:
+            return f"chose the {self.chosen} model: too few rows to compare"
+        best = self.losses[self.chosen]
+        others = [
+            f"{name} {loss - best:+.4f} ± {self.errors[name]:.4f}"
+            for name, loss in self.losses.items()
+            if name != self.chosen
+        ]
+        return (
+            f"chose the {self.chosen} model: log loss {best:.4f} per row, one column left out, on "
+            f"{self.held_out:,} held-out rows; {', '.join(others)}"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Operators:
     """Everything that messages need.
 
@@ -76,19 +106,22 @@ class Operators:
     blur: tuple[float, float] = (0.0, 0.0)  # bandwidths of evidence and of answers
     floor: float = 0.0  # least P̂(e) / Π P̂(e_i) in scores; 0: none
     gaussians: Mapping[int, Array] = field(default_factory=dict)  # leaves in grid steps (gaussian)
+    choice: Choice | None = None  # where the learner chose among several models
+    # of the Gram form, instead of a tensor: T[a, …, a, c] = D[a, c], zero elsewhere; root: (N,)
+    diagonals: Mapping[int, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan = self.plan
-        if {*self.tensors} != {*plan.inner, *plan.roots}:
+        if sorted([*self.tensors, *self.diagonals]) != sorted({*plan.inner, *plan.roots}):
             raise LatentiaError("there must be one tensor for every clique of the plan.")
         for x, states in enumerate(plan.leaf_states()):
             if self.leaves[x].shape[:1] != (states,) or self.marginals[x].shape != (states,):
                 raise LatentiaError(f"leaf {x} has {states} states; its tables have others.")
         ranks = {k: self.leaves[x].shape[1] for x, k in enumerate(plan.leaves)}
-        for k in sorted(self.tensors, reverse=True):
+        for k in sorted([*self.tensors, *self.diagonals], reverse=True):
             node = plan.nodes[k]
             below = tuple(ranks[c] for c in node.children)
-            shape = self.tensors[k].shape
+            shape = self._shape(k)
             if shape[: len(below)] != below or len(shape) != len(below) + (node.parent != k):
                 raise LatentiaError(f"the operator of node {k} has shape {shape}, not {below}…")
             ranks[k] = shape[-1]
@@ -98,10 +131,18 @@ class Operators:
             if table.shape != self.leaves[home].shape:
                 raise LatentiaError(f"the table of column {v} has shape {table.shape}.")
             table.setflags(write=False)
-        for array in (*self.leaves, *self.tensors.values(), *self.marginals, *self.tables.values()):
+        learned = (*self.tensors.values(), *self.diagonals.values(), *self.tables.values())
+        for array in (*self.leaves, *self.marginals, *learned):
             if not np.isfinite(array).all():
                 raise LatentiaError("an operator is not finite; the data or the plan is at fault.")
             array.setflags(write=False)
+
+    def _shape(self, k: int) -> tuple[int, ...]:
+        """Of the tensor of node k, though it be a diagonal."""
+        if k in self.tensors:
+            return self.tensors[k].shape
+        own = self.diagonals[k].shape
+        return (own[0],) * len(self.plan.nodes[k].children) + own[1:]
 
     def _check_tables(self) -> None:
         graph = self.plan.graph
@@ -113,6 +154,19 @@ class Operators:
                 raise LatentiaError(f"expected probabilities of shape {shape} for variable {v}.")
             if not np.allclose(self.tables[v].sum(axis=-1), 1.0, rtol=0, atol=1e-6):
                 raise LatentiaError(f"the rows of the table of variable {v} do not sum to one.")
+
+
+def independent(plan: Plan, marginals: Sequence[Array], weight: float) -> Operators:
+    """P(x) = Π P(x_i): every separator tells nothing, rank 1."""
+    ranks = {k: (1,) * len(plan.tensor_shape(k)) for k in {*plan.inner, *plan.roots}}
+    return Operators(
+        plan=plan,
+        leaves=tuple(mu[:, None].copy() for mu in marginals),
+        tensors={k: np.ones(shape) for k, shape in ranks.items()},
+        marginals=tuple(marginals),
+        weight=weight,
+        mix=0.0,
+    )
 
 
 def smooth_unseen(mu: Array, N: float) -> Array:

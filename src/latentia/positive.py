@@ -16,7 +16,7 @@ from latentia.plan import Plan
 from latentia.triangulate import Adjacency, moralise
 from latentia.typing import Label
 
-__all__ = ["PositiveNetwork", "positive_network"]
+__all__ = ["PositiveNetwork", "own_network", "positive_network"]
 
 
 @final
@@ -37,6 +37,27 @@ class _Variable:
     key: frozenset[int]  # variables of the original graph
     nodes: list[int]  # of the plan; none for a column
     above: list[int]  # parents, by number
+
+
+def own_network(plan: Plan) -> PositiveNetwork | None:
+    """The graph itself, where each of its latents has a separator of its own that tells its states.
+
+    It has fewer tables than the network of separators where these hold several latents.
+    """
+    graph = plan.graph
+    if not graph.directed:
+        return None
+    node_of: dict[Label, int] = {}
+    for v in sorted(graph.latent):
+        nodes = [
+            k
+            for k, node in enumerate(plan.nodes)
+            if node.separator == {v} and node.rank == graph.states[v]
+        ]
+        if not nodes:
+            return None
+        node_of[graph.names[v]] = min(nodes, key=lambda k: (_imbalance(plan, k), k))
+    return PositiveNetwork(graph, node_of)
 
 
 def positive_network(plan: Plan) -> PositiveNetwork:

@@ -32,6 +32,7 @@ __all__ = [
     "Seen",
     "Seeding",
     "at_least",
+    "grid_scales",
     "make_starts",
     "pose",
     "random_tables",
@@ -82,7 +83,6 @@ class Seen:
 
     weight: float = 0.0
     marginals: Mapping[int, Array] = field(default_factory=dict)
-    scales: Mapping[int, Scale] = field(default_factory=dict)
 
 
 def pose(
@@ -91,11 +91,13 @@ def pose(
     smoothing: float = 0.0,
     floor: float = 0.0,
     before: Seen | None = None,
+    scales: Mapping[int, Scale] | None = None,
 ) -> Problem:
     """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept.
 
-    Columns of decimals are continuous; they are standardised here, or as `before`. Where learning
-    goes on after `before`, every column may have holes, and its rows count, too.
+    Columns of decimals are continuous; they are standardised by `scales`, or by their own mean and
+    deviation. Where learning goes on after `before`, every column may have holes, and the rows
+    before count, too.
     """
     at_least("smoothing", smoothing, 0)
     graph = plan.graph
@@ -117,9 +119,8 @@ def pose(
             )
     gaps = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
     holes = gaps if before is None else None
-    scales: Mapping[int, Scale] = {v: scale_of(sums) for v, sums in moments.items()}
-    if before is not None and going:
-        scales = before.scales
+    if scales is None:
+        scales = {v: scale_of(sums) for v, sums in moments.items()}
     estep = compile_estep(graph, holes, continuous=scales)
     prior = _make_prior(graph, counts, smoothing) if smoothing > 0 else None
     rest = (weight, counts, prior, scales, float(smoothing), float(floor))
@@ -136,6 +137,19 @@ def scale_of(sums: Array) -> Scale:
     mean = float(sums[1] / sums[0])
     deviation = math.sqrt(max(float(sums[2] / sums[0]) - mean * mean, 0.0))
     return mean, deviation if deviation > 1e-9 * (1 + abs(mean)) else 1.0
+
+
+def grid_scales(graph: LatentGraph, columns: Sequence[Column]) -> dict[int, Scale]:
+    """Mean and deviation of continuous columns in steps of their grids.
+
+    Those of the column as it was discovered, perhaps over more rows than these: the floor of
+    variances is a share of what the whole column varies, not of what one class of it does.
+    """
+    return {
+        v: (-column.low / column.step - 0.5, column.spread / column.step)
+        for v, column in zip(graph.observed, columns, strict=True)
+        if isinstance(column, ContinuousColumn)
+    }
 
 
 def standardised(graph: LatentGraph, rows: Rows, scales: Mapping[int, Scale]) -> Rows:

@@ -7,22 +7,25 @@ One start, no restarts; every E-step is one more fold.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import final
 
 import numpy as np
 
-from latentia.basis import Basis
+from latentia.basis import evaluator
 from latentia.cpts import operators_of
-from latentia.em import counts_in
-from latentia.errors import DataError
-from latentia.estep import pack_rows
+from latentia.em import counts_in, with_unseen
 from latentia.frames.local import LocalRows
-from latentia.moments import PairLayout, Rows
+from latentia.frames.sample import draw_sample
+from latentia.learn import Statistics
+from latentia.local import local_states, told_by_branches
 from latentia.operators import Ascent, Operators
-from latentia.plan import make_plan
-from latentia.positive import PositiveNetwork, positive_network
+from latentia.plan import Plan, make_plan
+from latentia.positive import PositiveNetwork, own_network, positive_network
 from latentia.problem import Problem, pose
 from latentia.refine import (
+    ENOUGH,
     PSEUDO_COUNTS,
     EStepOf,
     Prior,
@@ -35,96 +38,114 @@ from latentia.refine import (
 from latentia.start import first_counts, memberships, shared_parts
 from latentia.typing import Array, Source
 
-__all__ = ["refine_closed_form"]
+__all__ = ["Network", "plan_refinement", "polish", "refine_closed_form", "started"]
 
-SAMPLE = 2000  # rows whose soft states make the first tables
+SAMPLE = 1000  # rows whose soft states make the first tables
+LARGE_SAMPLE = 4000  # … where there are many
+ENOUGH_ROWS = 3000  # from here on it pays to look closely at each latent first
 MANY_ROWS = 30_000  # beyond this many different rows, first climb on fewer
 FEWER_ROWS = 20_000
-STARTS = 4  # ways to cut the sample into states
-TRIAL_STEPS = 15  # of each on the sample
+OTHER_CUTS = 2  # at random, where branches do not tell the states of a latent
+TRIAL_STEPS = 9  # of each cut on the sample
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Tables of a positive network, with the prior of one row of weight one."""
+
+    plan: Plan  # the network's own
+    tables: dict[int, Array]
+    prior: Prior
+
+
+@lru_cache(maxsize=32)
+def plan_refinement(plan: Plan) -> tuple[PositiveNetwork, Plan]:
+    """The positive network of a plan, and the network's own plan; kept, for many fits alike."""
+    own = own_network(plan)
+    if own is not None:
+        return own, make_plan(own.graph)
+    network = positive_network(plan)
+    return network, make_plan(network.graph)
 
 
 def refine_closed_form(
-    layout: PairLayout,
-    basis: Basis,
+    found: Statistics,
     source: Source,
     rng: np.random.Generator,
     pseudo_counts: float = PSEUDO_COUNTS,
-    starts: int = STARTS,
 ) -> Operators:
     """A positive network started from the basis, polished by EM, as operators of its own plan."""
-    network = positive_network(layout.plan)
-    plan = make_plan(network.graph)
-    problem = pose(plan, source)
-    prior, start = _best_start(layout, basis, network, problem, source, rng, pseudo_counts, starts)
-    local = problem.source
-    if isinstance(local, LocalRows) and len(local.rows) > MANY_ROWS:
-        fewer = local.sample(FEWER_ROWS, rng)
-        start = _climb(_scaled(problem, prior, LocalRows(fewer), fewer.total), start).tables
-    found = _climb(replace(problem, prior=prior), start)
+    network = started(found, source, rng, pseudo_counts)
+    if isinstance(source, LocalRows) and len(source.rows) > MANY_ROWS:
+        fewer = LocalRows(source.sample(FEWER_ROWS, rng))
+        network = climbed(network, fewer)[0]
+    return polish(network, source)
+
+
+def polish(network: Network, source: Source, enough: float = ENOUGH) -> Operators:
+    """Climb on all rows until it rests, and make operators of the tables."""
+    network, ascent, problem = climbed(network, source, enough)
+    tables = with_unseen(network.tables, problem.marginals)
+    return operators_of(network.plan, tables, problem.weight, ascent)
+
+
+def climbed(
+    network: Network, source: Source, enough: float = ENOUGH
+) -> tuple[Network, Ascent, Problem]:
+    """EM from the network's tables over the rows of a source."""
+    problem = replace(pose(network.plan, source), prior=network.prior)
+    found = _climb(problem, network.tables, enough)
     path = tuple(level / problem.weight for level in found.history)
-    return operators_of(plan, found.tables, problem.weight, Ascent((path,), (found.converged,), 0))
+    ascent = Ascent((path,), (found.converged,), 0)
+    return replace(network, tables=found.tables), ascent, problem
 
 
-def _best_start(
-    layout: PairLayout,
-    basis: Basis,
-    network: PositiveNetwork,
-    problem: Problem,
+def started(
+    found: Statistics,
     source: Source,
     rng: np.random.Generator,
-    pseudo_counts: float,
-    starts: int,
-) -> tuple[Prior, dict[int, Array]]:
-    """A few ways to cut the same sample of rows into states; the one that climbs highest on it.
+    pseudo_counts: float = PSEUDO_COUNTS,
+) -> Network:
+    """First tables from soft states of a sample of rows.
 
-    The sample is small, so that all of this costs less than one step on many rows.
+    Of a few ways to cut a large sample into states, the one that climbs highest on it.
     """
-    draw = getattr(source, "sample", None)
-    if draw is None:
-        raise DataError("the refinement starts from a sample of rows; this source cannot give one.")
-    sample: Rows = draw(SAMPLE, rng)
-    parts = shared_parts(layout, basis, network, sample)
-    small = LocalRows(pack_rows(problem.estep, sample), threads=1)
-    best: tuple[float, Prior, dict[int, Array]] | None = None
-    for k in range(starts):
-        soft = memberships(network, parts, sample, rng if k else None)
-        counts = first_counts(network, soft, sample)
-        scale = problem.weight / sample.total
+    network, plan = plan_refinement(found.layout.plan)
+    many = found.pairs.weight >= ENOUGH_ROWS
+    sample = draw_sample(source, LARGE_SAMPLE if many else SAMPLE, rng)
+    values = evaluator(found.layout, found.basis, leaves_too=True)(sample)
+    parts = shared_parts(found.basis, network, values)
+    soft = memberships(network, parts, sample)
+    cuts = [soft]
+    if many:
+        local = local_states(found, network, values, sample, soft, rng)
+        more = 0 if told_by_branches(network) else OTHER_CUTS
+        others = [memberships(network, parts, sample, rng) for _ in range(more)]
+        cuts = [{**cut, **local} for cut in (soft, *others)] + ([soft] if local else [])
+    scale = found.pairs.weight / sample.total
+    starts = []
+    for cut in cuts:
+        counts = first_counts(network, cut, sample)
         prior = make_prior({v: t * scale for v, t in counts.items()}, pseudo_counts)
-        local = _scaled(replace(problem, packed=True), prior, small, sample.total)
-        assert local.prior is not None
-        tables = normalised(counts, local.prior)
-        if starts > 1:
-            tables, level = _few_steps(local, tables)
-        else:
-            level = 0.0
-        if best is None or level > best[0]:
-            best = (level, prior, tables)
-    assert best is not None
-    return best[1], best[2]
+        light = Prior({v: a / scale for v, a in prior.counts.items()})
+        starts.append((Network(plan, normalised(counts, light), prior), light))
+    if len(starts) == 1:
+        return starts[0][0]
+    problem = pose(plan, LocalRows(sample, threads=1))
+    trials = [_trial(problem, start, light) for start, light in starts]
+    return max(trials, key=lambda trial: trial[1])[0]
 
 
-def _few_steps(problem: Problem, tables: dict[int, Array]) -> tuple[dict[int, Array], float]:
-    """EM for a while: enough to tell a good start from a bad one."""
-    found = accelerate(tables, _prior(problem), _estep(problem), most=TRIAL_STEPS)
-    return found.tables, found.history[-1]
+def _trial(problem: Problem, network: Network, light: Prior) -> tuple[Network, float]:
+    """A few steps on a sample, and how high they led."""
+    found = accelerate(network.tables, light, _estep(problem), most=TRIAL_STEPS)
+    return replace(network, tables=found.tables), found.history[-1]
 
 
-def _scaled(problem: Problem, prior: Prior, source: Source, weight: float) -> Problem:
-    """The problem on fewer rows, with as much less prior."""
-    share = weight / problem.weight
-    light = Prior({v: a * share for v, a in prior.counts.items()})
-    return replace(problem, source=source, prior=light, weight=weight)
-
-
-def _climb(problem: Problem, start: Tables) -> Refined:
-    return accelerate(start, _prior(problem), _estep(problem))
-
-
-def _prior(problem: Problem) -> Prior:
+def _climb(problem: Problem, start: Tables, enough: float) -> Refined:
     assert problem.prior is not None
-    return problem.prior
+    return accelerate(start, problem.prior, _estep(problem), enough)
 
 
 def _estep(problem: Problem) -> EStepOf:

@@ -12,14 +12,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from latentia.basis import Basis, evaluator
-from latentia.moments import PairLayout, Rows
+from latentia.basis import Basis, Values
+from latentia.moments import Rows
 from latentia.positive import PositiveNetwork
 from latentia.typing import Array
 
-__all__ = ["first_counts", "memberships", "shared_parts"]
+__all__ = ["cluster_distances", "first_counts", "memberships", "shared_parts"]
 
-LLOYD = 15
+LLOYD = 5
+CLUSTERED = 1000  # points that find the centres
 
 
 def first_counts(
@@ -52,11 +53,8 @@ def _joint(marks: list[Array], weight: Array) -> Array:
     return np.asarray(total, dtype=float).reshape(shape)
 
 
-def shared_parts(
-    layout: PairLayout, basis: Basis, network: PositiveNetwork, rows: Rows
-) -> dict[int, Array]:
+def shared_parts(basis: Basis, network: PositiveNetwork, values: Values) -> dict[int, Array]:
     """What inside and outside tell alike of each latent's state, row by row: (n, r - 1)."""
-    values = evaluator(layout, basis, leaves_too=True)(rows)
     found = {}
     for name, k in network.node_of.items():
         v = network.graph.index(name)
@@ -88,22 +86,33 @@ def _soft_clusters(Z: Array, weight: Array, states: int, rng: np.random.Generato
     """Memberships of points (n, dimensions) in `states` clusters: (states, n)."""
     if states == 1 or Z.shape[1] == 0:
         return np.full((states, len(Z)), 1.0 / states)
-    seeds = _extreme_points(Z, states) if rng is None else _far_points(Z, weight, states, rng)
-    centres = Z[seeds]
-    for _ in range(LLOYD):
-        distance = _distances(Z, centres)
-        own = np.eye(len(centres))[distance.argmin(axis=1)] * weight[:, None]
-        size = own.sum(axis=0)
-        moved = (own.T @ Z) / np.maximum(size, 1e-9)[:, None]
-        moved[size == 0] = centres[size == 0]
-        if np.allclose(moved, centres):
-            break
-        centres = moved
-    distance = _distances(Z, centres)
+    distance = cluster_distances(Z, weight, states, rng)
     nearest = distance.min(axis=1, keepdims=True)
     spread = float((weight @ nearest[:, 0]) / weight.sum()) / Z.shape[1] + 1e-9
     soft = np.exp(-(distance - nearest) / (2 * spread))
     return np.asarray((soft / soft.sum(axis=1, keepdims=True)).T, dtype=float)
+
+
+def cluster_distances(
+    Z: Array, weight: Array, count: int, rng: np.random.Generator | None = None
+) -> Array:
+    """Squared distances of points (n, dimensions) from the centres that k-means finds: (n, count).
+
+    A part of the points is enough to find them.
+    """
+    step = max(1, len(Z) // CLUSTERED)
+    some, own_weight = Z[::step], weight[::step]
+    seeds = (
+        _extreme_points(some, count) if rng is None else _far_points(some, own_weight, count, rng)
+    )
+    centres = some[seeds]
+    for _ in range(LLOYD):
+        own = np.eye(count)[_distances(some, centres).argmin(axis=1)] * own_weight[:, None]
+        size = own.sum(axis=0)
+        moved = (own.T @ some) / np.maximum(size, 1e-9)[:, None]
+        moved[size == 0] = centres[size == 0]
+        centres = moved
+    return _distances(Z, centres)
 
 
 def _extreme_points(Z: Array, count: int) -> list[int]:

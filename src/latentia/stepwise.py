@@ -11,7 +11,7 @@ close to 200 iterations of EM), so that batches shrink where the table has few r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
@@ -35,16 +35,18 @@ from latentia.estep import Tables, packed_counts
 from latentia.exact import TabularModel
 from latentia.features.continuous import Column
 from latentia.frames.local import LocalRows
-from latentia.gaussian import leaf_sums, rescaled, spread_of
+from latentia.gaussian import leaf_sums, rescaled
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
 from latentia.problem import (
     Counts,
     Problem,
+    Scale,
     Seeding,
     Seen,
     at_least,
+    grid_scales,
     pose,
     random_tables,
     seeding_of,
@@ -114,13 +116,16 @@ class StepwiseEM(BaseEstimator):
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
-        return in_units(self.learn(plan, source), columns, source)
+        scales = grid_scales(plan.graph, columns)
+        return in_units(self.learn(plan, source, scales), columns, source, scales)
 
-    def learn(self, plan: Plan, source: Source) -> Operators:
+    def learn(
+        self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
+    ) -> Operators:
         """Two passes over the rows for every epoch of every start: one learns, one looks."""
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
-        problem = pose(plan, source, self.smoothing, self.variance_floor)
+        problem = pose(plan, source, self.smoothing, self.variance_floor, scales=scales)
         seeding = seeding_of(problem, self.mixture)
         if not isinstance(problem.source, LocalRows):
             raise DataError(
@@ -149,8 +154,9 @@ class StepwiseEM(BaseEstimator):
         """
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
-        before = _seen(plan, columns, previous)
-        problem = pose(plan, source, self.smoothing, self.variance_floor, before)
+        before = _seen(plan, previous)
+        scales = grid_scales(plan.graph, columns)
+        problem = pose(plan, source, self.smoothing, self.variance_floor, before, scales)
         if not isinstance(problem.source, LocalRows):
             raise DataError("stepwise EM shuffles the rows of each call: bring them into memory.")
         now = _resumed(self, problem, previous)
@@ -164,9 +170,7 @@ class StepwiseEM(BaseEstimator):
             found = problem.sum(run.tables)
             total = level(problem, run.tables, found) * problem.weight / rows + shift
             runs.append(replace(run, path=(*run.path, total)))
-        progress = Progress(
-            tuple(runs), k, now.calls + 1, Seen(problem.weight, problem.marginals, problem.scales)
-        )
+        progress = Progress(tuple(runs), k, now.calls + 1, Seen(problem.weight, problem.marginals))
         climbs = [Climb(run.tables, run.path, _rests(run.path)) for run in runs]
         best = int(np.argmax([run.foretold for run in runs]))
         return best_of(plan, problem, climbs, best), progress
@@ -264,16 +268,15 @@ class Progress:
     seen: Seen
 
 
-def _seen(plan: Plan, columns: Sequence[Column], previous: Progress | Operators | None) -> Seen:
+def _seen(plan: Plan, previous: Progress | Operators | None) -> Seen:
     if isinstance(previous, Progress):
         return previous.seen
     if previous is None:
         return Seen()
     graph, N = plan.graph, previous.weight
     places = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
-    marginals = {v: N * previous.marginals[places[v]] for v in graph.observed}
-    scales = {v: spread_of(leaf) for v, leaf in previous.gaussians.items()}
-    return Seen(N, {v: x for v, x in marginals.items() if v not in scales}, scales)
+    discrete = [v for v in graph.observed if v not in previous.gaussians]
+    return Seen(N, {v: N * previous.marginals[places[v]] for v in discrete})
 
 
 def _resumed(

@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias, final
 
 from latentia.errors import GraphError, PlanError
@@ -171,9 +172,16 @@ def compile_estep(
     `continuous` columns have densities in place of tables, and no children.
     """
     check_graph(graph)
-    smooth = frozenset(continuous)
+    columns = frozenset(graph.observed)
+    may_miss = columns if holes is None else columns.intersection(holes)
+    return _compiled(graph, may_miss, frozenset(asked), frozenset(continuous))
+
+
+@lru_cache(maxsize=32)
+def _compiled(
+    graph: LatentGraph, may_miss: frozenset[int], asked: frozenset[int], smooth: frozenset[int]
+) -> EStep:
     _check_childless(graph, smooth)
-    may_miss = set(graph.observed if holes is None else holes) & set(graph.observed)
     parents = graph.parents()
     with_children = {a for a, _ in graph.edges}
     active = graph.latent | (may_miss & with_children.union(asked))

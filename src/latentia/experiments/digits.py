@@ -1,7 +1,7 @@
 """Pen digits (paper, figures 6 and 7; design 7, 12): argmax_c p̂_c(16 coordinates) P(c).
 
 A latent chain over eight pen points for each of ten digits. Our PBP reads the coordinates as they
-are, through kernels; the others read them in bins.
+are, through kernels, and Gaussian EM does; the others read them in bins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from latentia.typing import Array
 
 __all__ = ["EXPERIMENT", "chain"]
 
-CONTINUOUS = ("kernel",)
+CONTINUOUS = ("kernel", "gauss")
+RANGE = (0.0, 100.0)  # of the coordinates
 HIDDEN = 4  # pen points from this one on are hidden in the picture
 
 
@@ -41,6 +42,7 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
         "judged by": "valid" if quick else "test",
         "bins": 6,  # of every coordinate, for learners of discrete columns; not chosen by results
         "states": 6,  # of every latent, for the same; not chosen by results
+        "range": list(RANGE),  # told to every class, with next to no weight
         "noise": 0.5,  # integers become intervals: uniform noise, for continuous columns
         "restarts": 1 if quick else 10,
         "max_iter": 30 if quick else 200,
@@ -64,13 +66,14 @@ def binned(columns: Mapping[str, Any], bins: int) -> dict[str, Any]:
 
 
 def model_of(learner: str, settings: dict[str, Any], seed: int) -> LatentModel:
-    """The chain, over continuous or over binned columns."""
+    """The chain, over continuous or over binned columns; kernels find their ranks themselves."""
     names = [f"{axis}{t}" for t in range(8) for axis in "xy"]
     made = make_learner(learner, settings, seed)
     latents = [f"H{t}" for t in range(8)]
     if learner in CONTINUOUS:
         kinds = dict.fromkeys(names, "continuous")
-        return LatentModel(settings["graph"], latents, learner=made, kinds=kinds)
+        given = latents if learner == "kernel" else dict.fromkeys(latents, settings["states"])
+        return LatentModel(settings["graph"], given, learner=made, kinds=kinds)
     states = {name: list(range(settings["bins"])) for name in names}
     counts = dict.fromkeys(latents, settings["states"])
     return LatentModel(settings["graph"], counts, learner=made, state_names=states)
@@ -92,7 +95,8 @@ def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
         else:
             part, test = binned(part, settings["bins"]), binned(test, settings["bins"])
         model = model_of(cell.learner, settings, settings["seed"] + cell.repetition)
-        scores, seconds = class_scores(model, part, target, test)
+        ends = RANGE if cell.learner in CONTINUOUS else ()
+        scores, seconds = class_scores(model, part, target, test, ends)
         guess = np.unique(target)[scores.argmax(axis=1)]
     return {"accuracy": 100 * float(np.mean(guess == wanted)), "seconds": seconds}
 
@@ -131,7 +135,8 @@ def pictures(settings: dict[str, Any]) -> dict[str, tuple[str, Any]]:
     rng = np.random.default_rng(settings["seed"])
     rows = rng.permutation(len(labels))[: max(settings["rows"])]
     part = _with_noise({n: c[rows] for n, c in train.items()}, settings["noise"], rng)
-    models = fit_classes(model_of("kernel", settings, settings["seed"]), part, labels[rows])
+    model = model_of("kernel", settings, settings["seed"])
+    models = fit_classes(model, part, labels[rows], RANGE)
     filled = [_filled(models[d], {n: c[wanted == d][:1] for n, c in test.items()}) for d in models]
     drawn = [model.sample(5, settings["seed"]) for model in models.values()]
     return {
@@ -216,8 +221,9 @@ EXPERIMENT = Experiment(
         "A latent chain H0 → … → H7 tells the pen points (x_t, y_t) of a written digit; one model "
         "for each digit, and a row goes to the class with the largest evidence probability times "
         "prior. PBP on kernels reads the coordinates as they are, with the library's default "
-        "kernel settings, none of them chosen on these data. The other learners of graphs read "
-        "them in six bins, with six states for every latent. 1-NN and an SVM are landmarks: they "
+        "kernel settings (which were chosen on the 494 validation digits, never on test rows); so "
+        "does Gaussian EM, with six states for every latent. The others read them in six bins, "
+        "with six states. 1-NN and an SVM are landmarks: they "
         "classify and do nothing else. The test rows are those of other writers."
     ),
     settings=settings,
@@ -228,7 +234,7 @@ EXPERIMENT = Experiment(
         Figure("seconds", "seconds to train", "Training time, ten classes together"),
     ),
     learners=(
-        *("kernel", "paper", "closed", "refined", "em", "stepwise", "spectral"),
+        *("kernel", "paper", "closed", "refined", "gauss", "em", "stepwise", "spectral"),
         *("nearest", "svm"),
     ),
     datasets=("pendigits",),

@@ -1,0 +1,326 @@
+"""How right and how fast each learner is, over structures, kinds of tables and numbers of rows.
+
+Run: python benchmarks/accuracy.py [--quick] [--cells WORD …] [--models K] [--minutes M]
+Finished results are kept, one line of JSON each, in --out; a second run goes on where the first
+stopped. `--report` only writes the table and the plot again.
+
+A model: random tables on a fixed structure, drawn again until the plain marginal is a bad answer
+(its KL is at least .05). *Ordinary* tables have Dirichlet rows; *sharp* ones (near-deterministic)
+give .9 to one state and spread .1 as the ordinary ones do. KL is that of P(column | all others)
+from the truth's, the mean over all columns and 2,000 rows of evidence: drawn from the model
+("weighted", by P(evidence)), or from all cells alike ("uniform"). Answers are floored at 1e-4;
+evidence that is impossible for a model (EM without a prior) is answered by its marginals.
+Reported seeds are 0, 1, 2, …; constants were chosen on seeds from 10,000 on.
+Seconds are those of the processor, all threads added up, so that other work on the machine counts
+little. Planning (the junction tree, the network of the refinement) is not part of a fit's seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentia import (
+    EM,
+    PBP,
+    LatentGraph,
+    Plan,
+    Spectral,
+    StepwiseEM,
+    TabularModel,
+    as_graph,
+    make_plan,
+)
+from latentia import templates as t
+from latentia.cpts import operators_of
+from latentia.frames.local import LocalRows, compress
+from latentia.messages import answer, read_evidence
+from latentia.moments import Rows
+from latentia.operators import Operators
+from latentia.refine import PSEUDO_COUNTS
+from latentia.refined import plan_refinement
+
+FLOOR = 1e-4
+EVIDENCE = 2000
+IMPOSSIBLE = 1e-9  # times independence: less than this is impossible evidence
+BAD_MARGINAL = 0.05
+KINDS = ("ordinary", "sharp")
+SIZES = (500, 1_000, 10_000, 100_000)
+HERE = Path(__file__).resolve().parent
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+def _with_columns(graph: LatentGraph, states: int) -> LatentGraph:
+    return graph.with_states({graph.names[v]: states for v in graph.observed})
+
+
+DIAMOND = as_graph("A->B; A->C; B->F; C->F; B->D; C->E; F->G; F->H", dict.fromkeys("ABCF", 3))
+TREE = t.latent_tree([["a", "b", ["c", "d"]], [["e", "f"], ["g", "h"]], ["i", "j"]], 3)
+STRUCTURES: dict[str, tuple[LatentGraph, float]] = {  # and the concentration of ordinary tables
+    "diamond": (_with_columns(DIAMOND, 5), 0.3),
+    "tree": (_with_columns(TREE, 4), 0.3),
+    "chain": (_with_columns(t.hidden_markov(8, 4), 6), 0.2),
+    "loops": (_with_columns(t.grid(2, 4, 2), 4), 0.3),
+    "factorial": (_with_columns(t.factorial_markov(6, 2, 2), 5), 0.2),
+    "class": (_with_columns(t.latent_class(10, 4), 3), 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A true model, rows drawn from it, and evidence to be judged on."""
+
+    plan: Plan
+    truth: Operators
+    source: LocalRows
+    evidence: dict[str, list[Any]]  # weighted, uniform: codes of each column
+    rows: int
+
+
+@cache
+def plan_of(structure: str) -> Plan:
+    return make_plan(STRUCTURES[structure][0])
+
+
+def draw_case(structure: str, kind: str, rows: int, seed: int) -> Case:
+    plan = plan_of(structure)
+    rng = np.random.default_rng([seed, *structure.encode(), *kind.encode()])
+    while True:
+        tables = draw_tables(plan.graph, rng, STRUCTURES[structure][1], kind)
+        truth = operators_of(plan, tables, 1.0)
+        model = TabularModel(plan.graph, {plan.graph.names[v]: x for v, x in tables.items()})
+        seen = list(model.sample(EVIDENCE, rng).astype(np.int8).T)
+        if divergence(truth, marginal_of(truth), seen) >= BAD_MARGINAL:
+            break
+    sizes = [plan.graph.states[v] or 1 for v in plan.graph.observed]
+    cells = [rng.integers(m, size=EVIDENCE).astype(np.int8) for m in sizes]
+    codes = model.sample(rows, np.random.default_rng([rows, seed])).astype(np.int8)
+    data = Rows(tuple(np.ascontiguousarray(c) for c in codes.T))
+    source = LocalRows(compress(data, sizes))
+    return Case(plan, truth, source, {"weighted": seen, "uniform": cells}, rows)
+
+
+def draw_tables(
+    graph: LatentGraph, rng: np.random.Generator, concentration: float, kind: str
+) -> dict[int, Any]:
+    states, tables = [count or 1 for count in graph.states], {}
+    for v, above in enumerate(graph.parents()):
+        table = rng.dirichlet(np.full(states[v], concentration), size=[states[u] for u in above])
+        table = 0.999 * table + 0.001 / states[v]
+        if kind == "sharp":
+            best = rng.integers(states[v], size=table.shape[:-1])
+            table = 0.9 * np.eye(states[v])[best] + 0.1 * table
+        tables[v] = table
+    return tables
+
+
+def marginal_of(truth: Operators) -> Callable[[list[Any]], dict[int, Any]]:
+    shares = answer(truth, read_evidence(truth.plan, [None] * len(truth.plan.graph.observed)))
+    return lambda seen: {v: np.tile(p, len(seen[0])) for v, p in shares.probabilities.items()}
+
+
+def divergence(truth: Operators, model: Any, seen: list[Any]) -> float:
+    """Mean over rows and columns of KL(P(column | others) ‖ the model's), floored."""
+    found = posterior(truth, seen)
+    other = model(seen) if callable(model) else posterior(possible(model), seen)
+    total = []
+    for v, w in zip(truth.plan.graph.observed, other, strict=True):
+        p, q = found[v], np.maximum(other[w], FLOOR)
+        q = q / q.sum(axis=0)
+        total.append(float((p * np.log(np.maximum(p, 1e-300) / q)).sum(axis=0).mean()))
+    return float(np.mean(total))
+
+
+def possible(model: Operators) -> Operators:
+    """Evidence that is impossible for the model is answered by its marginals, not by an error."""
+    return replace(model, mix=max(model.mix, IMPOSSIBLE))
+
+
+def posterior(operators: Operators, seen: list[Any]) -> dict[int, Any]:
+    return answer(operators, read_evidence(operators.plan, seen)).probabilities
+
+
+# --- learners -------------------------------------------------------------------------------------
+
+
+def long_em(case: Case, seed: int) -> Operators:
+    """The best of EM10, carried on to 2,000 iterations."""
+    best = EM(random_state=seed).learn(case.plan, case.source)
+    names = case.plan.graph.names
+    start = {names[v]: table for v, table in best.tables.items()}
+    return EM(init=start, max_iter=2000, tol=1e-8).learn(case.plan, case.source)
+
+
+Learn = Callable[[Case, int], Any]
+LEARNERS: dict[str, Learn] = {
+    "marginal": lambda case, seed: _empirical(case),
+    "closed": lambda case, seed: PBP(refine=False).learn(case.plan, case.source),
+    "default": lambda case, seed: PBP().learn(case.plan, case.source),
+    "refined": lambda case, seed: PBP(refine=True).learn(case.plan, case.source),
+    "EM10": lambda case, seed: EM(random_state=seed).learn(case.plan, case.source),
+    "EM10 prior": lambda case, seed: EM(random_state=seed, smoothing=PSEUDO_COUNTS).learn(
+        case.plan, case.source
+    ),
+    "long EM": long_em,
+    "spectral": lambda case, seed: Spectral().learn(case.plan, case.source),
+    "stepwise": lambda case, seed: StepwiseEM(random_state=seed).learn(case.plan, case.source),
+}
+ONLY_AT = {"long EM": (10_000,)}
+MOST_MODELS = {"stepwise": 1, "long EM": 2}  # the slowest: on fewer models
+
+
+def _empirical(case: Case) -> Callable[[list[Any]], dict[int, Any]]:
+    graph, shares = case.plan.graph, {}
+    for v, codes in zip(graph.observed, case.source.rows.codes, strict=True):
+        count = np.bincount(codes, case.source.rows.weight, graph.states[v] or 1) + 0.5
+        shares[v] = (count / count.sum())[:, None]
+    return lambda seen: {v: np.tile(p, len(seen[0])) for v, p in shares.items()}
+
+
+class Passes:
+    """Counts the rows that are folded over, in units of all rows."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight, self.count, self.plain = weight, 0.0, LocalRows.fold
+
+    def __enter__(self) -> Passes:
+        plain = self.plain
+
+        def counted(source: LocalRows, summary: Any) -> Any:
+            self.count += source.rows.total / self.weight
+            return plain(source, summary)
+
+        LocalRows.fold = counted  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        LocalRows.fold = self.plain  # type: ignore[method-assign]
+
+
+def measure(case: Case, name: str, seed: int) -> dict[str, Any]:
+    """One learner on one case: KL, seconds, passes."""
+    plan_refinement(case.plan)  # kept: planning is apart
+    with Passes(case.source.rows.total) as passes, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.process_time()
+        model = LEARNERS[name](case, seed)
+        seconds = time.process_time() - start
+        if seconds < 0.3:  # short: the best of three
+            for _ in range(2):
+                start = time.process_time()
+                LEARNERS[name](case, seed)
+                seconds = min(seconds, time.process_time() - start)
+            passes.count /= 3
+    found = {f"kl_{how}": divergence(case.truth, model, s) for how, s in case.evidence.items()}
+    choice = getattr(model, "choice", None)
+    return {
+        **found,
+        "seconds": seconds,
+        "passes": passes.count,
+        "chosen": choice.chosen if choice is not None else None,
+    }
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    structure: str
+    kind: str
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.structure} {self.kind} {self.rows}"
+
+
+def all_cells(words: list[str], sizes: tuple[int, ...]) -> list[Cell]:
+    cells = [Cell(s, k, n) for n in sizes for s in STRUCTURES for k in KINDS]
+    return [c for c in cells if all(w in str(c).split() for w in words)] if words else cells
+
+
+def tasks(cells: list[Cell], models: int, beyond: int) -> Iterator[tuple[Cell, int, str]]:
+    """Small tables first; the first models of all cells before the second ones."""
+    for seed in range(models):
+        for cell in cells:
+            if seed >= (models if cell.rows <= 10_000 else beyond):
+                continue
+            for name in LEARNERS:
+                if cell.rows in ONLY_AT.get(name, (cell.rows,)) and seed < MOST_MODELS.get(
+                    name, models
+                ):
+                    yield cell, seed, name
+
+
+def run(options: argparse.Namespace) -> None:
+    out = Path(options.out)
+    known = {(r["cell"], r["seed"], r["learner"]) for r in read(out)}
+    sizes = tuple(options.sizes or ((500, 1_000) if options.quick else SIZES))
+    models = options.models or (2 if options.quick else 20)
+    cells = all_cells(options.cells, sizes)
+    stop = time.monotonic() + 60 * options.minutes
+    print(f"{len(cells)} cells, seeds {options.seeds}…, {models} models, floor {FLOOR}", flush=True)
+    made: tuple[Any, Case | None] = (None, None)
+    for cell, number, name in tasks(cells, models, min(models, options.beyond)):
+        seed = options.seeds + number
+        wanted = not options.learners or name in options.learners
+        if (str(cell), seed, name) in known or not wanted:
+            continue
+        if time.monotonic() > stop:
+            print("time is up; run again to go on")
+            break
+        if made[0] != (cell, seed):
+            made = ((cell, seed), draw_case(cell.structure, cell.kind, cell.rows, seed))
+        assert made[1] is not None
+        try:
+            found = measure(made[1], name, seed)
+        except Exception as error:  # a learner that fails is a result as well
+            found = {"failed": f"{type(error).__name__}: {error}"[:200]}
+        line = {"cell": str(cell), "seed": seed, "learner": name, **found}
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="500 and 1,000 rows, two models")
+    parser.add_argument("--cells", nargs="*", default=[], help="words: chain, sharp, 10000, …")
+    parser.add_argument("--sizes", nargs="*", type=int, help="numbers of rows")
+    parser.add_argument("--learners", nargs="*", default=[], help="only these")
+    parser.add_argument("--models", type=int, help="models per cell (20; quick: 2)")
+    parser.add_argument("--beyond", type=int, default=5, help="models per cell above 10,000 rows")
+    parser.add_argument("--seeds", type=int, default=0, help="the first seed")
+    parser.add_argument("--minutes", type=float, default=600.0, help="stop after so many")
+    parser.add_argument("--out", default=str(HERE / "accuracy.jsonl"))
+    parser.add_argument("--docs", default=str(HERE.parent / "docs"))
+    parser.add_argument("--report", action="store_true", help="only write table and plot")
+    options = parser.parse_args()
+    if not options.report:
+        run(options)
+    if options.docs == "none":
+        return
+    from accuracy_report import write_report
+
+    sys.stdout.write(write_report(read(Path(options.out)), Path(options.docs)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Choosing a model by what it says of rows it has not seen (design 6).
+
+Candidates are the plain marginals, the closed form and the refined network, each learned from a
+part of the rows. The rest tells their loss: -Σ_i log P̂(x_i | all other cells of the row), which
+signed models have as well as valid ones. The winner is then learned from all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from latentia.cpts import operators_of
+from latentia.errors import PlanError
+from latentia.frames.local import LocalRows
+from latentia.frames.sample import draw_sample, split_rows
+from latentia.learn import Statistics, finish_closed_form, gather_statistics, leaf_marginals
+from latentia.messages import answer, around, read_evidence
+from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
+from latentia.operators import Choice, Operators, independent, smooth_unseen
+from latentia.plan import Plan
+from latentia.refined import Network, climbed, plan_refinement, polish, started
+from latentia.typing import Array, Source
+
+__all__ = ["CANDIDATES", "learn_best", "left_out_loss", "prefer_refined"]
+
+CANDIDATES = ("marginal", "closed", "refined")
+POOL = 25_000  # rows on which candidates are compared
+HELD_OUT = 0.2
+FEWEST = 100  # rows; fewer cannot tell candidates apart
+CLEARLY = 2.0  # standard errors
+NEARLY = 5e-2  # gain per free parameter at which a candidate rests; the winner climbs on
+FLOOR = 1e-4  # of a probability: one surprise must not decide
+BLOCK = 2**12
+
+
+def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operators:
+    """The candidate of least loss on held-out rows, learned from all rows."""
+    pool = draw_sample(source, POOL, rng)
+    if pool.total < FEWEST:
+        found = finish_closed_form(gather_statistics(plan, source), source)
+        return replace(found, choice=Choice("closed", {}, {}, 0, 0))
+    large, held = split_rows(pool, HELD_OUT, rng)
+    part = LocalRows(large)
+    statistics = gather_statistics(plan, part)
+    closed = finish_closed_form(statistics, part)
+    network = _network(statistics, part, rng)
+    losses = {
+        "marginal": _marginal_loss(statistics, held),
+        "closed": left_out_loss(closed, held),
+    }
+    if network is not None:
+        losses["refined"] = left_out_loss(operators_of(network.plan, network.tables, 1.0), held)
+    choice = prefer_refined(losses, held, len(large))
+    return replace(_finished(choice.chosen, plan, source, network), choice=choice)
+
+
+def _network(found: Statistics, source: LocalRows, rng: np.random.Generator) -> Network | None:
+    """The refined network of a part of the rows; none where its tables would be too large."""
+    try:
+        plan_refinement(found.layout.plan)
+    except PlanError:
+        return None
+    return climbed(started(found, source, rng), source, NEARLY)[0]
+
+
+def _marginal_loss(found: Statistics, rows: Rows) -> Array:
+    """-Σ_i log P̂(x_i), (n,)."""
+    plan, N = found.layout.plan, found.pairs.weight
+    shares = leaf_marginals(found.layout, found.pairs)
+    total = np.zeros(len(rows))
+    for mu, codes in zip(shares, leaf_codes(plan, rows), strict=True):
+        log = np.log(np.maximum(smooth_unseen(mu, N), FLOOR))
+        total -= np.append(log, 0.0)[codes]  # code -1 picks the last: nothing to lose
+    return total
+
+
+def _finished(name: str, plan: Plan, source: Source, network: Network | None) -> Operators:
+    if name == "refined":
+        assert network is not None
+        return polish(network, source)
+    if name == "closed":
+        return finish_closed_form(gather_statistics(plan, source), source)
+    layout = pair_layout(plan)
+    pairs = source.fold(partial(sum_pairs, layout))
+    shares = [smooth_unseen(mu, pairs.weight) for mu in leaf_marginals(layout, pairs)]
+    return replace(independent(plan, shares, pairs.weight), moments=pairs)
+
+
+def left_out_loss(operators: Operators, rows: Rows) -> Array:
+    """-Σ_i log P̂(x_i | all other present cells), over the present cells of each row: (n,).
+
+    Of a continuous column the mass that hat functions find at its position.
+    """
+    observed = operators.plan.graph.observed
+    total = np.zeros(len(rows))
+    for start in range(0, len(rows), BLOCK):
+        codes = [c[start : start + BLOCK] for c in rows.codes]
+        found = answer(operators, read_evidence(operators.plan, codes)).probabilities
+        for v, x in zip(observed, codes, strict=True):
+            cells, share = around(x, len(found[v]), len(x))
+            p = np.concatenate([found[v], np.ones((1, len(x)))])  # a missing cell loses nothing
+            at = sum(p[c, np.arange(len(x))] * w for c, w in zip(cells, share, strict=True))
+            total[start : start + BLOCK] -= np.log(np.maximum(at, FLOOR))
+    return total
+
+
+def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> Choice:
+    """The refined network, a valid distribution, unless another candidate is clearly better.
+
+    The marginals, where they lose nothing.
+    """
+    weight = np.ones(len(held)) if held.weight is None else held.weight
+    means = {name: _mean(loss, weight) for name, loss in losses.items()}
+    chosen = min(means, key=lambda name: means[name])
+    if "refined" in losses and means["refined"] < means["marginal"]:
+        gap = losses["refined"] - losses[chosen]
+        if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight):
+            chosen = "refined"
+    errors = {name: _error(loss - losses[chosen], weight) for name, loss in losses.items()}
+    return Choice(chosen, means, errors, round(float(weight.sum())), learned_from)
+
+
+def _mean(x: Array, weight: Array) -> float:
+    return float(x @ weight / weight.sum())
+
+
+def _error(x: Array, weight: Array) -> float:
+    """Standard error of the mean of x over rows that count `weight` times."""
+    total = float(weight.sum())
+    spread = float((x - _mean(x, weight)) ** 2 @ weight) / max(total - 1.0, 1.0)
+    return float(np.sqrt(spread / total))
