@@ -88,8 +88,8 @@ class TestLeaf:
         leaves = [random_leaf(rng, (2, 3), components) for _ in range(2)]
         X = rng.normal(size=(2, 50))
         X[0, ::7], X[1, ::5] = np.nan, np.nan
-        F = [ga.features(x) for x in X]
-        found = ga.log_likelihoods(leaves, F)
+        F, terms = ga.features(X), ga.log_terms(leaves)
+        found = ga.log_likelihoods(terms, F)
         for i in range(50):
             parts = [
                 log_density(leaf, x[i])
@@ -99,7 +99,7 @@ class TestLeaf:
             expected = np.sum(parts, axis=0).ravel() if parts else 0.0
             np.testing.assert_allclose(found[:, i], expected, atol=1e-12)
         share = rng.random((6, 50))
-        sums = ga.component_sums(leaves[0], F[0], share)
+        sums = ga.component_sums(terms, F, share)[0]
         there = ~np.isnan(X[0])
         np.testing.assert_allclose(sums[..., 0].sum(axis=1), share[:, there].sum(axis=1))
         np.testing.assert_allclose(sums[..., 1].sum(axis=1), share[:, there] @ X[0, there])

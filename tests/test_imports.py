@@ -58,6 +58,7 @@ LAYERS = (
     "stepwise",
     "refined refined_mixed",
     "choice",
+    "choice_mixed",
     "learners",
     "questions batch notices",
     "fitting",

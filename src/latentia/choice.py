@@ -17,14 +17,14 @@ from latentia.errors import PlanError
 from latentia.frames.local import LocalRows
 from latentia.frames.sample import draw_sample, split_rows
 from latentia.learn import Statistics, finish_closed_form, gather_statistics, leaf_marginals
-from latentia.messages import answer, read_evidence
+from latentia.messages import answer, around, read_evidence
 from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.operators import Choice, Operators, independent, smooth_unseen
 from latentia.plan import Plan
 from latentia.refined import Network, climbed, plan_refinement, polish, started
 from latentia.typing import Array, Source
 
-__all__ = ["CANDIDATES", "learn_best", "left_out_loss"]
+__all__ = ["CANDIDATES", "learn_best", "left_out_loss", "prefer_refined"]
 
 CANDIDATES = ("marginal", "closed", "refined")
 POOL = 25_000  # rows on which candidates are compared
@@ -53,7 +53,7 @@ def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operator
     }
     if network is not None:
         losses["refined"] = left_out_loss(operators_of(network.plan, network.tables, 1.0), held)
-    choice = _choose(losses, held, len(large))
+    choice = prefer_refined(losses, held, len(large))
     return replace(_finished(choice.chosen, plan, source, network), choice=choice)
 
 
@@ -90,19 +90,24 @@ def _finished(name: str, plan: Plan, source: Source, network: Network | None) ->
 
 
 def left_out_loss(operators: Operators, rows: Rows) -> Array:
-    """-Σ_i log P̂(x_i | all other present cells), over the present cells of each row: (n,)."""
+    """-Σ_i log P̂(x_i | all other present cells), over the present cells of each row: (n,).
+
+    Of a continuous column the mass that hat functions find at its position.
+    """
     observed = operators.plan.graph.observed
     total = np.zeros(len(rows))
     for start in range(0, len(rows), BLOCK):
         codes = [c[start : start + BLOCK] for c in rows.codes]
         found = answer(operators, read_evidence(operators.plan, codes)).probabilities
         for v, x in zip(observed, codes, strict=True):
-            p = found[v][np.maximum(x, 0), np.arange(len(x))]
-            total[start : start + BLOCK] -= np.where(x >= 0, np.log(np.maximum(p, FLOOR)), 0.0)
+            cells, share = around(x, len(found[v]), len(x))
+            p = np.concatenate([found[v], np.ones((1, len(x)))])  # a missing cell loses nothing
+            at = sum(p[c, np.arange(len(x))] * w for c, w in zip(cells, share, strict=True))
+            total[start : start + BLOCK] -= np.log(np.maximum(at, FLOOR))
     return total
 
 
-def _choose(losses: dict[str, Array], held: Rows, learned_from: int) -> Choice:
+def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> Choice:
     """The refined network, a valid distribution, unless another candidate is clearly better.
 
     The marginals, where they lose nothing.

@@ -215,9 +215,15 @@ def counts_in(moments: Moments) -> dict[int, Array]:
 
 def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
     """The M-step of all tables and Gaussians."""
-    discrete = {v: x for v, x in counts.items() if v not in problem.scales}
-    leaves = {v: maximise_leaf(counts[v], problem.floor, problem.smoothing) for v in problem.scales}
-    return {**maximise(discrete, problem.prior), **leaves}
+    tables = maximise({v: x for v, x in counts.items() if v not in problem.scales}, problem.prior)
+    alike: dict[tuple[int, ...], list[int]] = {}  # one by one, many small leaves take their time
+    for v in problem.scales:
+        alike.setdefault(counts[v].shape, []).append(v)
+    for columns in alike.values():
+        sums = np.stack([counts[v] for v in columns])
+        leaves = maximise_leaf(sums, problem.floor, problem.smoothing)
+        tables |= zip(columns, leaves, strict=True)
+    return tables
 
 
 def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.errors import DataError
-from latentia.gaussian import component_sums, features, log_likelihoods
+from latentia.gaussian import component_sums, features, log_likelihoods, log_terms
 from latentia.moments import Moments, Rows, block_codes
 from latentia.passes import (
     Factors,
@@ -174,8 +174,8 @@ class _Values:
 
     n: int
     codes: tuple[Any, ...]  # of each pack
-    leaves: tuple[Array, ...]  # of each continuous column, group by group
-    features: tuple[Array, ...]  # … and (1, x, x²), (3, n)
+    terms: tuple[Sequence[Array], ...]  # of each group: a, b, c of the log densities
+    features: tuple[Array, ...]  # … and (1, x, x²), (columns, 3, n)
     dense: tuple[tuple[Array, Array], ...]  # of each group: densities by state and their scale
 
 
@@ -184,16 +184,17 @@ def _values(estep: EStep, tables: Tables, block: Rows) -> _Values:
     codes = tuple(c.astype(np.intp) for c in block.codes[:count])
     if not estep.dense:
         return _Values(len(block), codes, (), (), ())
-    F = tuple(features(np.asarray(x, dtype=float)) for x in block.codes[count:])
-    leaves = tuple(tables[v] for group in estep.dense for v in group.variables)
-    found, start = [], 0
-    for group in estep.dense:
-        part = slice(start, start + len(group.variables))
-        logs = log_likelihoods(leaves[part], F[part])
+    F = features(np.array(block.codes[count:], dtype=float))
+    terms = log_terms([tables[v] for group in estep.dense for v in group.variables])
+    ends = np.cumsum([len(group.variables) for group in estep.dense])
+    parts = [slice(e - len(g.variables), e) for e, g in zip(ends, estep.dense, strict=True)]
+    found = []
+    for part in parts:
+        logs = log_likelihoods(terms[part], F[part])
         top = logs.max(axis=0)
         found.append((np.exp(logs - top), top))
-        start = part.stop
-    return _Values(len(block), codes, leaves, F, tuple(found))
+    grouped = tuple(terms[part] for part in parts)
+    return _Values(len(block), codes, grouped, tuple(F[part] for part in parts), tuple(found))
 
 
 @final
@@ -330,10 +331,9 @@ def _add(
 
 def _add_leaves(estep: EStep, group: int, totals: _Totals, values: _Values, share: Array) -> None:
     """Sums of the continuous columns of a group; `share` is the belief of their parents."""
-    start = sum(len(g.variables) for g in estep.dense[:group])
-    for k, v in enumerate(estep.dense[group].variables, start):
-        found = component_sums(values.leaves[k], values.features[k], share)
-        totals.leaves[v] += found.reshape(totals.leaves[v].shape)
+    found = component_sums(values.terms[group], values.features[group], share)
+    for v, own in zip(estep.dense[group].variables, found, strict=True):
+        totals.leaves[v] += own.reshape(totals.leaves[v].shape)
 
 
 def _family_counts(estep: EStep, factors: Factors, totals: _Totals) -> dict[str, Array]:

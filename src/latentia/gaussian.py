@@ -33,6 +33,7 @@ __all__ = [
     "leaf_prior",
     "leaf_sums",
     "log_likelihoods",
+    "log_terms",
     "maximise_leaf",
     "rescaled",
 ]
@@ -74,61 +75,80 @@ def gaussian_tables(
 
 
 LOG_2PI = math.log(2 * math.pi)
+LEAST_WEIGHT = 1e-300  # of a component that no row is left to
 MOST_SEEDED = 2000  # rows among which the centres of a start are drawn
 
 
 def features(x: Array) -> Array:
-    """(1, x, x²), (3, n); zero where x is missing (NaN).
+    """(1, x, x²), (…, 3, n) of (…, n); zero where x is missing (NaN).
 
     >>> features(np.array([2.0, np.nan])).tolist()
     [[1.0, 0.0], [2.0, 0.0], [4.0, 0.0]]
     """
     there = ~np.isnan(x)
     value = np.where(there, x, 0.0)
-    return np.stack([there.astype(float), value, value * value])
+    found = np.empty((*x.shape[:-1], 3, x.shape[-1]))
+    found[..., 0, :], found[..., 1, :] = there, value
+    np.multiply(value, value, out=found[..., 2, :])
+    return found
 
 
-def log_likelihoods(leaves: Sequence[Array], F: Sequence[Array]) -> Array:
-    """Σ over leaves of log P(x | s), (states of the parents, n); 0 where x is missing."""
-    simple = [k for k, leaf in enumerate(leaves) if leaf.shape[-2] == 1]
+def log_terms(leaves: Sequence[Array]) -> list[Array]:
+    """a, b, c with log w N(x) = a + b x + c x² of every leaf: (states, components, 3)."""
+    flat = [leaf.reshape(-1, *leaf.shape[-2:]) for leaf in leaves]
+    if len({leaf.shape for leaf in flat}) == 1:  # all at once: many small leaves take their time
+        return list(_coefficients(np.stack(flat)))
+    return [_coefficients(leaf) for leaf in flat]
+
+
+def log_likelihoods(terms: Sequence[Array], F: Array) -> Array:
+    """Σ over leaves of log P(x | s), (states of the parents, n); 0 where x is missing.
+
+    `F` are the features of each leaf's column, (leaves, 3, n).
+    """
+    if all(t.shape[1] == 1 for t in terms):
+        return np.asarray(
+            np.concatenate([t[:, 0] for t in terms], axis=1) @ F.reshape(-1, F.shape[-1])
+        )
     total: Any = 0.0
-    if simple:
-        terms = np.concatenate([_coefficients(leaves[k])[:, 0] for k in simple], axis=1)
-        total = terms @ np.concatenate([F[k] for k in simple])
-    for k, leaf in enumerate(leaves):
-        if leaf.shape[-2] > 1:
-            logs, top = _component_logs(leaf, F[k])
-            total = total + np.log(np.exp(logs - top).sum(axis=1)) + top[:, 0]
+    for t, own in zip(terms, F, strict=True):
+        logs, top = _component_logs(t, own)
+        part = np.log(np.exp(logs - top).sum(axis=1)) + top[:, 0]
+        total = total + np.where(own[0] > 0, part, 0.0)
     return np.asarray(total)
 
 
-def component_sums(leaf: Array, F: Array, share: Array) -> Array:
-    """Σ r (1, x, x²) of every component, (states, components, 3); `share` is (states, n)."""
-    if leaf.shape[-2] == 1:
-        return np.asarray(share @ F.T)[:, None]
-    logs, top = _component_logs(leaf, F)
-    r = np.exp(logs - top)
-    r *= (share / r.sum(axis=1))[:, None]
-    return np.asarray(r @ F.T)
+def component_sums(terms: Sequence[Array], F: Array, share: Array) -> Array:
+    """Σ r (1, x, x²) of every component, (leaves, states, components, 3).
+
+    `share` are the beliefs of the parents' states, (states, n).
+    """
+    if all(t.shape[1] == 1 for t in terms):
+        found = share @ F.reshape(-1, F.shape[-1]).T  # (states, leaves · 3)
+        return np.asarray(found.reshape(len(share), len(terms), 1, 3).swapaxes(0, 1))
+    sums = []
+    for t, own in zip(terms, F, strict=True):
+        logs, top = _component_logs(t, own)
+        r = np.exp(logs - top)
+        r *= (share / r.sum(axis=1))[:, None]
+        sums.append(r @ own.T)
+    return np.stack(sums)
 
 
 def _coefficients(leaf: Array) -> Array:
-    """a, b, c with log w N(x) = a + b x + c x²: (states, components, 3)."""
-    w, mean, variance = np.moveaxis(leaf.reshape(-1, *leaf.shape[-2:]), -1, 0)
-    with np.errstate(divide="ignore"):
-        a = np.log(w) - 0.5 * (LOG_2PI + np.log(variance) + mean * mean / variance)
-    return np.stack([np.maximum(a, -1e300), mean / variance, -0.5 / variance], axis=-1)
+    """a, b, c with log w N(x) = a + b x + c x², on the last axis."""
+    w, mean, variance = leaf[..., 0], leaf[..., 1], leaf[..., 2]
+    found = np.empty(leaf.shape)
+    np.divide(mean, variance, out=found[..., 1])
+    np.divide(-0.5, variance, out=found[..., 2])
+    a = -0.5 * (LOG_2PI + np.log(variance) + mean * found[..., 1])
+    found[..., 0] = a if w.shape[-1] == 1 else a + np.log(np.maximum(w, LEAST_WEIGHT))
+    return found
 
 
-def _component_logs(leaf: Array, F: Array) -> tuple[Array, Array]:
-    """log w N(x) of every component, (states, components, n), log w where missing; and its max."""
-    terms = _coefficients(leaf)
+def _component_logs(terms: Array, F: Array) -> tuple[Array, Array]:
+    """log w N(x) of every component, (states, components, n), and its largest over components."""
     logs = terms @ F
-    if not F[0].all():
-        w = leaf.reshape(-1, *leaf.shape[-2:])[..., 0]
-        with np.errstate(divide="ignore"):
-            gone = np.maximum(np.log(w), -1e300)
-        logs = np.where(F[0] > 0, logs, gone[..., None])
     return logs, logs.max(axis=1, keepdims=True)
 
 
@@ -156,7 +176,7 @@ def leaf_prior(leaf: Array, pseudo: float) -> float:
     """Expected log-likelihood of the pseudo-rows that `maximise_leaf` adds."""
     if pseudo == 0:
         return 0.0
-    terms = np.maximum(_coefficients(leaf), -1e15)  # a weight of 0 is not minus infinity
+    terms = _coefficients(leaf)
     return float((pseudo / leaf.shape[-2]) * (terms @ np.array([1.0, 0.0, 1.0])).sum())
 
 

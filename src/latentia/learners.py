@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from latentia.choice import learn_best
+from latentia.choice_mixed import learn_best_mixed
 from latentia.embedding import KernelSettings, learn_embedded
 from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column
 from latentia.frames.sample import draw_sample
 from latentia.kernel_choice import choose_settings
 from latentia.learn import finish_closed_form, gather_statistics
-from latentia.mixed import known_ranks
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
@@ -89,7 +89,9 @@ class PBP(BaseEstimator):
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         settings, fixed = _kernel_settings(self.kernel)
         sample = _shuffled_sample(source, rng)
-        if self.refine is True or (self.refine == "auto" and known_ranks(plan)):
+        if self.refine == "auto":
+            return learn_best_mixed(plan, columns, source, sample, settings, fixed, rng)
+        if self.refine is True:
             return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
         if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
             settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
