@@ -29,6 +29,10 @@ HERE = datasets.available(["splice", "nltcs", "pendigits"])
 needs_data = pytest.mark.skipif(not HERE, reason="the data are not on this machine")
 
 
+def needs_matplotlib() -> None:
+    pytest.importorskip("matplotlib", reason="pip install 'latentia[experiments]'")
+
+
 def median(outcome: Outcome, metric: str, learner: str, size: int, variant: str = "") -> float:
     return float(np.median(outcome.values(metric, variant, learner, size)))
 
@@ -67,6 +71,7 @@ def check_report(outcome: Outcome, page: Path) -> None:
 
 
 def quick(name: str, folder: Path) -> Outcome:
+    needs_matplotlib()
     seen: list[Progress] = []
     (outcome,), page = reproduce([name], folder, quick=True, report=lambda n, p: seen.append(p))
     assert seen[-1].done == seen[-1].total == len(outcome.results)
@@ -266,6 +271,7 @@ def test_log_loss_by_hand() -> None:
 
 
 def test_command_runs_and_says_where_the_report_is(tmp_path: Path) -> None:
+    needs_matplotlib()
     assert reproduce_command is not None  # importing it joins it to the app
     asked = ["reproduce", "synthetic", "--quick", "--learners", "closed, marginal"]
     asked += ["--seed", "5", "--out", str(tmp_path)]
@@ -284,6 +290,7 @@ def test_command_runs_and_says_where_the_report_is(tmp_path: Path) -> None:
     "words", [["nothing"], ["synthetic", "--learners", "magic"], ["synthetic", "--jobs", "0"]]
 )
 def test_command_refuses_what_is_not_there(words: list[str], tmp_path: Path) -> None:
+    needs_matplotlib()
     run = CliRunner().invoke(app, ["reproduce", *words, "--quick", "--out", str(tmp_path)])
     assert run.exit_code in (1, 2)
     assert "expected one of" in run.output or "jobs" in run.output
@@ -298,6 +305,7 @@ def test_without_matplotlib_the_way_out_is_named(
 
 
 def test_unknown_experiments_and_learners_are_named(tmp_path: Path) -> None:
+    needs_matplotlib()
     with pytest.raises(UnknownNameError, match="synthetic"):
         reproduce(["nothing"], tmp_path)
     with pytest.raises(UnknownNameError, match="closed"):
