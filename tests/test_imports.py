@@ -39,6 +39,7 @@ LAYERS = (
     "learn paper",
     "local",
     "spectral",
+    "frozen",
     "ranks",
     "messages",
     "joint sampling",
@@ -61,6 +62,7 @@ LAYERS = (
     "choice_mixed",
     "learners",
     "questions batch notices",
+    "gathering answers",
     "fitting",
     "checking",
     "estimator",
@@ -75,6 +77,8 @@ LEVEL = {module: level for level, line in enumerate(LAYERS) for module in line.s
 # Imports within a line or against the direction, as (importer, imported); within functions only.
 ALLOWED: frozenset[tuple[str, str]] = frozenset(
     {
+        ("gathering", "store"),  # so are FrozenModel.save
+        ("moments", "store"),  # and Moments.save
         ("estimator", "store"),  # LatentModel.save is a door to store.save
         ("graph", "draw"),  # .draw() and .plot() are doors to draw
         ("plan", "draw"),
@@ -91,7 +95,8 @@ WATCHED = """
 import builtins
 
 original = builtins.__import__
-optional = "pandas polars pyarrow dask pyspark matplotlib networkx pyagrum typer rich".split()
+optional = "pandas polars pyarrow duckdb dask distributed pyspark".split()
+optional += "matplotlib networkx pyagrum typer rich".split()
 
 def watched(name, globals=None, *rest, **named):
     importer = (globals or {}).get("__name__") or ""
@@ -182,6 +187,29 @@ def test_folders_resolve_relative_imports() -> None:
     assert not wrong_imports("features", "from .discrete import f", ("latentia", "features"))
     assert not wrong_imports("features", "from ..errors import f", ("latentia", "features"))
     assert wrong_imports("features", "from ..learn import f", ("latentia", "features"))
+
+
+FITTED = """
+import sys
+import numpy as np
+import latentia
+
+rows = {c: np.arange(60) % m for c, m in zip("abc", (2, 3, 4))}
+model = latentia.LatentModel("H->a; H->b; H->c", {"H": 2})
+model.fit(rows).predict_proba(rows, target="a")
+model.fit([rows, rows]).score([rows])
+latentia.LatentModel("H->a; H->b; H->c", {"H": 2}).partial_fit(rows).partial_fit(iter([rows]))
+engines = {"polars", "pyarrow", "duckdb", "dask", "distributed", "pyspark", "ibis"}
+brought = {name.split(".")[0] for name in sys.modules} & engines
+assert not brought, brought
+"""
+
+
+def test_no_engine_is_imported_that_was_not_brought() -> None:
+    """Without pandas, scikit-learn brings no pyarrow either."""
+    hidden = "import sys\nsys.modules['pandas'] = None\n"
+    run = subprocess.run([sys.executable, "-c", hidden + FITTED], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 def test_import_brings_no_optional_library() -> None:

@@ -6,6 +6,7 @@ from latentia.em import EM
 from latentia.embedding import KernelSettings
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
+from latentia.gathering import FrozenModel
 from latentia.graph import LatentGraph, as_graph
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.moments import Moments
@@ -14,7 +15,7 @@ from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.posterior_density import Density
 from latentia.stepwise import StepwiseEM
-from latentia.store import load
+from latentia.store import load, save
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,8 @@ __all__ = [
     "EM",
     "StepwiseEM",
     "LatentModel",
+    "FrozenModel",
+    "save",
     "load",
     "Posterior",
     "Density",

@@ -118,8 +118,13 @@ def _contrast(mu: Array) -> Array:
     return H
 
 
-def canonical_basis(layout: PairLayout, moments: Moments, regularize: bool) -> Basis:
-    """CCA of inside against outside at every separator, r(S) - 1 directions at most."""
+def canonical_basis(
+    layout: PairLayout, moments: Moments, regularize: bool, spare: int = 0
+) -> Basis:
+    """CCA of inside against outside at every separator, r(S) - 1 directions at most.
+
+    `spare` keeps so many times as many again, for those who choose among them later.
+    """
     panels = [panel_covariance(layout, p, moments) for p in range(len(layout.spans))]
     entries: list[tuple[Any, ...]] = []
     for k, node in enumerate(layout.plan.nodes):
@@ -131,7 +136,10 @@ def canonical_basis(layout: PairLayout, moments: Moments, regularize: bool) -> B
         a, b = panel.features(one), panel.features(other)
         cross = panel.shrunk if regularize else panel.plain
         found = canonical(
-            panel.plain[np.ix_(a, a)], cross[np.ix_(a, b)], panel.plain[np.ix_(b, b)], node.rank - 1
+            panel.plain[np.ix_(a, a)],
+            cross[np.ix_(a, b)],
+            panel.plain[np.ix_(b, b)],
+            (node.rank - 1) * (1 + spare),
         )
         entries.append(
             (
@@ -268,12 +276,20 @@ def evaluator(
 ) -> Callable[[Rows], Values]:
     """A function that finds θ and η of a block of rows, through all rounds.
 
-    Operators need η only above cliques with children; `leaves_too` asks for all of them.
+    Operators need η only above cliques with children; `leaves_too` asks for all of them. What it
+    finds is overwritten by its next call: new memory for every block costs as much as the sums.
     """
     plan = layout.plan
     panels = range(len(layout.spans))
     wanted = [_wanted(layout, basis, p, leaves_too) for p in panels]
     stacked = [_stack(layout, p, [side for _, _, side in wanted[p]]) for p in panels]
+    starts = [np.cumsum([0, *(1 + side.size for _, _, side in wanted[p])]) for p in panels]
+    looked_up = {
+        k: _lookup(side)
+        for k, side in enumerate(basis.inside)
+        if side is not None and plan.nodes[k].is_leaf
+    }
+    kept: dict[tuple[int, int], tuple[Array, Array]] = {}
     own = [
         [
             (k, layout.span(p, (plan.nodes[k].first,)))
@@ -286,15 +302,21 @@ def evaluator(
     def evaluate(rows: Rows) -> Values:
         leaves = leaf_codes(plan, rows)
         values = Values({}, {}, {})
+        for k, table in looked_up.items():
+            values.theta[k] = table.take(leaves[plan.nodes[k].first], axis=1)
         for p in panels:
-            marks = one_hot(layout, p, leaves)  # (states, n)
-            found = stacked[p] @ marks  # (coordinates, n)
-            start = 0
-            for node, store, side in wanted[p]:
-                stop = start + side.size
+            if (p, len(rows)) not in kept:
+                width, height = layout.width(p), len(stacked[p])
+                kept[p, len(rows)] = np.empty((width, len(rows))), np.empty((height, len(rows)))
+            marks, found = kept[p, len(rows)]
+            one_hot(layout, p, leaves, out=marks)  # (states, n)
+            np.matmul(stacked[p], marks, out=found)  # (coordinates, n)
+            found[starts[p][:-1]] = 1.0
+            for (node, store, _), (start, stop) in zip(
+                wanted[p], itertools.pairwise(starts[p].tolist()), strict=True
+            ):
                 target = values.theta if store == "theta" else values.eta
-                target[node] = _with_ones(found[start:stop])
-                start = stop
+                target[node] = found[start:stop]
             for k, span in own[p]:
                 share = basis.shares[k]
                 values.marks[k] = marks[span] if share == 1 else marks[span] / share
@@ -352,6 +374,12 @@ def _with_ones(values: Array) -> Array:
     return np.concatenate([np.ones((1, values.shape[1])), values])
 
 
+def _lookup(side: Coordinates) -> Array:
+    """θ of a leaf by its code, that of a missing one (-1) last: (r, states + 1)."""
+    (table,) = side.tables
+    return _with_ones(np.concatenate([table, np.zeros((1, table.shape[1]))]).T)
+
+
 def _wanted(
     layout: PairLayout, basis: Basis, panel: int, leaves_too: bool
 ) -> list[tuple[int, str, Coordinates]]:
@@ -359,17 +387,22 @@ def _wanted(
     for k, node in enumerate(layout.plan.nodes):
         inside, outside = basis.inside[k], basis.outside[k]
         if layout.panel_of[k] == panel and inside is not None and outside is not None:
-            found.append((k, "theta", inside))
+            if not node.is_leaf:
+                found.append((k, "theta", inside))
             if node.children or leaves_too:
                 found.append((k, "eta", outside))
     return found
 
 
 def _stack(layout: PairLayout, panel: int, sides: Sequence[Coordinates]) -> Array:
-    """All coordinate tables of a panel in one matrix: (coordinates, states of its blocks)."""
-    stacked = np.zeros((sum(side.size for side in sides), layout.width(panel)))
+    """All coordinate tables of a panel in one matrix: (coordinates, states of its blocks).
+
+    Each side has an empty row first, for its ones.
+    """
+    stacked = np.zeros((sum(1 + side.size for side in sides), layout.width(panel)))
     start = 0
     for side in sides:
+        start += 1
         stop = start + side.size
         for block, table in zip(side.blocks, side.tables, strict=True):
             stacked[start:stop, layout.span(panel, block)] = table.T

@@ -1,49 +1,136 @@
-"""Answers for every row of a table, block by block on all cores."""
+"""Answers for every row of a table, block by block on all cores; equal rows are asked once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
 from threading import Lock
+from typing import Any, final
 
 import numpy as np
 
-from latentia.features.continuous import Column, ContinuousColumn, place_cells
+from latentia.errors import DataError, EvidenceError
+from latentia.features.continuous import Column, ContinuousColumn, place_cells, to_values
 from latentia.frames.local import in_parallel
 from latentia.frames.table import Table
 from latentia.graph import LatentGraph
-from latentia.messages import Evidence, answer, read_evidence
+from latentia.messages import Evidence, answer, log_evidence, read_evidence
 from latentia.operators import Operators
 from latentia.typing import Array, Codes
 
-__all__ = ["every_column", "in_blocks", "latent_codes", "one_column"]
+__all__ = [
+    "Asked",
+    "every_column",
+    "in_blocks",
+    "in_precision",
+    "latent_codes",
+    "one_column",
+    "row_scores",
+]
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_ROWS = 2**12
 _MAKING = Lock()
+LOOK = 2**12  # rows that tell whether many are equal
+FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
 
 
-def in_blocks(
-    operators: Operators,
-    columns: Sequence[Column],
-    table: Table,
-    work: Callable[[slice, Evidence], None],
-    without: int | None = None,
-) -> None:
-    """`work` on the evidence of each block of rows; what the table lacks is not observed."""
+def in_precision(operators: Operators, dtype: Any) -> Operators:
+    """The same operators in single precision, which is enough for five digits and faster."""
+    if dtype is None or np.dtype(dtype) == np.float64:
+        return operators
+    if np.dtype(dtype) != np.float32:
+        raise DataError(f"expected dtype to be float64 or float32, got {dtype!r}.")
+
+    def single(array: Array) -> Any:
+        return array.astype(np.float32)
+
+    return replace(
+        operators,
+        leaves=tuple(map(single, operators.leaves)),
+        tensors={k: single(tensor) for k, tensor in operators.tensors.items()},
+        marginals=tuple(single(np.maximum(mu, 1e-30)) for mu in operators.marginals),
+        targets={v: single(table) for v, table in operators.targets.items()},
+        tables={},
+        ascent=None,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Rows of evidence as codes, each different one once; `place` tells which row asks which."""
+
+    rows: int
+    codes: tuple[Codes | None, ...]
+    place: np.ndarray[Any, Any] | None  # None: every row is its own
+
+    def spread(self, found: Array) -> Array:
+        """From answers (…, asked) to answers (…, rows)."""
+        return found if self.place is None else found.take(self.place, axis=-1)
+
+
+def read_rows(columns: Sequence[Column], table: Table, without: int | None = None) -> Asked:
+    """The evidence of a table; what it lacks is not observed."""
     there = set(table.names)
     codes = [
         place_cells(c, table.column(c.name)) if c.name in there and i != without else None
         for i, c in enumerate(columns)
     ]
+    # one more for missing; rows of continuous columns differ
+    sizes = [1 if isinstance(c, ContinuousColumn) else len(c.states) + 1 for c in columns]
+    found = distinct(codes, sizes, table.length)
+    if found is None:
+        return Asked(table.length, tuple(codes), None)
+    first, place = found
+    return Asked(len(first), tuple(None if c is None else c[first] for c in codes), place)
 
+
+def distinct(
+    codes: Sequence[Codes | None], sizes: Sequence[int], rows: int
+) -> tuple[Codes, Codes] | None:
+    """First row of each kind, and the kind of each row; None where most rows differ."""
+    used = [(c, m) for c, m in zip(codes, sizes, strict=True) if c is not None]
+    cells = math.prod(m for _, m in used)
+    whole = all(c.dtype.kind in "iu" for c, _ in used)
+    if rows < 2 or cells >= 2**62 or not used or not whole:
+        return None
+    few = cells <= FEW * rows
+    if not few:
+        look = _joint(used, slice(0, LOOK))
+        if len(np.unique(look)) > FEW * len(look):
+            return None
+    joint = _joint(used, slice(None))
+    if few:  # all kinds that there could be fit into a table
+        first = np.full(cells, -1, dtype=np.int64)
+        first[joint[::-1]] = np.arange(rows)[::-1]
+        met = np.flatnonzero(first >= 0)
+        number = np.empty(cells, dtype=np.int64)
+        number[met] = np.arange(len(met))
+        return first[met], number[joint]
+    _, start, place = np.unique(joint, return_index=True, return_inverse=True)
+    return (start, place) if len(start) <= FEW * rows else None
+
+
+def _joint(used: Sequence[tuple[Codes, int]], part: slice) -> Codes:
+    """One number per row: its codes, missing ones too."""
+    joint: Any = np.zeros(1, dtype=np.int64)
+    for codes, m in used:
+        joint = joint * m + (codes[part].astype(np.int64) + 1)
+    return np.asarray(joint)
+
+
+def in_blocks(operators: Operators, asked: Asked, work: Callable[[slice, Evidence], None]) -> None:
+    """`work` on the evidence of each block of rows."""
     step = block_rows(operators)
 
     def block(start: int) -> None:
-        part = slice(start, min(start + step, table.length))
-        seen = [None if c is None else c[part] for c in codes]
+        part = slice(start, min(start + step, asked.rows))
+        seen = [None if c is None else c[part] for c in asked.codes]
         work(part, read_evidence(operators.plan, seen))
 
-    for _ in in_parallel(block, range(0, table.length, step)):
+    for _ in in_parallel(block, range(0, asked.rows, step)):
         pass
 
 
@@ -84,16 +171,17 @@ def every_column(
 
     `reduce` makes fewer numbers of them, block by block: a mean, quantiles.
     """
-    out: list[Array] = [np.empty((0, 0))] * len(columns)
+    asked = read_rows(columns, table)
+    out = [_nothing(operators, c, reduce) for c in columns]
 
     def work(part: slice, evidence: Evidence) -> None:
         found = answer(operators, evidence)
         for i, v in enumerate(operators.plan.graph.observed):
             p = found.probabilities[v]
-            _put(out, i, p if reduce is None else reduce(columns[i], p), part, table.length)
+            _put(out, i, p if reduce is None else reduce(columns[i], p), part, asked.rows)
 
-    in_blocks(operators, columns, table, work)
-    return out
+    in_blocks(operators, asked, work)
+    return [asked.spread(each) for each in out]
 
 
 def one_column(
@@ -104,20 +192,55 @@ def one_column(
     reduce: Callable[[Column, Array], Array] | None = None,
 ) -> Array:
     """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
-    out: list[Array] = [np.empty((0, 0))]
+    asked = read_rows(columns, table, without=place)
+    out = [_nothing(operators, columns[place], reduce)]
     v = operators.plan.graph.observed[place]
 
     def work(part: slice, evidence: Evidence) -> None:
         p = answer(operators, evidence, [v]).probabilities[v]
-        _put(out, 0, p if reduce is None else reduce(columns[place], p), part, table.length)
+        _put(out, 0, p if reduce is None else reduce(columns[place], p), part, asked.rows)
 
-    in_blocks(operators, columns, table, work, without=place)
-    return out[0]
+    in_blocks(operators, asked, work)
+    return asked.spread(out[0])
+
+
+def _nothing(
+    operators: Operators, column: Column, reduce: Callable[[Column, Array], Array] | None
+) -> Array:
+    """The answer for no rows: (numbers per row, 0)."""
+    cells = column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+    p = np.full((cells, 1), 1.0 / cells)
+    found = p if reduce is None else reduce(column, p)
+    return found[:, :0].astype(operators.leaves[0].dtype)
 
 
 def _put(out: list[Array], i: int, values: Array, part: slice, rows: int) -> None:
-    if out[i].shape[1] != rows or not len(out[i]):
+    if out[i].shape[1] != rows:
         with _MAKING:
-            if out[i].shape[1] != rows or not len(out[i]):
-                out[i] = np.empty((len(values), rows))
+            if out[i].shape[1] != rows:
+                out[i] = np.empty((len(values), rows), dtype=out[i].dtype)
     out[i][:, part] = values
+
+
+def row_scores(
+    operators: Operators, columns: Sequence[Column], table: Table
+) -> tuple[Array, np.ndarray[Any, Any]]:
+    """log P(present cells) of each row, and which rows needed the independent mixture."""
+    asked = read_rows(columns, table)
+    out, none = np.empty(asked.rows), np.zeros(asked.rows, dtype=bool)
+
+    def work(part: slice, evidence: Evidence) -> None:
+        out[part], none[part] = log_evidence(operators, evidence)
+
+    in_blocks(operators, asked, work)
+    scores = asked.spread(out)
+    for c in columns:
+        if isinstance(c, ContinuousColumn) and c.name in table.names:
+            scores = scores + c.log_density_factor(to_values(table.column(c.name)))
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores)))
+        raise EvidenceError(
+            f"row {row} has probability zero under the model (values never seen, or never seen "
+            "together). Make one of its cells missing to marginalise it."
+        )
+    return scores, asked.spread(none)

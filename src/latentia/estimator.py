@@ -7,13 +7,28 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from latentia.batch import every_column, in_blocks, latent_codes, one_column
+from latentia.answers import (
+    ask_best,
+    ask_everything,
+    ask_marginals,
+    ask_one,
+    ask_scores,
+    best_value,
+    engine_of,
+    everything,
+    in_units,
+    mean_score,
+    summary,
+    summary_names,
+    summary_of,
+)
+from latentia.batch import every_column, in_precision, latent_codes, one_column, row_scores
 from latentia.checking import CheckReport, make_report
-from latentia.density import draw, means, quantiles
+from latentia.density import draw, quantiles
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
 from latentia.errors import (
@@ -22,6 +37,7 @@ from latentia.errors import (
     EvidenceError,
     GraphError,
     IdentifiabilityWarning,
+    LatentiaWarning,
     NotLearnedError,
     UnknownNameError,
 )
@@ -34,20 +50,37 @@ from latentia.features.continuous import (
     place_cells,
     to_values,
 )
-from latentia.features.discrete import Values, decode
+from latentia.features.discrete import DiscreteColumn, Values, decode
 from latentia.fitting import measure_fit
+from latentia.frames.engine import Engine
 from latentia.frames.local import LocalRows, compress
+from latentia.frames.opening import open_engine
+from latentia.frames.progress import as_progress
 from latentia.frames.table import Table, read_table
+from latentia.gathering import (
+    FrozenModel,
+    Opened,
+    engine_weight,
+    freeze_learner,
+    learn_from,
+    learn_mixed_from,
+    open_rows,
+    table_stream,
+    weight_name,
+    weights_of,
+    with_weights,
+)
 from latentia.gaussian import gaussian_tables
 from latentia.graph import LatentGraph, as_graph
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
-from latentia.messages import Answers, Evidence, answer, log_evidence, read_evidence
+from latentia.messages import Answers, Evidence, answer, read_evidence
 from latentia.mixed import column_cells, has_continuous, prepare_mixed, state_labels
-from latentia.moments import Rows
+from latentia.moments import Moments, Rows
 from latentia.notices import (
     checked_weight,
     note_constant,
+    note_flat,
     note_independent,
     note_repaired,
     note_unfinished,
@@ -81,10 +114,10 @@ LEARNERS: dict[str, Any] = {
 def _goes_on(model: Any) -> bool:
     """Whether the learner has partial_fit."""
     learner = _as_learner(model.learner)
-    if not hasattr(learner, "partial_learn"):
+    if not hasattr(learner, "partial_learn") and not hasattr(learner, "freeze"):
         raise NotLearnedError(
             f"{type(learner).__name__} learns from all rows at once and has no partial_fit. "
-            "Use learner='stepwise', or fit a table with all rows."
+            "Use learner='pbp' or 'stepwise', or fit a table with all rows."
         )
     return True
 
@@ -135,17 +168,28 @@ class LatentModel(BaseEstimator):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from a table: pandas, polars, Arrow, dict of arrays, or numpy (graph order)."""
-        self.__dict__.pop("progress_", None)  # fit starts anew
-        fixed = self.graph is not None and not callable(self.graph)
-        graph = as_graph(self.graph, self.latents) if fixed else None
-        table = read_table(X, None if graph is None else _columns_of(graph))
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Any = None
+    ) -> Self:
+        """Learn from a table: in memory, in files, or of an engine (docs/scale.md tells which).
+
+        `sample_weight` is one number per row or the name of a column. `progress`: True, or a
+        function that is told of every pass over rows that are read block by block.
+        """
+        for name in ("progress_", "frozen_", "sums_"):
+            self.__dict__.pop(name, None)  # fit starts anew
+        graph = self._graph_given()
+        told = None if graph is None else _columns_of(graph)
+        engine = open_engine(X, told, as_progress(progress))
+        if engine is not None:
+            return self._fit_engine(engine, graph, sample_weight)
+        table = read_table(X, told)
+        besides = weight_name(sample_weight, table.names)
         if graph is None:
-            graph = self._graph_over(table)
+            graph = self._graph_over(table, besides)
         names = _columns_of(graph)
-        self._check_table(table, graph, names)
-        weight = checked_weight(sample_weight, table.length)
+        self._check_table(table, graph, names, besides)
+        weight = weights_of(sample_weight, table)
         cells = [table.column(name) for name in names]
         if weight is not None and (weight == 0).any():  # as if these rows were not there
             cells, weight = [c.where(weight > 0) for c in cells], weight[weight > 0]
@@ -171,18 +215,93 @@ class LatentModel(BaseEstimator):
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
 
+    def _graph_given(self) -> LatentGraph | None:
+        """The graph, if it does not depend on the table."""
+        fixed = self.graph is not None and not callable(self.graph)
+        return as_graph(self.graph, self.latents) if fixed else None
+
+    def _fit_engine(self, engine: Engine, graph: LatentGraph | None, sample_weight: Any) -> Self:
+        """Rows that are not in memory: discovered, encoded and summed where they are."""
+        opened, graph = self._open_engine(engine, graph, sample_weight)
+        learner = _as_learner(self.learner)
+        if has_continuous(opened.columns):
+            plan, columns = prepare_mixed(graph, opened.columns, learner)
+            self._note_plan(plan)
+            operators = learn_mixed_from(learner, plan, columns, opened)
+            plan = operators.plan
+        else:
+            plan, columns = self._plan_discrete(graph, opened), opened.columns
+            operators = learn_from(learner, plan, opened)
+        note_unfinished(operators, learner)
+        self._keep(plan, operators, columns, diagnose(operators, repr(learner), opened.missing))
+        return self
+
+    def _open_engine(
+        self, engine: Engine, graph: LatentGraph | None, sample_weight: Any
+    ) -> tuple[Opened, LatentGraph]:
+        weight = engine_weight(sample_weight, engine)
+        if graph is None:
+            graph = self._graph_over(engine, weight)
+        names = _columns_of(graph)
+        self._check_table(engine, graph, names, weight)
+        given = dict.fromkeys(self.state_names or {}, "discrete")
+        kinds = {**given, **(self.kinds or {})}
+        opened = open_rows(engine, names, weight, self._discover, kinds)
+        note_flat(opened.constant)
+        return opened, graph
+
+    def _plan_discrete(self, graph: LatentGraph, opened: Opened) -> Plan:
+        names, sizes = _columns_of(graph), [column_cells(c) for c in opened.columns]
+        if self.graph is None:
+            graph = latent_class(names, class_states(sizes, opened.first(opened.columns)))
+        known = graph.with_states(dict(zip(names, sizes, strict=True)))
+        plan = make_plan(known, groups=getattr(_as_learner(self.learner), "groups", None) or ())
+        self._note_plan(plan)
+        return plan
+
+    def _note_plan(self, plan: Plan) -> None:
+        for note in plan.notes:
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=5)
+
+    frozen_: FrozenModel
+    sums_: Moments
+
+    def freeze(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrozenModel:
+        """Fix columns, states, plan and basis from a pilot; sums can then be gathered anywhere.
+
+        Name all states in `state_names`, unless the pilot shows them all.
+        """
+        graph = self._graph_given()
+        known = None if graph is None else _columns_of(graph)
+        engine = open_engine(X, known, as_progress(None)) or table_stream(X, known)
+        if sample_weight is not None and not isinstance(sample_weight, str):
+            engine, sample_weight = with_weights(X, known, sample_weight)
+        opened, graph = self._open_engine(engine, graph, sample_weight)
+        if has_continuous(opened.columns):
+            raise DataError(
+                "sums are gathered for discrete columns only; some are continuous. Bin them, or "
+                "name their kind: kinds={column: 'discrete'}."
+            )
+        plan = self._plan_discrete(graph, opened)
+        frozen = freeze_learner(_as_learner(self.learner), plan, opened.first(opened.columns))
+        columns = tuple(c for c in opened.columns if isinstance(c, DiscreteColumn))
+        return FrozenModel(clone(self), plan, columns, frozen)
+
     @available_if(_goes_on)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from the rows of a table; the first call fixes columns and states.
 
-        For learners with ``partial_learn(plan, columns, source, previous) -> (operators, state)``:
-        `previous` is the state that the last call gave, the operators of a loaded model, or None.
-        States that the first table does not show must be named in `state_names`.
+        Learners from sums add to the sums: their basis is that of the first table, which should
+        hold some thousands of rows. Stepwise EM takes further steps: ``partial_learn(plan, columns,
+        source, previous) -> (operators, state)``, where `previous` is the state that the last call
+        gave, the operators of a loaded model, or None. States that the first table does not show
+        must be named in `state_names`.
         """
         learner, first = _as_learner(self.learner), not hasattr(self, "operators_")
+        if not hasattr(learner, "partial_learn"):
+            return self._add_sums(X, sample_weight)
         if first:
-            fixed = self.graph is not None and not callable(self.graph)
-            graph = as_graph(self.graph, self.latents) if fixed else None
+            graph = self._graph_given()
             table = read_table(X, None if graph is None else _columns_of(graph))
             graph = self._graph_over(table) if graph is None else graph
         else:
@@ -201,6 +320,24 @@ class LatentModel(BaseEstimator):
         operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
+        return self
+
+    def _add_sums(self, X: Any, sample_weight: Any) -> Self:
+        if not hasattr(self, "frozen_"):
+            if hasattr(self, "operators_"):
+                warnings.warn(
+                    "this model was learned by fit, whose sums cannot be added to: partial_fit "
+                    "starts anew, without those rows.",
+                    LatentiaWarning,
+                    stacklevel=3,
+                )
+            frozen = self.freeze(X, sample_weight=sample_weight)
+            sums = frozen.gather(X, sample_weight)
+        else:
+            frozen = self.frozen_
+            sums = self.sums_ + frozen.gather(X, sample_weight)
+        frozen.solve_into(self, sums)
+        self.frozen_, self.sums_ = frozen, sums
         return self
 
     def _first_plan(
@@ -244,20 +381,27 @@ class LatentModel(BaseEstimator):
         self._keep(operators.plan, operators, placed, diagnose(operators, repr(learner), gaps))
         return self
 
-    def _graph_over(self, table: Table) -> LatentGraph:
+    def _graph_over(self, table: Table | Engine, besides: Label | None = None) -> LatentGraph:
         """The graph that depends on the columns: a function of their names, or one latent class."""
-        if not table.names:
+        names = [name for name in table.names if besides is None or name != besides]
+        if not names:
             raise DataError(
-                f"0 feature(s) (shape=({table.length}, 0)) while a minimum of 1 is required: "
-                "the table has no column to learn from."
+                f"0 feature(s) (shape=({getattr(table, 'length', 'n')}, 0)) while a minimum of 1 "
+                "is required: the table has no column to learn from."
             )
         if callable(self.graph):
-            return as_graph(self.graph(list(table.names)), self.latents)
+            return as_graph(self.graph(names), self.latents)
         if self.latents is not None:
             raise DataError("latents were given without a graph. Pass the graph that ties them.")
-        return latent_class(table.names, 2)  # its number of states comes from the data
+        return latent_class(names, 2)  # its number of states comes from the data
 
-    def _check_table(self, table: Table, graph: LatentGraph, names: Sequence[Label]) -> None:
+    def _check_table(
+        self,
+        table: Table | Engine,
+        graph: LatentGraph,
+        names: Sequence[Label],
+        besides: Label | None = None,
+    ) -> None:
         for v in sorted(graph.latent):
             if graph.names[v] in table.names:
                 raise DataError(
@@ -272,7 +416,7 @@ class LatentModel(BaseEstimator):
             raise UnknownNameError(
                 "column", missing[0], table.names, "The graph names it: add it or make it latent."
             )
-        extra = [name for name in table.names if name not in names]
+        extra = [name for name in table.names if name not in (*names, besides)]
         if extra:
             shown = ", ".join(str(n) for n in extra[:10]) + (" …" if len(extra) > 10 else "")
             warnings.warn(
@@ -280,7 +424,7 @@ class LatentModel(BaseEstimator):
                 ColumnWarning,
                 stacklevel=3,
             )
-        if table.length == 0:
+        if getattr(table, "length", None) == 0:
             raise DataError(
                 f"0 sample(s) (shape=(0, {len(names)})) while a minimum of 1 is required: "
                 "the table has no rows to learn from."
@@ -432,34 +576,30 @@ class LatentModel(BaseEstimator):
         }
         return Assignment(values, log, exact)
 
-    def predict_proba(self, X: Any, target: Any = None) -> Any:
+    def predict_proba(self, X: Any, target: Any = None, *, dtype: Any = None) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
-        Without a target: those of all columns side by side, named ``column=state``.
+        Without a target: those of all columns side by side, named ``column=state``. With
+        ``dtype="float32"`` messages are passed in single precision.
         """
         self._check_fitted()
+        operators = in_precision(self.operators_, dtype)
+        engine = engine_of(X, self.columns_)
         if target is None:
+            if engine is not None:
+                return ask_everything(engine, operators, self.columns_)
             table = self._read(X)
-            found = every_column(self.operators_, self.columns_, table)
-            return table.like(
-                {
-                    f"{c.name}={state}": found[i][k]
-                    for i, c in enumerate(self.columns_)
-                    if not isinstance(c, ContinuousColumn)
-                    for k, state in enumerate(c.states)
-                }
-            )
+            return table.like(everything(operators, self.columns_, table))
         place = self._place(target)
         if isinstance(self.columns_[place], ContinuousColumn):
             raise EvidenceError(
                 f"{target!r} is continuous and has no list of states. Use predict for its mean, "
                 "predict_quantiles for its spread, or query for its density."
             )
+        if engine is not None:
+            return ask_one(engine, operators, self.columns_, place)
         table = self._read(X)
-        each = one_column(self.operators_, self.columns_, table, place)
-        return table.like(
-            {state: each[k] for k, state in enumerate(state_labels(self.columns_[place]))}
-        )
+        return table.like(summary_of(operators, self.columns_, place, table))
 
     def predict(self, X: Any, target: Any = None) -> Any:
         """The most probable state of `target` given all other present cells of each row.
@@ -468,12 +608,17 @@ class LatentModel(BaseEstimator):
         missing cells filled in, each so, given the present cells of its row.
         """
         self._check_fitted()
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            if target is None:
+                raise DataError("name a target: rows that are read in blocks are not filled in.")
+            return ask_best(engine, self.operators_, self.columns_, self._place(target))
         if target is None:
             return self._completed(self._read(X))
         place = self._place(target)
         table = self._read(X)
-        best = one_column(self.operators_, self.columns_, table, place, _best)[0]
-        return table.like_column(_in_units(self.columns_[place], best), self.columns_[place].name)
+        best = one_column(self.operators_, self.columns_, table, place, best_value)[0]
+        return table.like_column(in_units(self.columns_[place], best), self.columns_[place].name)
 
     def predict_quantiles(
         self, X: Any, target: Any, quantile: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -494,10 +639,10 @@ class LatentModel(BaseEstimator):
         return table.like({f"{q:g}": found[j] for j, q in enumerate(levels)})
 
     def _completed(self, table: Table) -> Any:
-        found = every_column(self.operators_, self.columns_, table, _best)
+        found = every_column(self.operators_, self.columns_, table, best_value)
         filled = {}
         for i, c in enumerate(self.columns_):
-            best = _in_units(c, found[i][0])
+            best = in_units(c, found[i][0])
             if c.name in table.names:
                 values = table.column(c.name)
                 if isinstance(c, ContinuousColumn):
@@ -509,16 +654,20 @@ class LatentModel(BaseEstimator):
             filled[c.name] = best
         return table.like(filled)
 
-    def marginals(self, X: Any) -> dict[Any, Any]:
+    def marginals(self, X: Any, *, dtype: Any = None) -> dict[Any, Any]:
         """P(column | all other present cells) for every column: name -> (rows, states).
 
         Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95.
         """
         self._check_fitted()
+        operators = in_precision(self.operators_, dtype)
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            return ask_marginals(engine, operators, self.columns_)
         table = self._read(X)
-        out = every_column(self.operators_, self.columns_, table, _summary)
+        out = every_column(operators, self.columns_, table, summary)
         return {
-            c.name: table.like(dict(zip(_summary_names(c), out[i], strict=True)))
+            c.name: table.like(dict(zip(summary_names(c), out[i], strict=True)))
             for i, c in enumerate(self.columns_)
         }
 
@@ -542,39 +691,31 @@ class LatentModel(BaseEstimator):
         found = posteriors(estep, {**tables, **leaves}, Rows(codes), [v])[v]
         return table.like(dict(enumerate(found)))
 
-    def score_samples(self, X: Any) -> Array:
-        """log P(present cells) of each row.
+    def score_samples(self, X: Any) -> Any:
+        """log P(present cells) of each row: an array, or a column of the engine's own kind.
 
         The closed form is signed: its scores need not sum to one over all rows and are no
         likelihood; rows to which it gives no positive probability are scored as if their columns
         were independent, times N^-½, with a warning.
         """
         self._check_fitted()
-        table = self._read(X)
-        out, none = np.empty(table.length), np.zeros(table.length, dtype=bool)
-
-        def work(part: slice, evidence: Evidence) -> None:
-            out[part], none[part] = log_evidence(self.operators_, evidence)
-
-        in_blocks(self.operators_, self.columns_, table, work)
-        for c in self.columns_:
-            if isinstance(c, ContinuousColumn) and c.name in table.names:
-                out += c.log_density_factor(to_values(table.column(c.name)))
-        if not np.isfinite(out).all():
-            row = int(np.argmin(np.isfinite(out)))
-            raise EvidenceError(
-                f"row {row} has probability zero under the model (values never seen, or never seen "
-                "together). Make one of its cells missing to marginalise it."
-            )
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            return ask_scores(engine, self.operators_, self.columns_)
+        out, none = row_scores(self.operators_, self.columns_, self._read(X))
         if none.any():
             note_repaired(int(none.sum()))
         return out
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log P(present cells) per row."""
+        self._check_fitted()
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            weight = engine_weight(sample_weight, engine)
+            return mean_score(engine, self.operators_, self.columns_, weight)
         scores = self.score_samples(X)
-        weight = checked_weight(sample_weight, len(scores))
-        return float(np.average(scores, weights=weight))
+        return float(np.average(scores, weights=weights_of(sample_weight, self._read(X))))
 
     def check(self, X: Any) -> CheckReport:
         """Does the model fit these rows? Best asked of rows that it was not learned from.
@@ -746,30 +887,6 @@ def _lacks(model: LatentModel, wanted: str, what: str) -> str:
 def _share_missing(codes: Codes, weight: Array | None) -> float:
     gone = np.isnan(codes) if codes.dtype.kind == "f" else codes < 0
     return float(np.average(gone, weights=weight))
-
-
-def _best(column: Column, p: Array) -> Array:
-    """The posterior mean of a continuous column, the most probable code of a discrete one."""
-    if isinstance(column, ContinuousColumn):
-        return means(column, p)[None]
-    return np.asarray(p.argmax(axis=0)[None], dtype=float)
-
-
-def _in_units(column: Column, best: Array) -> Any:
-    return best if isinstance(column, ContinuousColumn) else decode(column, best.astype(int))
-
-
-def _summary(column: Column, p: Array) -> Array:
-    """Probabilities of states; mean and quantiles of a continuous column."""
-    if isinstance(column, ContinuousColumn):
-        return np.concatenate([means(column, p)[None], quantiles(column, p, (0.05, 0.5, 0.95))])
-    return p
-
-
-def _summary_names(column: Column) -> Sequence[Any]:
-    if isinstance(column, ContinuousColumn):
-        return ("mean", "0.05", "0.5", "0.95")
-    return column.states
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -18,7 +18,7 @@ from typing import final
 import numpy as np
 from scipy.stats import chi2
 
-from latentia.batch import in_blocks
+from latentia.batch import Asked, in_blocks
 from latentia.density import interval_likelihood, quantiles
 from latentia.features.continuous import Column, ContinuousColumn, place_cells, to_values
 from latentia.frames.table import Table
@@ -113,7 +113,7 @@ def _column_records(
                 records[i][:, part] = _record(columns[i], p, values[part])
                 lost[part] += found.clipped[v] / len(columns)
 
-    in_blocks(operators, columns, table, work)
+    in_blocks(operators, Asked(table.length, tuple(cells), None), work)
     return records, float(lost.mean()), float(none.mean())
 
 

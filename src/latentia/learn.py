@@ -24,10 +24,13 @@ from latentia.typing import Array, Source
 
 __all__ = [
     "Statistics",
+    "constant_exact",
     "finish_closed_form",
     "gather_statistics",
     "leaf_marginals",
     "learn_closed_form",
+    "outer_sum",
+    "shrink_products",
     "solve_operators",
     "sum_products",
 ]
@@ -82,13 +85,13 @@ def sum_products(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
         for k in nodes:
             factors = [values.theta[c] for c in plan.nodes[k].children]
             factors += [values.eta[k]] if plan.nodes[k].parent != k else []
-            total = _outer_sum(factors, block.weight)
+            total = outer_sum(factors, block.weight)
             sums[f"products/{k}"] = sums.get(f"products/{k}", 0.0) + total
     kind = f"products of plan {plan.fingerprint} in basis {basis.fingerprint}"
     return Moments(kind, rows.total, len(rows), sums)
 
 
-def _outer_sum(factors: list[Array], weight: Array | None) -> Array:
+def outer_sum(factors: list[Array], weight: Array | None) -> Array:
     """Σ_n w_n a_n ⊗ b_n ⊗ …, factors of shape (r, n)."""
     shape = tuple(len(f) for f in factors)
     last = factors[-1] if weight is None else factors[-1] * weight
@@ -107,9 +110,9 @@ def solve_operators(
     plan, N = layout.plan, pairs.weight
     tensors, reports = {}, {}
     for k in sorted({*plan.inner, *plan.roots}):
-        M = _constant_exact(products.sums[f"products/{k}"] / N)
+        M = constant_exact(products.sums[f"products/{k}"] / N)
         if regularize:
-            M = _shrink_products(M, N)
+            M = shrink_products(M, N)
         if plan.nodes[k].parent != k:
             M = M * _gain(basis, k, regularize)
         tensors[k] = M
@@ -144,7 +147,7 @@ def leaf_marginals(layout: PairLayout, pairs: Moments) -> list[Array]:
     return found
 
 
-def _constant_exact(M: Array) -> Array:
+def constant_exact(M: Array) -> Array:
     """Entries with at most one coordinate beside the constant are means: 1 and 0, exactly."""
     M = M.copy()
     for axis in range(M.ndim):
@@ -155,7 +158,7 @@ def _constant_exact(M: Array) -> Array:
     return M
 
 
-def _shrink_products(M: Array, N: float) -> Array:
+def shrink_products(M: Array, N: float) -> Array:
     """Every entry but the constant one: M ← M · M² / (M² + 2/N)."""
     shrunk = M * M**2 / (M**2 + 2.0 / N)
     shrunk[(0,) * M.ndim] = M[(0,) * M.ndim]

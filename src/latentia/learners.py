@@ -15,6 +15,7 @@ from latentia.embedding import KernelSettings, learn_embedded
 from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column
 from latentia.frames.sample import draw_sample
+from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.kernel_choice import choose_settings
 from latentia.learn import finish_closed_form, gather_statistics
 from latentia.moments import Rows
@@ -78,6 +79,15 @@ class PBP(BaseEstimator):
         if not (self.refine and self.regularize):
             return finish_closed_form(found, source, self.regularize)
         return refine_closed_form(found, source, rng)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""
+        if self.refine is True:
+            raise DataError(
+                "refinement reads the rows several times; these sums are gathered once. Use "
+                "PBP(refine=False), or rows that can be read again: a file, a list of frames."
+            )
+        return freeze_basis(plan, pilot, self.regularize)
 
     @property
     def most_directions(self) -> int:
@@ -165,6 +175,12 @@ class PublishedPBP(BaseEstimator):
         """One pass over the rows; with `stage1`, the rows themselves."""
         return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
 
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        if self.stage1 is not None:
+            raise DataError("a stage-1 regressor reads rows; sums are enough for stage1=None only.")
+        return FrozenTables(plan, self.ridge)
+
 
 class Spectral(BaseEstimator):
     """The spectral algorithm for latent junction trees (Parikh et al. 2012; design 9).
@@ -184,3 +200,7 @@ class Spectral(BaseEstimator):
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows."""
         return learn_spectral(plan, source, self.repair)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        return FrozenSpectral(plan, self.repair)

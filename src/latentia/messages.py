@@ -429,7 +429,7 @@ def repaired(joint: Array, log: Array, prior: Array, mix: float) -> tuple[Array,
     table = np.maximum(joint, 0.0)
     kept = table.sum(axis=0)
     lost = kept - joint.sum(axis=0)  # the negative part, with its sign turned
-    share = lost / np.maximum(kept + lost, 1e-300)
+    share = lost / np.maximum(kept + lost, np.finfo(kept.dtype).tiny)
     if mix > 0:
         table = table + mix * prior * np.exp(np.minimum(-log, LARGEST_LOG))
     total = table.sum(axis=0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -80,6 +80,12 @@ class Moments:
         sums = {name: total + other.sums[name] for name, total in self.sums.items()}
         return Moments(self.kind, self.weight + other.weight, self.rows + other.rows, sums)
 
+    def save(self, path: Any) -> None:
+        """Write to one file, at once or not at all; `latentia.load` reads it."""
+        from latentia.store import save
+
+        save(self, path)
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,11 @@ def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
 
 
 def one_hot(
-    layout: PairLayout, panel: int, leaves: Sequence[Codes], dtype: type[np.floating] = np.float64
+    layout: PairLayout,
+    panel: int,
+    leaves: Sequence[Codes],
+    dtype: type[np.floating] = np.float64,
+    out: Array | None = None,
 ) -> Array:
     """Indicators of the blocks of a panel: (states of all blocks, n); zero where missing."""
     sizes = layout.plan.leaf_states()
@@ -151,7 +161,10 @@ def one_hot(
         codes = block_codes(leaves, sizes, block)
         for state, row in enumerate(range(span.start, span.stop)):
             np.equal(codes, state, out=marks[row])
-    return marks.astype(dtype)
+    if out is None:
+        return marks.astype(dtype)
+    np.copyto(out, marks)
+    return out
 
 
 def leaf_codes(plan: Plan, rows: Rows) -> list[Codes]:

@@ -18,11 +18,12 @@ from latentia.errors import (
 )
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.operators import Operators
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Label
 
 __all__ = [
     "checked_weight",
     "note_constant",
+    "note_flat",
     "note_independent",
     "note_repaired",
     "note_unfinished",
@@ -61,6 +62,11 @@ def note_constant(columns: Sequence[Column], codes: Sequence[Codes]) -> None:
         for c, x in zip(columns, codes, strict=True)
         if not isinstance(c, ContinuousColumn) and len(np.unique(x[x >= 0])) < 2
     ]
+    note_flat(flat)
+
+
+def note_flat(names: Sequence[Label]) -> None:
+    flat = [str(name) for name in names]
     if flat:
         warnings.warn(
             f"column(s) with a single value cannot teach anything: {', '.join(flat[:10])}.",

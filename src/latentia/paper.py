@@ -29,6 +29,7 @@ __all__ = [
     "leaf_marginal",
     "shares",
     "learn_as_published",
+    "solve_tables",
     "sum_tables",
 ]
 
@@ -50,6 +51,20 @@ def learn_as_published(
     """
     check_cores(plan)
     tables = source.fold(partial(sum_tables, plan))
+    rows = None if stage1 is None else _rows_of(source)
+    return solve_tables(plan, tables, ridge, rows, stage1, folds, seed)
+
+
+def solve_tables(
+    plan: Plan,
+    tables: Moments,
+    ridge: tuple[float, float] | None = None,
+    rows: Rows | None = None,
+    stage1: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> Operators:
+    """Steps 4 to 6, from the counts; with rows, stage 1 by any regressor."""
     N = tables.weight
     if not N > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
@@ -58,10 +73,10 @@ def learn_as_published(
     tensors, reports = {}, {}
     for k in plan.inner:
         solver: Solver = Ridge(second) if second > 0 else Truncated(plan.nodes[k].rank)
-        if stage1 is None:
+        if rows is None:
             found = stage_2(_from_counts(plan, k, tables, first), solver)
         else:
-            found = stage_2(_from_rows(plan, k, _rows_of(source), stage1, folds, seed), solver)
+            found = stage_2(_from_rows(plan, k, rows, stage1, folds, seed), solver)
         tensors[k] = found.value.reshape(_shape(plan, k))
         reports[k] = _report(plan, k, found)
     for k in plan.roots:

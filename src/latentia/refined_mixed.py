@@ -7,10 +7,10 @@ and never histograms. Started from clusters of the kernel embedding's shared coo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 
@@ -21,14 +21,16 @@ from latentia.estep import pack_rows
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import coordinates
 from latentia.frames.local import LocalRows
-from latentia.moments import Moments, Rows
+from latentia.moments import Rows
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.positive import PositiveNetwork, positive_network
 from latentia.problem import Problem, pose
 from latentia.refine import Prior, Tables, make_prior, normalised
 from latentia.start import first_counts, memberships
-from latentia.typing import Array, Source, Summary
+from latentia.typing import Additive, Array, Source
+
+Sum = TypeVar("Sum", bound=Additive)
 
 __all__ = ["Recoded", "SmoothSettings", "nearest_cells", "refine_mixed"]
 
@@ -158,11 +160,11 @@ class Recoded:
     source: Source
     columns: tuple[Column, ...]
 
-    def fold(self, summary: Summary) -> Moments:
+    def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
         return self.source.fold(partial(_recoded, summary, self.columns))
 
 
-def _recoded(summary: Summary, columns: Sequence[Column], rows: Rows) -> Moments:
+def _recoded(summary: Callable[[Rows], Sum], columns: Sequence[Column], rows: Rows) -> Sum:
     return summary(nearest_cells(columns, rows))
 
 

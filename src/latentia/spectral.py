@@ -20,13 +20,17 @@ from latentia.plan import Plan
 from latentia.solve import Truncated
 from latentia.typing import Array, Source
 
-__all__ = ["learn_spectral", "sum_stacked"]
+__all__ = ["learn_spectral", "solve_stacked", "sum_stacked"]
 
 
 def learn_spectral(plan: Plan, source: Source, repair: bool = True) -> Operators:
     """Operators in the coordinates Uᵀθ; `repair` mixes in independence as other learners do."""
     check_cores(plan)
-    tables = source.fold(partial(sum_stacked, plan))
+    return solve_stacked(plan, source.fold(partial(sum_stacked, plan)), repair)
+
+
+def solve_stacked(plan: Plan, tables: Moments, repair: bool = True) -> Operators:
+    """Operators from the counts."""
     N = tables.weight
     if not N > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")

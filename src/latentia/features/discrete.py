@@ -114,16 +114,15 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
     codes = find(column.states, values)
     if values.missing is not None:
         codes[values.missing] = -1
-    unseen = codes < -1
-    if unseen.any():
-        row = int(np.argmax(unseen))
+    if codes.min(initial=0) < -1:
+        row = int(np.argmax(codes < -1))
         raise UnknownNameError(
             f"state of {column.name!r} (row {row})",
             _plain(values.cells[row]),
             column.states,
             "Map it to a known state or make the cell missing (None or NaN).",
         )
-    return codes.astype(dtype)
+    return codes.astype(dtype, copy=False)
 
 
 def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
@@ -157,6 +156,12 @@ def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
     """-2 for a value that is no state."""
     known: np.ndarray[Any, Any] = np.asarray(states, dtype=float)
     cells = values.cells
+    if cells.dtype.kind in "iu" and len(cells) and (np.diff(known) == 1).all():
+        low, high = int(known[0]), int(known[-1])
+        fits = low == known[0] and high - low < 2**7 and low >= np.iinfo(cells.dtype).min
+        if fits and low <= cells.min() and cells.max() <= high:  # nothing to look up
+            shifted: Codes = cells - cells.dtype.type(low) if low else cells.copy()
+            return shifted.astype(np.int16) if cells.dtype.kind == "u" else shifted
     if cells.dtype.kind in "iub":
         low, high = int(known.min()), int(known.max())
         if (known == known.astype(np.int64)).all() and high - low < 2**16:

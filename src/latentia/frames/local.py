@@ -7,19 +7,21 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import TypeVar, final
 
 import numpy as np
 
-from latentia.moments import Moments, Rows, row_chunks
+from latentia.frames.sketch import sketch_rows
+from latentia.moments import Rows, row_chunks
 from latentia.solve import one_thread
-from latentia.typing import Array, Codes, Summary
+from latentia.typing import Additive, Array, Codes
 
 __all__ = ["LocalRows", "compress", "equal_rows", "in_parallel", "unique_rows"]
 
 T = TypeVar("T")
+Sum = TypeVar("Sum", bound=Additive)
 
 BLOCK_ROWS = 2**15
 
@@ -33,19 +35,15 @@ class LocalRows:
     block_rows: int = BLOCK_ROWS
     threads: int | None = None  # None: one per core
 
-    def fold(self, summary: Summary) -> Moments:
+    def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
         step = self.block_rows
         starts = range(0, max(len(self.rows), 1), step)
         parts = in_parallel(lambda s: summary(self.rows[s : s + step]), starts, self.threads)
         return reduce(add, parts)
 
     def sample(self, size: int, rng: np.random.Generator) -> Rows:
-        """At most `size` rows, drawn by weight; all of them with their weights if they are few."""
-        if len(self.rows) <= size:
-            return self.rows
-        p = None if self.rows.weight is None else self.rows.weight / self.rows.total
-        chosen = rng.choice(len(self.rows), size, p=p)
-        return Rows(tuple(c[chosen] for c in self.rows.codes))
+        """About `size` rows, drawn by weight; all of them with their weights if they are few."""
+        return self.fold(partial(sketch_rows, size, int(rng.integers(2**31)))).draw()
 
 
 def in_parallel(

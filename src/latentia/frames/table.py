@@ -130,6 +130,8 @@ def _is_pandas(data: Any) -> bool:
 
 def _series_values(series: nw.Series[Any]) -> Values:
     dtype = series.dtype
+    if (dtype.is_integer() or dtype == nw.Boolean) and series.null_count() == 0:
+        return Values(series.to_numpy())
     missing = series.is_null().to_numpy()
     if dtype.is_float():
         cells = series.to_numpy()

@@ -20,14 +20,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from io import BufferedReader
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from latentia.errors import LatentiaError, StoreError
 from latentia.estimator import LatentModel
+from latentia.gathering import FrozenModel
+from latentia.moments import Moments
 from latentia.store.plain import text
 from latentia.store.record import Fetch, read_record, write_record
+from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
 from latentia.typing import Array
 
 __all__ = ["load", "save"]
@@ -41,6 +44,9 @@ LARGEST_JSON = 2**26
 MOST_VALUES = 2**22  # in the JSON; as Python objects these take up to 300 MB
 DEEPEST = 64
 CHUNK = 2**20
+
+Stored: TypeAlias = LatentModel | FrozenModel | Moments
+READERS: dict[Any, Any] = {"Moments": read_moments, "FrozenModel": read_frozen}
 
 FOREIGN = {
     b"\x89LAT": "a model file that was damaged in a transfer as text",
@@ -60,19 +66,14 @@ ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def save(model: LatentModel, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to one file; an older file of that name is replaced at once.
+def save(model: Stored, path: str | os.PathLike[str]) -> None:
+    """Write a fitted or frozen model or moments to one file; an older one is replaced at once.
 
     Labels may be text, numbers, booleans, and tuples and frozensets of these. A model that could
     not be read again is not written.
     """
-    if type(model) is not LatentModel:
-        raise StoreError(
-            f"expected a LatentModel, got {type(model).__name__}. Only these can be saved."
-        )
-    model._check_fitted()
+    record, arrays = _write(model)
     name = _path_name(path)
-    record, arrays = write_record(model)
     encoded = _encode(record)
     parts = [np.ascontiguousarray(array, dtype="<f8") for array in arrays]
     _rebuild(encoded, lambda shapes: _matching(parts, shapes), "Fit the model again.")
@@ -83,7 +84,8 @@ def save(model: LatentModel, path: str | os.PathLike[str]) -> None:
             "Learn it with fewer latent states, or use pickle."
         )
     body = [memoryview(encoded), *(part.data.cast("B") for part in parts)]
-    version = 2 if "tables" in record["operators"] else 1  # what older readers can read, they may
+    old = "operators" in record and "tables" not in record["operators"]
+    version = 1 if old else 2  # what older readers can read, they may
     version = 3 if "choice" in record else version
     signed = HEAD.pack(MAGIC, version, len(encoded), size, b"")[:SIGNED]
     try:
@@ -93,6 +95,20 @@ def save(model: LatentModel, path: str | os.PathLike[str]) -> None:
             f"{name}: cannot be written ({error.strerror or error}). "
             "Does the folder exist, may you write there, and is there room?"
         ) from error
+
+
+def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
+    if isinstance(model, Moments):
+        return write_moments(model)
+    if isinstance(model, FrozenModel):
+        return write_frozen(model)
+    if type(model) is not LatentModel:
+        raise StoreError(
+            f"expected a LatentModel, got {type(model).__name__}. Only these, frozen models and "
+            "moments can be saved."
+        )
+    model._check_fitted()
+    return write_record(model)
 
 
 def _encode(record: dict[str, Any]) -> bytes:
@@ -144,8 +160,8 @@ def _write_at_once(name: str, parts: Sequence[bytes | memoryview]) -> None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str]) -> LatentModel:
-    """The model that `save` wrote to a file, with the same answers bit for bit.
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model, frozen model or moments that `save` wrote, with the same answers bit for bit.
 
     Nothing in the file is ever run. Whatever is wrong with it ends in a StoreError.
     """
@@ -166,7 +182,7 @@ def load(path: str | os.PathLike[str]) -> LatentModel:
         raise StoreError(f"{name}: the model does not fit into memory.") from error
 
 
-def _read(file: BufferedReader) -> LatentModel:
+def _read(file: BufferedReader) -> Stored:
     size = os.fstat(file.fileno()).st_size
     head = file.read(HEAD.size)
     json_size, array_size = _check_head(head, size)
@@ -238,7 +254,7 @@ def _read_arrays(file: BufferedReader, size: int, shapes: Sequence[tuple[int, ..
     return arrays
 
 
-def _rebuild(encoded: bytes, fetch: Fetch, advice: str) -> LatentModel:
+def _rebuild(encoded: bytes, fetch: Fetch, advice: str) -> Stored:
     """The model of the JSON; what cannot be is a StoreError, whatever noticed it."""
     try:
         _check_json(encoded)
@@ -248,7 +264,9 @@ def _rebuild(encoded: bytes, fetch: Fetch, advice: str) -> LatentModel:
         if not isinstance(record, dict):
             raise StoreError(f"expected a JSON object, got {type(record).__name__}.")
         text(record.pop("library", None))  # for people; any version may have written it
-        return read_record(record, fetch)
+        read = READERS.get(record.get("kind"), read_record)
+        found: Stored = read(record, fetch)
+        return found
     except (
         *(LatentiaError, ValueError, TypeError, LookupError),
         *(AttributeError, ArithmeticError, RecursionError),

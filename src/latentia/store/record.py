@@ -32,7 +32,15 @@ from latentia.store.plain import (
 from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
 from latentia.typing import Array
 
-__all__ = ["Fetch", "read_record", "write_record"]
+__all__ = [
+    "Fetch",
+    "Shape",
+    "read_columns",
+    "read_parameters",
+    "read_record",
+    "write_parameters",
+    "write_record",
+]
 
 Shape: TypeAlias = tuple[int, ...]
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
@@ -57,7 +65,7 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     missing = model.diagnostics_.missing
     record = {
         "kind": "LatentModel",
-        "parameters": _write_parameters(model),
+        "parameters": write_parameters(model, model.plan_),
         "plan": write_plan(model.plan_),
         "states": [
             [pack(state, f"a state of column {c.name!r}") for state in c.states]
@@ -90,7 +98,7 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     if kind != "LatentModel":
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
-    columns = _read_columns(states, plan)
+    columns = read_columns(states, plan)
     inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [len(c.states) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
@@ -100,12 +108,12 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
-    model = LatentModel(**_read_parameters(parameters))
+    model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
     return model
 
 
-def _read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
+def read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
     observed = plan.graph.observed
     columns = []
     for v, states in zip(observed, items(record, len(observed)), strict=True):
@@ -119,8 +127,8 @@ def _read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
 # -- parameters ------------------------------------------------------------------------------------
 
 
-def _write_parameters(model: LatentModel) -> dict[str, Any]:
-    graph = None if model.graph is None else _graph_given(model)
+def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
+    graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
         latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
@@ -135,7 +143,7 @@ def _write_parameters(model: LatentModel) -> dict[str, Any]:
     }
 
 
-def _read_parameters(record: Any) -> dict[str, Any]:
+def read_parameters(record: Any) -> dict[str, Any]:
     graph, latents, learner, kinds, names = fields(
         record, "graph", "latents", "learner", "kinds", "state_names"
     )
@@ -150,11 +158,11 @@ def _read_parameters(record: Any) -> dict[str, Any]:
     }
 
 
-def _graph_given(model: LatentModel) -> LatentGraph:
+def _graph_given(model: LatentModel, plan: Plan) -> LatentGraph:
     try:
         return as_graph(model.graph, model.latents)
     except LatentiaError:  # a generator of edges is used up by fit
-        return model.plan_.graph
+        return plan.graph
 
 
 def _write_learner(learner: Any) -> dict[str, Any]:

@@ -1,0 +1,95 @@
+"""Progress over rows that are read block by block: how many, how long still."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+__all__ = ["Progress", "Report", "Step", "as_progress"]
+
+SECONDS = 0.5  # between two reports
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far a pass over the rows has come."""
+
+    number: int  # of the pass, from 1
+    rows: int  # read in this pass
+    total: int | None  # of the whole table, where it is known
+    seconds: float  # since the pass began
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the pass ends, at the speed so far."""
+        if self.total is None or not self.rows:
+            return None
+        return self.seconds * max(self.total - self.rows, 0) / self.rows
+
+    def __str__(self) -> str:
+        of = "" if self.total is None else f" of {self.total:,}"
+        left = "" if self.left is None else f", {self.left:.0f} s left"
+        return f"pass {self.number}: {self.rows:,}{of} rows{left}"
+
+
+Report: TypeAlias = Callable[[Step], None]
+
+
+class Progress:
+    """Counts rows and passes and tells a function about it now and then.
+
+    >>> seen = []
+    >>> progress = Progress(seen.append)
+    >>> progress.begin(10)
+    >>> progress.advance(10)
+    >>> progress.end()
+    >>> seen[-1].rows, seen[-1].total, seen[-1].left
+    (10, 10, 0.0)
+    """
+
+    def __init__(self, report: Report | None) -> None:
+        self.report = report
+        self.total: int | None = None
+        self.number = 0
+
+    def begin(self, total: int | None = None) -> None:
+        self.number += 1
+        self.rows = 0
+        self.total = total if total is not None else self.total
+        self.started = time.perf_counter()
+        self.told = self.started
+
+    def advance(self, rows: int) -> None:
+        self.rows += rows
+        now = time.perf_counter()
+        if now - self.told >= SECONDS:
+            self.told = now
+            self._tell(now)
+
+    def end(self) -> None:
+        self.total = self.rows  # the next pass has as many
+        self._tell(time.perf_counter())
+
+    def _tell(self, now: float) -> None:
+        if self.report is not None:
+            self.report(Step(self.number, self.rows, self.total, now - self.started))
+
+
+def as_progress(wanted: Any) -> Progress:
+    """None or False: silent; True: a line on the screen; else a function of a `Step`."""
+    if wanted is None or wanted is False:
+        return Progress(None)
+    return Progress(_line_writer() if wanted is True else wanted)
+
+
+def _line_writer() -> Report:
+    """One line, written over; by rich where it is installed."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return lambda step: print(f"\r{step}   ", end="", file=sys.stderr, flush=True)
+    console = Console(stderr=True)
+    return lambda step: console.print(f"{step}   ", end="\r", highlight=False)
