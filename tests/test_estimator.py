@@ -50,12 +50,6 @@ def model():
     return lt.LatentModel(GRAPH, LATENTS, state_names={"D": NAMES["D"]}).fit(FRAME)
 
 
-WAITING = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "random decimals are continuous: rows of weight zero bring values never seen in training. "
-        "Waits for continuous columns."
-    ),
-}
 LATENT_CLASS = lt.LatentModel()
 
 
@@ -72,9 +66,7 @@ class ChainOver:
 WITH_GRAPH = lt.LatentModel(ChainOver())
 
 
-@parametrize_with_checks(
-    [LATENT_CLASS, WITH_GRAPH], expected_failed_checks=lambda _: WAITING, xfail_strict=True
-)
+@parametrize_with_checks([LATENT_CLASS, WITH_GRAPH])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lt.errors.LatentiaWarning)
@@ -406,8 +398,20 @@ class TestErrors:
             (lambda m: m.fit(FRAME.assign(A=1)), DataError, "'A' is latent in the graph"),
             (lambda m: m.fit(FRAME[["D", "E"]]), UnknownNameError, "column 'G'"),
             (lambda m: m.fit(7), FrameError, "got int"),
-            (lambda m: m.fit(FRAME.assign(D=np.linspace(0, 1, 6000))), DataError, "continuous"),
-            (lambda m: m.fit(FRAME.assign(D=np.arange(6000))), DataError, "6000 different values"),
+            (
+                lambda m: m.set_params(learner="spectral").fit(
+                    FRAME.assign(D=np.linspace(0, 1, 6000))
+                ),
+                DataError,
+                "discrete columns only; 'D' is continuous",
+            ),
+            (
+                lambda m: m.set_params(kinds={"D": "discrete"}).fit(
+                    FRAME.assign(D=np.arange(6000))
+                ),
+                DataError,
+                "6000 different values",
+            ),
             (lambda m: m.fit(FRAME.assign(D=None)), DataError, "'D' has no value at all"),
             (lambda m: m.fit({"D": [1], "E": [1, 2]}), DataError, "different lengths"),
             (lambda m: m.fit(FRAME, sample_weight=[1.0]), DataError, "one weight per row"),

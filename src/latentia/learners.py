@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from latentia.choice import learn_best
 from latentia.choice_mixed import learn_best_mixed
@@ -16,8 +16,10 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column
 from latentia.frames.sample import draw_sample
 from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
-from latentia.kernel_choice import choose_settings
+from latentia.gram import as_published_kernel, code_columns, learn_gram
+from latentia.kernel_choice import Choice, choose_settings, choose_settings_for_classes
 from latentia.learn import finish_closed_form, gather_statistics
+from latentia.mixed import known_ranks
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
@@ -25,7 +27,8 @@ from latentia.plan import Plan
 from latentia.refined import refine_closed_form
 from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.spectral import learn_spectral
-from latentia.typing import Source
+from latentia.typing import Array, Source
+from latentia.uncentred import learn_uncentred
 
 __all__ = ["PBP", "PublishedPBP", "Spectral"]
 
@@ -94,6 +97,11 @@ class PBP(BaseEstimator):
         """Directions that a separator of unknown rank may have."""
         return _kernel_settings(self.kernel)[0].most
 
+    @property
+    def chooses_ranks(self) -> bool:
+        """Do latents of continuous columns need no number of states?"""
+        return self.refine is not True
+
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns: settings on held-out rows, then two passes over the rows."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
@@ -103,16 +111,43 @@ class PBP(BaseEstimator):
             return learn_best_mixed(plan, columns, source, sample, settings, fixed, rng)
         if self.refine is True:
             return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
-        if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
+        if fixed != ALL_SETTINGS and sample.total >= FEWEST_TO_CHOOSE:
             settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
         return learn_embedded(plan, columns, source, sample, settings)
 
+    def settle(
+        self,
+        plans: Sequence[Plan],
+        columns: Sequence[Column],
+        sources: Sequence[Source],
+        log_prior: Array,
+    ) -> tuple[PBP, Choice | None]:
+        """A copy whose kernel settings are chosen once, for the models of several classes."""
+        settings, fixed = _kernel_settings(self.kernel)
+        refined = self.refine is True or (
+            self.refine == "auto" and all(known_ranks(plan) for plan in plans)
+        )
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        samples = [draw_sample(source, KERNEL_SAMPLE, rng) for source in sources]
+        few = sum(s.total for s in samples) < FEWEST_TO_CHOOSE or len(samples) < 2
+        if refined or fixed == ALL_SETTINGS or few:
+            return clone(self), None
+        choice = choose_settings_for_classes(
+            plans, columns, samples, log_prior, settings, rng, fixed
+        )
+        return clone(self).set_params(kernel=choice.settings), choice
+
     @staticmethod
     def paper(
-        ridge: tuple[float, float] | None = None, stage1: Any = None, folds: int = 5, seed: int = 0
+        ridge: tuple[float, float] | None = None,
+        stage1: Any = None,
+        folds: int = 5,
+        seed: int = 0,
+        kernel: Any = None,
+        form: str = "finite",
     ) -> PublishedPBP:
         """The algorithm as published: minimal core groups and two-stage regression."""
-        return PublishedPBP(ridge, stage1, folds, seed)
+        return PublishedPBP(ridge, stage1, folds, seed, kernel, form)
 
 
 ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))
@@ -157,7 +192,15 @@ class PublishedPBP(BaseEstimator):
         Used for stages 1A and 1B instead of ridge; reads rows and is cross-fitted.
     folds, seed : int
         Of the cross-fitting.
+    kernel : str, scikit-learn kernel, function, PublishedKernel or dict of its fields, optional
+        Embeds the columns, as continuous ones need it. Its own ridges, added to Gram matrices as in
+        the paper, hold where `ridge` is not given.
+    form : "finite" or "gram"
+        With a kernel: finite coordinates on landmarks, linear in rows; or the kernel trick, N³, for
+        reference and a few thousand rows.
     """
+
+    pairs = True  # two continuous children of one latent share a leaf (design 7)
 
     def __init__(
         self,
@@ -165,14 +208,20 @@ class PublishedPBP(BaseEstimator):
         stage1: Any = None,
         folds: int = 5,
         seed: int = 0,
+        kernel: Any = None,
+        form: str = "finite",
     ) -> None:
         self.ridge = ridge
         self.stage1 = stage1
         self.folds = folds
         self.seed = seed
+        self.kernel = kernel
+        self.form = form
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows; with `stage1`, the rows themselves."""
+        if self.kernel is not None:
+            return self.learn_mixed(plan, code_columns(plan), source)
         return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
 
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
@@ -180,6 +229,27 @@ class PublishedPBP(BaseEstimator):
         if self.stage1 is not None:
             raise DataError("a stage-1 regressor reads rows; sums are enough for stage1=None only.")
         return FrozenTables(plan, self.ridge)
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With a kernel: two passes over the rows, or Gram matrices of all of them."""
+        if self.kernel is None:
+            raise DataError(
+                "the algorithm as published needs a kernel for continuous columns. "
+                "Use PBP.paper(kernel='rbf'), or PBP()."
+            )
+        if self.form not in FORMS:
+            raise UnknownNameError("form", self.form, FORMS)
+        if self.stage1 is not None:
+            raise DataError("with a kernel, stage 1 is ridge regression; leave out stage1.")
+        settings = as_published_kernel(self.kernel)
+        if self.form == "gram":
+            return learn_gram(plan, columns, source, settings, self.ridge)
+        rng = np.random.default_rng(self.seed)
+        sample = _shuffled_sample(source, rng)
+        return learn_uncentred(plan, columns, source, sample, settings, self.ridge)
+
+
+FORMS = ("finite", "gram")
 
 
 class Spectral(BaseEstimator):

@@ -214,8 +214,10 @@ def _downward(
 
 def pass_up(operators: Operators, k: int, up: Mapping[int, Message]) -> Message:
     """m_{C→parent} = W^S × m_1 × m_2 …: what node k tells its parent."""
-    W = operators.tensors[k]
-    below = combine([up[c] for c in operators.plan.nodes[k].children])
+    children = [up[c] for c in operators.plan.nodes[k].children]
+    if k in operators.diagonals:
+        return _scaled(operators.diagonals[k].T, meet(children))
+    W, below = operators.tensors[k], combine(children)
     return _scaled(W.reshape(-1, W.shape[-1]).T, below)
 
 
@@ -227,6 +229,12 @@ def pass_down(
     parent = plan.nodes[k].parent
     above = plan.nodes[parent]
     others = [up[c] for c in above.children if c != k]
+    if parent in operators.diagonals:
+        D = operators.diagonals[parent]
+        first = Message(D[:, None], np.zeros(1), 0)
+        if above.parent != parent:
+            first = _scaled(D, down[parent])
+        return _rescaled(meet([first, *others]))
     others += [] if above.parent == parent else [down[parent]]
     tensor, place = operators.tensors[parent], above.children.index(k)
     matrix = np.moveaxis(tensor, place, 0).reshape(tensor.shape[place], -1)
@@ -312,14 +320,25 @@ def combine(messages: Sequence[Message]) -> Message:
     return Message(value, log, leaves)
 
 
+def meet(messages: Sequence[Message]) -> Message:
+    """Π of messages, coordinate by coordinate: (N, n), and the sum of their logs."""
+    value, log, leaves = messages[0].value, messages[0].log, messages[0].leaves
+    for m in messages[1:]:
+        value, log, leaves = value * m.value, log + m.log, leaves + m.leaves
+    return Message(value, log, leaves)
+
+
 def _scaled(matrix: Array, message: Message) -> Message:
     """matrix @ message, divided by its largest magnitude where much evidence has gone in."""
-    value = matrix @ message.value
+    return _rescaled(Message(matrix @ message.value, message.log, message.leaves))
+
+
+def _rescaled(message: Message) -> Message:
     if message.leaves <= RESCALE:
-        return Message(value, message.log, message.leaves)
-    size = np.abs(value).max(axis=0)
+        return message
+    size = np.abs(message.value).max(axis=0)
     size = np.where(size > 0, size, 1.0)
-    return Message(value / size, message.log + np.log(size), 1)
+    return Message(message.value / size, message.log + np.log(size), 1)
 
 
 @final
@@ -349,8 +368,11 @@ def _components(
     found = []
     for root in operators.plan.roots:
         node = operators.plan.nodes[root]
-        below = combine([up[k] for k in node.children])
-        value = (operators.tensors[root].reshape(1, -1) @ below.value)[0]
+        children = [up[k] for k in node.children]
+        diagonal = root in operators.diagonals
+        below = meet(children) if diagonal else combine(children)
+        T = operators.diagonals[root] if diagonal else operators.tensors[root]
+        value = (T.reshape(1, -1) @ below.value)[0]
         alone = np.zeros(1)
         for x in range(node.first, node.last):
             alone = alone + _alone(operators.plan, operators.marginals[x], evidence, x)

@@ -107,19 +107,21 @@ class Operators:
     floor: float = 0.0  # least P̂(e) / Π P̂(e_i) in scores; 0: none
     gaussians: Mapping[int, Array] = field(default_factory=dict)  # leaves in grid steps (gaussian)
     choice: Choice | None = None  # where the learner chose among several models
+    # of the Gram form, instead of a tensor: T[a, …, a, c] = D[a, c], zero elsewhere; root: (N,)
+    diagonals: Mapping[int, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan = self.plan
-        if {*self.tensors} != {*plan.inner, *plan.roots}:
+        if sorted([*self.tensors, *self.diagonals]) != sorted({*plan.inner, *plan.roots}):
             raise LatentiaError("there must be one tensor for every clique of the plan.")
         for x, states in enumerate(plan.leaf_states()):
             if self.leaves[x].shape[:1] != (states,) or self.marginals[x].shape != (states,):
                 raise LatentiaError(f"leaf {x} has {states} states; its tables have others.")
         ranks = {k: self.leaves[x].shape[1] for x, k in enumerate(plan.leaves)}
-        for k in sorted(self.tensors, reverse=True):
+        for k in sorted([*self.tensors, *self.diagonals], reverse=True):
             node = plan.nodes[k]
             below = tuple(ranks[c] for c in node.children)
-            shape = self.tensors[k].shape
+            shape = self._shape(k)
             if shape[: len(below)] != below or len(shape) != len(below) + (node.parent != k):
                 raise LatentiaError(f"the operator of node {k} has shape {shape}, not {below}…")
             ranks[k] = shape[-1]
@@ -129,10 +131,18 @@ class Operators:
             if table.shape != self.leaves[home].shape:
                 raise LatentiaError(f"the table of column {v} has shape {table.shape}.")
             table.setflags(write=False)
-        for array in (*self.leaves, *self.tensors.values(), *self.marginals, *self.tables.values()):
+        learned = (*self.tensors.values(), *self.diagonals.values(), *self.tables.values())
+        for array in (*self.leaves, *self.marginals, *learned):
             if not np.isfinite(array).all():
                 raise LatentiaError("an operator is not finite; the data or the plan is at fault.")
             array.setflags(write=False)
+
+    def _shape(self, k: int) -> tuple[int, ...]:
+        """Of the tensor of node k, though it be a diagonal."""
+        if k in self.tensors:
+            return self.tensors[k].shape
+        own = self.diagonals[k].shape
+        return (own[0],) * len(self.plan.nodes[k].children) + own[1:]
 
     def _check_tables(self) -> None:
         graph = self.plan.graph

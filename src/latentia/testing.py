@@ -19,14 +19,17 @@ from numpy.typing import NDArray
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact import TabularModel
 from latentia.graph import LatentGraph, as_graph
+from latentia.mixed_truth import MixedTree, mixed_tree
 from latentia.triangulate import maximal_cliques, moralise
 from latentia.typing import Array
 
 __all__ = [
     "KINDS",
+    "MixedTree",
     "all_rows",
     "brute_force",
     "brute_force_full",
+    "mixed_tree",
     "posterior_from_joint",
     "random_graph",
     "random_model",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -24,7 +24,7 @@ Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadca
 
 UNEQUAL = 0.3  # kernel between different states of a discrete column
 ATOM_APART = 0.5  # factor between an atom and other values
-FILL = 100  # rows for the mean factor of a missing cell
+FILL = 200  # rows for the mean factor of a missing cell
 SMALLEST = 1e-6  # eigenvalues of K_LL below this share of the largest are dropped
 
 
@@ -92,6 +92,8 @@ class BlockMap:
     kernel: Any
     fill: Array  # (d, m): mean factor of each member, for missing cells
     waves: tuple[Array, Array, Array] | None = None  # of random Fourier features
+    unequal: float = UNEQUAL  # kernel between different states of a discrete member
+    cut: float = SMALLEST
 
     def __call__(self, z: Array) -> Array:
         """φ for coordinates of all columns, (columns, n)."""
@@ -112,7 +114,7 @@ class BlockMap:
             a, x = self.landmarks[i][:, None], own[i]
             gone = np.isnan(x)
             if states:
-                part = np.where(a == x, 1.0, UNEQUAL)
+                part = np.where(a == x, 1.0, self.unequal)
             else:
                 part = k(a / self.bandwidth, np.where(gone, 0.0, x) / self.bandwidth)
             if gone.any():
@@ -136,6 +138,9 @@ def make_map(
     kind: str = "nystroem",
     features: int = 150,
     seed: int = 0,
+    unequal: float = UNEQUAL,
+    cut: float = SMALLEST,
+    weight: Array | None = None,
 ) -> BlockMap:
     """The map of a block. `sample` holds coordinates of a few rows, (columns, n)."""
     if kind not in MAPS:
@@ -147,39 +152,53 @@ def make_map(
     )
     wide = bandwidth * math.sqrt(max(sum(s == 0 for s in states), 1))
     own = sample[list(members)]
-    complete = own[:, ~np.isnan(own).any(axis=0)]
-    if not complete.shape[1] and not (len(members) == 1 and states[0]):
-        complete = np.where(np.isnan(own), np.nanmean(own, axis=1, keepdims=True), own)
+    whole = ~np.isnan(own).any(axis=0)
+    if not whole.any() and not (len(members) == 1 and states[0]):
+        own = np.where(np.isnan(own), _present_means(own), own)
+        whole = np.ones(own.shape[1], dtype=bool)
+    complete = own[:, whole]
+    weight = np.ones(complete.shape[1]) if weight is None else weight[whole]
     empty = np.zeros((len(members), 0))
-    blank = BlockMap(members, states, empty, np.zeros((0, 0)), wide, kernel, empty)
-    return MAPS[kind](blank, complete, features, seed)
+    none = np.zeros((0, 0))
+    blank = BlockMap(members, states, empty, none, wide, kernel, empty, None, unequal, cut)
+    return MAPS[kind](blank, complete, weight, features, seed)
 
 
-def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
+def _present_means(own: Array) -> Array:
+    """Mean of each column over the cells that are there, 0 where there are none: (d, 1)."""
+    there = ~np.isnan(own)
+    total = np.where(there, own, 0.0).sum(axis=1, keepdims=True)
+    return np.asarray(total / np.maximum(there.sum(axis=1, keepdims=True), 1))
+
+
+def _nystroem(block: BlockMap, sample: Array, weight: Array, features: int, seed: int) -> BlockMap:
     """Landmarks are rows of the sample; K_LL^-½ on the eigenvalues that matter."""
     if len(block.members) == 1 and block.discrete[0]:
         return block
-    L = np.unique(sample[:, :features], axis=1)
-    fill = np.stack([_mean_factor(block, i, L[i], sample[i][:FILL]) for i in range(len(L))])
-    bare = BlockMap(
-        block.members, block.discrete, L, np.zeros((0, 0)), block.bandwidth, block.kernel, fill
+    L = np.unique(sample, axis=1)  # rows that come twice are one landmark, as with weights
+    if L.shape[1] > features:
+        L = np.unique(sample[:, :features], axis=1)
+    fill = np.stack(
+        [_mean_factor(block, i, L[i], sample[i][:FILL], weight[:FILL]) for i in range(len(L))]
     )
+    bare = replace(block, landmarks=L, fill=fill)
     K = bare.factors(L)
     values, vectors = np.linalg.eigh((K + K.T) / 2)
-    kept = values > SMALLEST * values[-1]
+    kept = values > block.cut * values[-1]
     mixing = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept])).T)
-    return BlockMap(block.members, block.discrete, L, mixing, block.bandwidth, block.kernel, fill)
+    return replace(bare, mixing=mixing)
 
 
-def _mean_factor(block: BlockMap, i: int, landmarks: Array, values: Array) -> Array:
+def _mean_factor(block: BlockMap, i: int, landmarks: Array, values: Array, weight: Array) -> Array:
     if block.discrete[i]:
-        return np.asarray(np.where(landmarks[:, None] == values, 1.0, UNEQUAL).mean(axis=1))
+        factors = np.where(landmarks[:, None] == values, 1.0, block.unequal)
+        return np.asarray(np.average(factors, axis=1, weights=weight))
     k = as_kernel(block.kernel)
     factors = k(landmarks[:, None] / block.bandwidth, values / block.bandwidth)
-    return np.asarray(factors.mean(axis=1))
+    return np.asarray(np.average(factors, axis=1, weights=weight))
 
 
-def _fourier(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
+def _fourier(block: BlockMap, sample: Array, weight: Array, features: int, seed: int) -> BlockMap:
     """√2 cos(ωᵀx + b) Π signs: E over ω, b and signs is the kernel."""
     rng = np.random.default_rng([seed, *block.members])
     shape = (features, len(block.members))
@@ -196,19 +215,10 @@ def _fourier(block: BlockMap, sample: Array, features: int, seed: int) -> BlockM
         )
     most = max(max(block.discrete), 1)
     signs = rng.choice([-1.0, 1.0], (features, len(block.members), most))
-    signs[rng.random(shape) < UNEQUAL] = 1.0
+    signs[rng.random(shape) < block.unequal] = 1.0
     phase = rng.uniform(0, 2 * np.pi, features)
     omega = omega / block.bandwidth * (np.asarray(block.discrete) == 0)
-    return BlockMap(
-        block.members,
-        block.discrete,
-        block.landmarks,
-        block.mixing,
-        block.bandwidth,
-        block.kernel,
-        block.fill,
-        (omega, phase, signs),
-    )
+    return replace(block, waves=(omega, phase, signs))
 
 
 def _wave(block: BlockMap, own: Array) -> Array:
@@ -222,7 +232,7 @@ def _wave(block: BlockMap, own: Array) -> Array:
     return np.asarray(out)
 
 
-MAPS: dict[str, Callable[[BlockMap, Array, int, int], BlockMap]] = {
+MAPS: dict[str, Callable[[BlockMap, Array, Array, int, int], BlockMap]] = {
     "nystroem": _nystroem,
     "fourier": _fourier,
 }
