@@ -127,14 +127,14 @@ def test_nltcs_quick(tmp_path: Path) -> None:
 def test_digits_quick(tmp_path: Path) -> None:
     outcome = quick("digits", tmp_path)
     for learner in outcome.learners:
-        assert median(outcome, "accuracy", learner, 500) > 65
-    for learner in ("kernel", "nearest", "svm"):
-        assert median(outcome, "accuracy", learner, 500) > 88
-    assert median(outcome, "accuracy", "kernel", 200) > median(outcome, "accuracy", "spectral", 200)
+        assert median(outcome, "accuracy", learner, 300) > 75
+    for learner in ("kernel", "gram", "finite", "nearest", "svm"):
+        assert median(outcome, "accuracy", learner, 300) > 90
+    assert median(outcome, "accuracy", "kernel", 100) > median(outcome, "accuracy", "spectral", 100)
     for name in ("filled", "sampled"):
         svg = (tmp_path / f"digits-{name}.svg").read_text(encoding="utf-8")
         assert "x of the pen" in svg
-        assert "digit 9" in svg
+        assert "digit 3" in svg
 
 
 # --- the pieces -----------------------------------------------------------------------------------
