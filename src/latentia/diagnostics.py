@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from latentia.operators import Ascent, Choice, Operators
@@ -41,6 +41,7 @@ class Diagnostics:
     notes: tuple[str, ...]  # latents whose states cannot be told apart
     ascent: Ascent | None = None  # of learners that climb a likelihood
     choice: Choice | None = None  # of learners that choose among models, with its figures
+    settings: Mapping[str, float] = field(default_factory=dict)  # of a kernel embedding
 
     def __repr__(self) -> str:
         lines = [f"{self.learner} on a weight of {self.weight:,.10g} rows"]
@@ -50,6 +51,9 @@ class Diagnostics:
             lines.append(f"missing cells: {shown}" + (" …" if len(gaps) > 8 else ""))
         if self.choice is not None:
             lines.append(str(self.choice))
+        if self.settings:
+            shown = ", ".join(f"{name} {value:g}" for name, value in self.settings.items())
+            lines.append(f"kernel settings: {shown}")
         if self.ascent is not None:
             lines.append(str(self.ascent))
         rows = [("separator", "inside", "rank", "weakest correlation")]
@@ -98,6 +102,7 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
         notes=plan.notes,
         ascent=operators.ascent,
         choice=operators.choice,
+        settings=operators.settings,
     )
 
 

@@ -282,6 +282,13 @@ def on_grids(
         targets=targets,
         raw=raw,
         blur=(settings.evidence, settings.own),
+        settings={
+            "bandwidth": settings.bandwidth,
+            "evidence": settings.evidence,
+            "own": settings.own,
+            "rank": settings.rank,
+            "ridge": settings.ridge[1],
+        },
         floor=settings.floor,
     )
 

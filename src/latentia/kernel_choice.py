@@ -66,6 +66,8 @@ def choose_settings(
     fixed: frozenset[str] = frozenset(),
 ) -> Choice:
     """Coordinate by coordinate from `start`; names in `fixed` stay as they are."""
+    if fixed >= {"bandwidth", "ridge", "rank", "evidence", "own"}:
+        return Choice(start, {}, 0)
     splits = list(_splits(sample, rng))
     scores: dict[str, float] = {}
     best, best_score = start, -np.inf

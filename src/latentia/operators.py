@@ -105,6 +105,7 @@ class Operators:
     targets: Mapping[int, Array] = field(default_factory=dict)  # column -> its leaf, as it answers
     raw: tuple[Array, ...] = ()  # leaves before smoothing
     blur: tuple[float, float] = (0.0, 0.0)  # bandwidths of evidence and of answers
+    settings: Mapping[str, float] = field(default_factory=dict)  # of the embedding, to look at
     floor: float = 0.0  # least P̂(e) / Π P̂(e_i) in scores; 0: none
     gaussians: Mapping[int, Array] = field(default_factory=dict)  # leaves in grid steps (gaussian)
     choice: Choice | None = None  # where the learner chose among several models
