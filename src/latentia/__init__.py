@@ -1,6 +1,7 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
 from latentia import datasets, errors, templates, testing
+from latentia.classifier import LatentClassifier
 from latentia.draw import Drawing
 from latentia.em import EM
 from latentia.embedding import KernelSettings
@@ -34,6 +35,7 @@ __all__ = [
     "EM",
     "StepwiseEM",
     "LatentModel",
+    "LatentClassifier",
     "FrozenModel",
     "save",
     "load",

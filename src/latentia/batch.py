@@ -27,6 +27,7 @@ __all__ = [
     "in_precision",
     "latent_codes",
     "one_column",
+    "read_rows",
     "row_scores",
 ]
 

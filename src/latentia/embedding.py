@@ -40,6 +40,7 @@ __all__ = [
     "learn_embedded",
     "on_grids",
     "raw_operators",
+    "smooth_again",
     "smoothing",
     "smooth_leaf",
     "sum_embedded",
@@ -75,7 +76,7 @@ class Sides:
 
     maps: tuple[BlockMap, ...]
     inside: Mapping[int, int]  # node -> map
-    outside: Mapping[int, int]
+    outside: Mapping[int, int]  # that of the inside where nothing is outside
 
 
 @final
@@ -92,7 +93,11 @@ class Embedding:
 
 
 def choose_sides(
-    plan: Plan, columns: Sequence[Column], sample: Array, settings: KernelSettings
+    plan: Plan,
+    columns: Sequence[Column],
+    sample: Array,
+    settings: KernelSettings,
+    weight: Array | None = None,
 ) -> Sides:
     """α and β of every separator and their maps, landmarks from a sample of coordinates."""
     place = {v: i for i, v in enumerate(plan.graph.observed)}
@@ -114,6 +119,7 @@ def choose_sides(
                     settings.map,
                     settings.features,
                     settings.seed,
+                    weight=weight,
                 )
             )
         return found[block]
@@ -125,9 +131,7 @@ def choose_sides(
         own = [b[0] for b in node.inside.wide if len(b) == 1]
         others = [b[0] for b in node.outside.wide if len(b) == 1]
         inside[k] = map_of(own[: settings.inside])
-        if not others:
-            raise DataError("a separator with nothing outside it cannot be learned.")
-        outside[k] = map_of(others[: settings.outside])
+        outside[k] = map_of(others[: settings.outside]) if others else inside[k]
     return Sides(tuple(maps), inside, outside)
 
 
@@ -167,9 +171,12 @@ def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) ->
         factor = cho_factor(C + l1 * np.eye(len(C)), lower=True, check_finite=False)
         J = cho_solve(factor, D, check_finite=False)
         S = J.T @ C @ J
-        keep = min(node.rank - 1, settings.rank, len(S))
-        e, Q = eigh((S + S.T) / 2, subset_by_index=[len(S) - keep, len(S) - 1])
+        alone = sides.outside[k] == sides.inside[k]  # with nothing outside there is no state
+        keep = 0 if alone else min(node.rank - 1, settings.rank, len(S))
+        first = len(S) - max(keep, 1)
+        e, Q = eigh((S + S.T) / 2, subset_by_index=[first, len(S) - 1])
         good = e[::-1] > max(1e-9, 1e-12 * float(e[-1]))
+        good &= keep > 0  # a separator of rank one: its sides are independent
         e, Q = e[::-1][good], Q[:, ::-1][:, good]
         V = cho_solve(factor, C @ (J @ Q), check_finite=False) / (e + l2)
         inside[k] = (np.ascontiguousarray(Q.T), mean_a)
@@ -212,7 +219,8 @@ def learn_embedded(
 ) -> Operators:
     """Two passes over the rows; landmarks from a sample of them."""
     with one_thread():  # blocks of rows run beside each other; small products do not gain
-        sides = choose_sides(plan, columns, coordinates(columns, sample.codes), settings)
+        z = coordinates(columns, sample.codes)
+        sides = choose_sides(plan, columns, z, settings, sample.weight)
         pairs = source.fold(partial(sum_sides, columns, sides))
         found = embed(plan, sides, pairs, settings)
         products = source.fold(partial(sum_embedded, plan, columns, found))
@@ -244,18 +252,27 @@ def raw_operators(plan: Plan, found: Embedding, products: Moments) -> Operators:
     return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports)
 
 
-def on_grids(found: Operators, columns: Sequence[Column], settings: KernelSettings) -> Operators:
+def on_grids(
+    found: Operators,
+    columns: Sequence[Column],
+    settings: KernelSettings,
+    scores_only: bool = False,
+) -> Operators:
     """Leaves smoothed: at one bandwidth for evidence, at another for answers."""
     plan, raw = found.plan, found.leaves
     leaves = tuple(
-        smooth_leaf(plan, columns, k, raw[x], settings.evidence) for x, k in enumerate(plan.leaves)
+        possible(smooth_leaf(plan, columns, k, raw[x], settings.evidence), found.weight)
+        for x, k in enumerate(plan.leaves)
     )
     place = {v: i for i, v in enumerate(plan.graph.observed)}
     targets = {
-        v: smooth_leaf(plan, columns, k, raw[x], settings.evidence, {v: settings.own})
+        v: possible(
+            smooth_leaf(plan, columns, k, raw[x], settings.evidence, {v: settings.own}),
+            found.weight,
+        )
         for x, k in enumerate(plan.leaves)
         for v in plan.nodes[k].columns
-        if isinstance(columns[place[v]], ContinuousColumn)
+        if isinstance(columns[place[v]], ContinuousColumn) and not scores_only
     }
     return replace(
         found,
@@ -267,6 +284,13 @@ def on_grids(found: Operators, columns: Sequence[Column], settings: KernelSettin
         blur=(settings.evidence, settings.own),
         floor=settings.floor,
     )
+
+
+def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:
+    """Operators with raw leaves, as a file keeps them, smoothed as they were."""
+    evidence, own = found.blur
+    settings = KernelSettings(evidence=evidence, own=own, floor=found.floor, mix=found.mix)
+    return on_grids(found, columns, settings)
 
 
 # --- leaves on grids ------------------------------------------------------------------------------
@@ -317,6 +341,15 @@ def smooth_leaf(
         if S is not None:
             table = np.moveaxis(np.tensordot(S, table, axes=(1, axis)), 0, axis)
     return np.ascontiguousarray(table.reshape(raw.shape))
+
+
+def possible(table: Array, N: float) -> Array:
+    """A leaf's table with half a row more, spread evenly: no value is impossible, far ones tell
+    nothing about the others, and an unobserved leaf still sends e₁."""
+    share = 0.5 / (N + 0.5)
+    found = table * (1.0 - share)
+    found[:, 0] += share / len(table)
+    return found
 
 
 def _cells(column: Column) -> int:

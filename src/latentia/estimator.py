@@ -71,7 +71,7 @@ from latentia.gathering import (
     with_weights,
 )
 from latentia.gaussian import gaussian_tables
-from latentia.graph import LatentGraph, as_graph
+from latentia.graph import LatentGraph, as_graph, relevant
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, read_evidence
@@ -83,6 +83,7 @@ from latentia.notices import (
     note_flat,
     note_independent,
     note_repaired,
+    note_states,
     note_unfinished,
 )
 from latentia.operators import Ascent, Operators
@@ -90,7 +91,7 @@ from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.posterior_density import Density
 from latentia.questions import column_place, named, one_row
-from latentia.ranks import class_states
+from latentia.ranks import binned, class_states, latent_states
 from latentia.refine import free_parameters
 from latentia.sampling import sample_rows
 from latentia.stepwise import StepwiseEM
@@ -100,7 +101,7 @@ from latentia.typing import Array, Codes, Label
 if TYPE_CHECKING:
     from latentia.draw import Drawing
 
-__all__ = ["LEARNERS", "LatentModel"]
+__all__ = ["LEARNERS", "LatentModel", "as_learner"]
 
 LEARNERS: dict[str, Any] = {
     "pbp": PBP,
@@ -110,10 +111,12 @@ LEARNERS: dict[str, Any] = {
     "stepwise": StepwiseEM,
 }
 
+CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
+
 
 def _goes_on(model: Any) -> bool:
     """Whether the learner has partial_fit."""
-    learner = _as_learner(model.learner)
+    learner = as_learner(model.learner)
     if not hasattr(learner, "partial_learn") and not hasattr(learner, "freeze"):
         raise NotLearnedError(
             f"{type(learner).__name__} learns from all rows at once and has no partial_fit. "
@@ -131,13 +134,15 @@ class LatentModel(BaseEstimator):
         How columns and latents are tied together; or a function that makes one of these from the
         list of column names. Default: one latent class tells every column, with as many states as
         the data show.
-    latents : dict of name -> number of states
-        The variables of the graph that are not columns.
+    latents : dict of name -> number of states, or list of names
+        The variables of the graph that are not columns. A number that is left out, or None, is
+        found from the data: see `states_`.
     learner : "pbp", "paper", "spectral", "em", "stepwise", or a learner such as ``EM(...)``
         How the model is learned.
     kinds : dict of column -> "discrete" or "continuous", optional
         Kinds of columns, where the rule is not wanted: decimals with more than 20 different values
-        and integers with more than 40 are continuous, all others discrete.
+        (more than 4 if they have more than three decimals) and integers with more than 40 are
+        continuous, all others discrete.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
 
@@ -183,7 +188,14 @@ class LatentModel(BaseEstimator):
         engine = open_engine(X, told, as_progress(progress))
         if engine is not None:
             return self._fit_engine(engine, graph, sample_weight)
-        table = read_table(X, told)
+        graph, cells, weight = self._training(X, sample_weight, graph)
+        return self._fit_columns(graph, self._discover_all(graph, cells, weight), cells, weight)
+
+    def _training(
+        self, X: Any, sample_weight: Any, graph: LatentGraph | None
+    ) -> tuple[LatentGraph, list[Values], Array | None]:
+        """The graph, the cells of its columns and the weights of the rows."""
+        table = read_table(X, None if graph is None else _columns_of(graph))
         besides = weight_name(sample_weight, table.names)
         if graph is None:
             graph = self._graph_over(table, besides)
@@ -193,8 +205,26 @@ class LatentModel(BaseEstimator):
         cells = [table.column(name) for name in names]
         if weight is not None and (weight == 0).any():  # as if these rows were not there
             cells, weight = [c.where(weight > 0) for c in cells], weight[weight > 0]
-        columns = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
-        learner = _as_learner(self.learner)
+        return graph, cells, weight
+
+    def _discover_all(
+        self, graph: LatentGraph, cells: Sequence[Values], weight: Array | None
+    ) -> list[Column]:
+        return [
+            self._discover(name, c, weight)
+            for name, c in zip(_columns_of(graph), cells, strict=True)
+        ]
+
+    def _fit_columns(
+        self,
+        graph: LatentGraph,
+        columns: Sequence[Column],
+        cells: Sequence[Values],
+        weight: Array | None,
+    ) -> Self:
+        """Learn from cells whose columns are known, perhaps from more rows than these."""
+        names = _columns_of(graph)
+        learner = as_learner(self.learner)
         if has_continuous(columns):
             return self._fit_mixed(graph, columns, cells, weight, learner)
         codes = [place_cells(c, values) for c, values in zip(columns, cells, strict=True)]
@@ -205,12 +235,14 @@ class LatentModel(BaseEstimator):
         if self.graph is None:
             graph = latent_class(names, class_states(sizes, source))
         known = graph.with_states(dict(zip(names, sizes, strict=True)))
+        known = latent_states(relevant(known), source)
         plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
         for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=2)
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=3)
         operators = learner.learn(plan, source)
         note_unfinished(operators, learner)
         note_independent(operators)
+        note_states(operators)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
@@ -223,8 +255,10 @@ class LatentModel(BaseEstimator):
     def _fit_engine(self, engine: Engine, graph: LatentGraph | None, sample_weight: Any) -> Self:
         """Rows that are not in memory: discovered, encoded and summed where they are."""
         opened, graph = self._open_engine(engine, graph, sample_weight)
-        learner = _as_learner(self.learner)
+        learner = as_learner(self.learner)
         if has_continuous(opened.columns):
+            if self.graph is None and getattr(learner, "chooses_ranks", False):
+                graph = latent_class(_columns_of(graph))
             plan, columns = prepare_mixed(graph, opened.columns, learner)
             self._note_plan(plan)
             operators = learn_mixed_from(learner, plan, columns, opened)
@@ -255,7 +289,7 @@ class LatentModel(BaseEstimator):
         if self.graph is None:
             graph = latent_class(names, class_states(sizes, opened.first(opened.columns)))
         known = graph.with_states(dict(zip(names, sizes, strict=True)))
-        plan = make_plan(known, groups=getattr(_as_learner(self.learner), "groups", None) or ())
+        plan = make_plan(known, groups=getattr(as_learner(self.learner), "groups", None) or ())
         self._note_plan(plan)
         return plan
 
@@ -283,7 +317,7 @@ class LatentModel(BaseEstimator):
                 "name their kind: kinds={column: 'discrete'}."
             )
         plan = self._plan_discrete(graph, opened)
-        frozen = freeze_learner(_as_learner(self.learner), plan, opened.first(opened.columns))
+        frozen = freeze_learner(as_learner(self.learner), plan, opened.first(opened.columns))
         columns = tuple(c for c in opened.columns if isinstance(c, DiscreteColumn))
         return FrozenModel(clone(self), plan, columns, frozen)
 
@@ -297,7 +331,7 @@ class LatentModel(BaseEstimator):
         gave, the operators of a loaded model, or None. States that the first table does not show
         must be named in `state_names`.
         """
-        learner, first = _as_learner(self.learner), not hasattr(self, "operators_")
+        learner, first = as_learner(self.learner), not hasattr(self, "operators_")
         if not hasattr(learner, "partial_learn"):
             return self._add_sums(X, sample_weight)
         if first:
@@ -358,8 +392,8 @@ class LatentModel(BaseEstimator):
     def _fit_mixed(
         self,
         graph: LatentGraph,
-        columns: list[Column],
-        cells: list[Values],
+        columns: Sequence[Column],
+        cells: Sequence[Values],
         weight: Array | None,
         learner: Any,
     ) -> Self:
@@ -370,16 +404,32 @@ class LatentModel(BaseEstimator):
                 f"{next(c.name for c in columns if isinstance(c, ContinuousColumn))!r} is "
                 "continuous. Bin it, or use learner='pbp'."
             )
-        plan, placed = prepare_mixed(graph, columns, learner)
-        codes = tuple(place_cells(c, values) for c, values in zip(placed, cells, strict=True))
+        plan, placed, codes = self._place_mixed(graph, columns, cells, weight, learner)
         note_constant(placed, codes)
         for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=3)
+            warnings.warn(note, IdentifiabilityWarning, stacklevel=4)
         operators = learner.learn_mixed(plan, placed, LocalRows(Rows(codes, weight)))
         note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(placed, codes, strict=True)}
         self._keep(operators.plan, operators, placed, diagnose(operators, repr(learner), gaps))
         return self
+
+    def _place_mixed(
+        self,
+        graph: LatentGraph,
+        columns: Sequence[Column],
+        cells: Sequence[Values],
+        weight: Array | None,
+        learner: Any,
+    ) -> tuple[Plan, tuple[Column, ...], tuple[Codes, ...]]:
+        """The plan, the columns on their grids, and the rows there."""
+        if self.graph is None:
+            free = getattr(learner, "chooses_ranks", False)  # no need to count states then
+            count = None if free else _class_states(columns, cells, weight)
+            graph = latent_class(_columns_of(graph), count)
+        plan, placed = prepare_mixed(graph, columns, learner)
+        codes = tuple(place_cells(c, values) for c, values in zip(placed, cells, strict=True))
+        return plan, placed, codes
 
     def _graph_over(self, table: Table | Engine, besides: Label | None = None) -> LatentGraph:
         """The graph that depends on the columns: a function of their names, or one latent class."""
@@ -430,11 +480,11 @@ class LatentModel(BaseEstimator):
                 "the table has no rows to learn from."
             )
 
-    def _discover(self, name: Label, values: Values) -> Column:
+    def _discover(self, name: Label, values: Values, weight: Array | None = None) -> Column:
         kind = (self.kinds or {}).get(name)
         if kind not in (None, *KINDS):
             raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
-        return discover(name, values, kind, (self.state_names or {}).get(name))
+        return discover(name, values, kind, (self.state_names or {}).get(name), weight)
 
     def _keep(
         self,
@@ -463,6 +513,13 @@ class LatentModel(BaseEstimator):
             for k, n in enumerate(plan.nodes)
             if n.parent != k
         }
+
+    @property
+    def states_(self) -> dict[Label, int]:
+        """Number of states of every latent that says something: as stated, or from the data."""
+        self._check_fitted()
+        graph = self.plan_.graph
+        return {graph.names[v]: graph.states[v] or 1 for v in sorted(graph.latent)}
 
     @property
     def cpts_(self) -> dict[Label, Any]:
@@ -579,7 +636,7 @@ class LatentModel(BaseEstimator):
     def predict_proba(self, X: Any, target: Any = None, *, dtype: Any = None) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
-        Without a target: those of all columns side by side, named ``column=state``. With
+        Without a target: those of all discrete columns side by side, named ``column=state``. With
         ``dtype="float32"`` messages are passed in single precision.
         """
         self._check_fitted()
@@ -865,7 +922,15 @@ def _columns_of(graph: LatentGraph) -> tuple[Label, ...]:
     return tuple(graph.names[v] for v in graph.observed)
 
 
-def _as_learner(learner: Any) -> Any:
+def _class_states(columns: Sequence[Column], cells: Sequence[Values], weight: Array | None) -> int:
+    """States of a latent class, continuous columns counted in bins; two at least."""
+    codes = tuple(place_cells(c, values) for c, values in zip(columns, cells, strict=True))
+    some = LocalRows(Rows(codes, weight)).sample(CLASS_SAMPLE, np.random.default_rng(0))
+    rows, sizes = binned(some, [column_cells(c) for c in columns])
+    return max(class_states(sizes, LocalRows(rows)), 2)
+
+
+def as_learner(learner: Any) -> Any:
     if isinstance(learner, str):
         if learner not in LEARNERS:
             raise UnknownNameError("learner", learner, LEARNERS)

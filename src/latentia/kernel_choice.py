@@ -13,6 +13,7 @@ from functools import partial
 from typing import final
 
 import numpy as np
+from scipy.special import logsumexp
 
 from latentia.embedding import (
     KernelSettings,
@@ -31,17 +32,19 @@ from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
 from latentia.solve import one_thread
-from latentia.typing import Codes
+from latentia.typing import Array, Codes
 
-__all__ = ["Choice", "choose_settings"]
+__all__ = ["Choice", "choose_settings", "choose_settings_for_classes"]
 
 BANDWIDTHS = (0.4, 0.65, 1.0)
 RIDGES = (0.6, 0.2, 2.0)
 EVIDENCE = (0.1, 0.16, 0.25, 0.35)
 OWN = (0.03, 0.05, 0.08, 0.13, 0.2)
 RANKS = (6, 14, 30)
+CLASS_EVIDENCE = (0.35, 0.25, 0.5)  # wider: what tells classes apart is coarse (design 7.6)
 FIT_ROWS, HELD_ROWS = 2000, 600
 MODEL_FLOOR = 0.01  # of the score by which models are compared
+CLASS_FLOOR = 0.1  # … and of the scores by which classes are
 
 
 @final
@@ -105,12 +108,7 @@ def _try_all(
     fixed: frozenset[str],
 ) -> tuple[KernelSettings, float]:
     """Best rank and evidence bandwidth for given features and ridges."""
-    free = any(n.rank > settings.rank or n.rank > RANKS[0] + 1 for n in plan.nodes)
-    ranks = (
-        [r for r in RANKS if r <= settings.most]
-        if free and "rank" not in fixed
-        else [settings.rank]
-    )
+    ranks = _ranks([plan], settings, fixed)
     widths = [settings.evidence] if "evidence" in fixed else list(EVIDENCE)
     total = np.zeros((len(ranks), len(widths)))
     for learn, held in splits:
@@ -130,11 +128,21 @@ def _try_all(
     return found, float(total.max())
 
 
+def _ranks(plans: Sequence[Plan], settings: KernelSettings, fixed: frozenset[str]) -> list[int]:
+    """Ranks to choose from; one where all separators are small."""
+    most = max(n.rank for plan in plans for n in plan.nodes)
+    free = most > min(settings.rank, RANKS[0] + 1)
+    if not free or "rank" in fixed:
+        return [settings.rank]
+    return [r for r in RANKS if r <= settings.most]
+
+
 def _learn(
     plan: Plan, columns: Sequence[Column], rows: Rows, settings: KernelSettings
 ) -> Operators:
     source = LocalRows(rows, threads=1)
-    sides = choose_sides(plan, columns, coordinates(columns, rows.codes), settings)
+    z = coordinates(columns, rows.codes)
+    sides = choose_sides(plan, columns, z, settings, rows.weight)
     found = embed(plan, sides, source.fold(partial(sum_sides, columns, sides)), settings)
     products = source.fold(partial(sum_embedded, plan, columns, found))
     return raw_operators(plan, found, products)
@@ -191,3 +199,113 @@ def _choose_own(
         if total > best[0]:
             best = (total, trial)
     return best[1]
+
+
+# --- one model per class --------------------------------------------------------------------------
+
+
+def choose_settings_for_classes(
+    plans: Sequence[Plan],
+    columns: Sequence[Column],
+    samples: Sequence[Rows],
+    log_prior: Array,
+    start: KernelSettings,
+    rng: np.random.Generator,
+    fixed: frozenset[str] = frozenset(),
+) -> Choice:
+    """One choice for the models of all classes: by E[log P(class | row)] of held-out rows.
+
+    Coordinate by coordinate from `start`, each with its ranks and evidence bandwidths.
+    """
+    splits = _class_splits(samples, rng)
+    scores: dict[str, float] = {}
+    best, best_score = start, -np.inf
+    trials: list[tuple[float | None, float | None]] = [(None, None)]
+    if "bandwidth" not in fixed:
+        trials = [(value, None) for value in BANDWIDTHS]
+    if "ridge" not in fixed:
+        trials += [(None, value) for value in RIDGES[1:]]
+    with one_thread():
+        for bandwidth, ridge in trials:
+            trial = replace(
+                best,
+                bandwidth=best.bandwidth if bandwidth is None else bandwidth,
+                ridge=best.ridge if ridge is None else (best.ridge[0], ridge),
+            )
+            found, score = _try_classes(plans, columns, splits, log_prior, trial, scores, fixed)
+            if score > best_score:
+                best, best_score = found, score
+    return Choice(best, scores, sum(len(rows) for _, held in splits for rows in held))
+
+
+def _class_splits(
+    samples: Sequence[Rows], rng: np.random.Generator
+) -> list[tuple[list[Rows], list[Rows]]]:
+    """Rows to learn from and to hold out, of every class."""
+    total = sum(len(s) for s in samples)
+    found = []
+    for _ in range(1 if total >= FIT_ROWS // 2 else 3):
+        learn, hold = [], []
+        for sample in samples:
+            n, share = len(sample), len(sample) / total
+            order = rng.permutation(n)
+            held = min(n // 4, max(int(HELD_ROWS * share), 2))
+            most = max(int(FIT_ROWS * share), 10)
+            learn.append(_take(sample, order[held : held + most]))
+            hold.append(_take(sample, order[:held]))
+        found.append((learn, hold))
+    return found
+
+
+def _try_classes(
+    plans: Sequence[Plan],
+    columns: Sequence[Column],
+    splits: Sequence[tuple[Sequence[Rows], Sequence[Rows]]],
+    log_prior: Array,
+    settings: KernelSettings,
+    scores: dict[str, float],
+    fixed: frozenset[str],
+) -> tuple[KernelSettings, float]:
+    """The best evidence bandwidth, then the best rank, for given features and ridges."""
+    ranks = _ranks(plans, settings, fixed)
+    wide = replace(settings, rank=max(*ranks, settings.rank))
+    raw = [
+        [_learn(plan, columns, rows, wide) for plan, rows in zip(plans, learn, strict=True)]
+        for learn, _ in splits
+    ]
+
+    def look(trial: KernelSettings) -> float:
+        name = f"bandwidth {trial.bandwidth:g}, ridge {trial.ridge[1]:g}"
+        name += f", rank {trial.rank}, evidence {trial.evidence:g}"
+        if name not in scores:
+            each = [
+                _class_score(own, columns, held, log_prior, trial)
+                for own, (_, held) in zip(raw, splits, strict=True)
+            ]
+            scores[name] = float(np.mean(each))
+        return scores[name]
+
+    widths = [settings.evidence] if "evidence" in fixed else CLASS_EVIDENCE
+    best = max((replace(settings, evidence=w) for w in widths), key=look)
+    best = max((replace(best, rank=r) for r in (best.rank, *ranks)), key=look)
+    return best, look(best)
+
+
+def _class_score(
+    raw: Sequence[Operators],
+    columns: Sequence[Column],
+    held: Sequence[Rows],
+    log_prior: Array,
+    settings: KernelSettings,
+) -> float:
+    """Mean log P(class | row) of held-out rows."""
+    together = [np.concatenate(codes) for codes in zip(*(r.codes for r in held), strict=True)]
+    logs = np.empty((len(held), sum(map(len, held))))
+    for k, own in enumerate(raw):
+        model = on_grids(cut_rank(own, settings.rank), columns, settings, scores_only=True)
+        model = replace(model, floor=CLASS_FLOOR)
+        logs[k] = log_prior[k] + log_evidence(model, read_evidence(model.plan, together))[0]
+    label = np.repeat(np.arange(len(held)), [len(r) for r in held])
+    weight = np.concatenate([np.ones(len(r)) if r.weight is None else r.weight for r in held])
+    true = logs[label, np.arange(len(label))] - logsumexp(logs, axis=0)
+    return float(np.average(true, weights=weight))

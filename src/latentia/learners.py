@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from latentia.choice import learn_best
 from latentia.choice_mixed import learn_best_mixed
@@ -17,16 +17,17 @@ from latentia.features.continuous import Column
 from latentia.frames.sample import draw_sample
 from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.gram import as_published_kernel, code_columns, learn_gram
-from latentia.kernel_choice import choose_settings
+from latentia.kernel_choice import Choice, choose_settings, choose_settings_for_classes
 from latentia.learn import finish_closed_form, gather_statistics
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
+from latentia.ranks import state_notes
 from latentia.refined import refine_closed_form
 from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.spectral import learn_spectral
-from latentia.typing import Source
+from latentia.typing import Array, Source
 from latentia.uncentred import learn_uncentred
 
 __all__ = ["PBP", "PublishedPBP", "Spectral"]
@@ -78,9 +79,11 @@ class PBP(BaseEstimator):
         if self.regularize and self.refine == "auto":
             return learn_best(plan, source, rng)
         found = gather_statistics(plan, source, self.regularize)
-        if not (self.refine and self.regularize):
-            return finish_closed_form(found, source, self.regularize)
-        return refine_closed_form(found, source, rng)
+        if self.refine and self.regularize:
+            made = refine_closed_form(found, source, rng)
+        else:
+            made = finish_closed_form(found, source, self.regularize)
+        return replace(made, notes=state_notes(found)) if self.regularize else made
 
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
         """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""
@@ -96,6 +99,11 @@ class PBP(BaseEstimator):
         """Directions that a separator of unknown rank may have."""
         return _kernel_settings(self.kernel)[0].most
 
+    @property
+    def chooses_ranks(self) -> bool:
+        """Do latents of continuous columns need no number of states?"""
+        return self.refine is not True
+
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns: settings on held-out rows, then two passes over the rows."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
@@ -105,9 +113,32 @@ class PBP(BaseEstimator):
             return learn_best_mixed(plan, columns, source, sample, settings, fixed, rng)
         if self.refine is True:
             return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
-        if fixed != ALL_SETTINGS and len(sample) >= FEWEST_TO_CHOOSE:
+        if fixed != ALL_SETTINGS and sample.total >= FEWEST_TO_CHOOSE:
             settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
         return learn_embedded(plan, columns, source, sample, settings)
+
+    def settle(
+        self,
+        plans: Sequence[Plan],
+        columns: Sequence[Column],
+        sources: Sequence[Source],
+        log_prior: Array,
+    ) -> tuple[PBP, Choice | None]:
+        """A copy whose kernel settings are chosen once, for the models of several classes."""
+        settings, fixed = _kernel_settings(self.kernel)
+        own = clone(self)
+        if self.refine is True:
+            return own, None
+        own.refine = False  # the embedding for all classes: their scores must be of one kind
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        samples = [_shuffled_sample(source, rng) for source in sources]
+        few = sum(s.total for s in samples) < FEWEST_TO_CHOOSE or len(samples) < 2
+        if fixed == ALL_SETTINGS or few:
+            return own.set_params(kernel=settings), None
+        choice = choose_settings_for_classes(
+            plans, columns, samples, log_prior, settings, rng, fixed
+        )
+        return own.set_params(kernel=choice.settings), choice
 
     @staticmethod
     def paper(

@@ -10,6 +10,7 @@ own behind the grid.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
@@ -31,7 +32,11 @@ __all__ = ["KINDS", "Column", "ContinuousColumn", "discover", "place_cells", "to
 KINDS = ("discrete", "continuous")
 POINTS = 128  # of the grid of a column in a leaf of its own
 PAIRED_POINTS = 40  # along each axis of a leaf with several continuous columns
+MANY_FINE = 4  # decimals with more digits than FINE tells …
+FINE = 1000.0  # … are measured and not counted
 MANY_INTEGERS = 40  # integers with more distinct values than this are continuous
+FEWEST_AT_ATOM = 5
+FEWEST_AT_BOUND = 3
 ATOM = 0.1  # share of rows at one value that makes it an atom …
 LONELY = 0.5  # … if this share of the other values is seen only once
 LONG_TAIL = 14.0  # range over interquartile range (a normal column of 10⁶ rows: 7.2)
@@ -124,16 +129,23 @@ Column: TypeAlias = DiscreteColumn | ContinuousColumn
 
 
 def discover(
-    name: Label, values: Values, kind: str | None = None, given: Sequence[Any] | None = None
+    name: Label,
+    values: Values,
+    kind: str | None = None,
+    given: Sequence[Any] | None = None,
+    weight: Array | None = None,
 ) -> Column:
     """The states or the grid of a column.
 
-    Numbers are continuous if they are decimals with more than 20 different values, or integers with
-    more than 40; everything else, and every column with given states or categories, is discrete.
+    Numbers are continuous if they are decimals with more than 20 different values (more than 4 if
+    they have more than three decimals), or integers with more than 40; everything else, and every
+    column with given states or categories, is discrete. Weights of rows are frequencies.
 
     >>> type(discover("x", Values(np.linspace(0, 1, 50)))).__name__
     'ContinuousColumn'
     """
+    if kind == "continuous" and given is None:
+        values = _numbers(values) or values
     numeric = values.cells.dtype.kind in "iuf" and values.categories is None and given is None
     if kind == "continuous":
         if not numeric:
@@ -141,9 +153,9 @@ def discover(
                 f"column {name!r} is said to be continuous, but its values are no numbers "
                 "(or its states were given). Pass numbers, or leave out its kind."
             )
-        return _lay_grid(name, values.present.astype(float))
+        return _lay_grid(name, values.present.astype(float), _weight_of(values, weight))
     if kind is None and numeric and _many(values.present):
-        return _lay_grid(name, values.present.astype(float))
+        return _lay_grid(name, values.present.astype(float), _weight_of(values, weight))
     return discover_states(name, values, kind, given)
 
 
@@ -151,17 +163,37 @@ def place_cells(column: Column, values: Values) -> Any:
     """Codes of a discrete column (-1: missing), positions of a continuous one (NaN: missing)."""
     if isinstance(column, DiscreteColumn):
         return encode(column, values)
-    if values.cells.dtype.kind not in "iufb":
+    found = _numbers(values)
+    if found is None:
+        odd = next(v for v in values.present.tolist() if not _is_number(v))
         raise DataError(
-            f"column {column.name!r} was continuous in training; expected numbers, "
-            f"got {values.cells.dtype}."
+            f"column {column.name!r} was continuous in training; expected numbers, got {odd!r}. "
+            "Make such cells numbers, or missing (None or NaN)."
         )
-    return column.positions(to_values(values))
+    return column.positions(to_values(found))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _numbers(values: Values) -> Values | None:
+    """The same as an array of numbers, if all present cells are: objects may be numbers, too."""
+    if values.cells.dtype.kind in "iuf":
+        return values
+    present = values.present
+    if values.cells.dtype.kind != "O" or not all(map(_is_number, present.tolist())):
+        return None
+    cells = np.full(len(values.cells), np.nan)
+    cells[slice(None) if values.missing is None else ~values.missing] = present.astype(float)
+    if np.isinf(cells).any():
+        raise DataError("Input contains infinity; expected finite numbers or missing cells (NaN).")
+    return Values(cells, values.missing)
 
 
 def to_values(values: Values) -> Array:
     """Numbers, NaN where missing."""
-    x = values.cells.astype(float)
+    x = (_numbers(values) or values).cells.astype(float)
     if values.missing is not None:
         x[values.missing] = np.nan
     return x
@@ -169,50 +201,93 @@ def to_values(values: Values) -> Array:
 
 def _many(present: np.ndarray[Any, Any]) -> bool:
     """More different numbers than a discrete column has; looks at a part first."""
-    whole = present.dtype.kind in "iu" or bool((present[:1000] == np.rint(present[:1000])).all())
-    limit = MANY_INTEGERS if whole else MANY_FLOATS
-    if len(np.unique(present[:2000])) > limit:
-        return True
-    return len(present) > 2000 and len(np.unique(present)) > limit
+    for part in (present[:2000], present) if len(present) > 2000 else (present,):
+        seen = np.unique(part)  # what is seen decides, not how often: weights do the same
+        if present.dtype.kind in "iu" or (seen == np.rint(seen)).all():
+            limit = MANY_INTEGERS
+        else:
+            fine = seen * FINE
+            limit = MANY_FLOATS if np.allclose(fine, np.rint(fine), rtol=0) else MANY_FINE
+        if len(seen) > limit:
+            return True
+    return False
 
 
-def _lay_grid(name: Label, x: Array) -> ContinuousColumn:
+def _weight_of(values: Values, weight: Array | None) -> Array | None:
+    return weight if weight is None or values.missing is None else weight[~values.missing]
+
+
+def _at_bound(marked: Any, weight: Array | None) -> bool:
+    """Do enough rows lie at an end to call it a bound?"""
+    count = float(marked.sum() if weight is None else weight[marked].sum())
+    total = float(len(marked) if weight is None else weight.sum())
+    return count >= max(BOUND * total, FEWEST_AT_BOUND)
+
+
+def _moments(x: Array, weight: Array | None) -> tuple[float, float]:
+    """Mean and standard deviation."""
+    mean = float(np.average(x, weights=weight))
+    return mean, math.sqrt(float(np.average((x - mean) ** 2, weights=weight)))
+
+
+def _quantiles(x: Array, weight: Array | None, q: Sequence[float]) -> list[float]:
+    """As numpy's, of values repeated by their weights."""
+    if weight is None:
+        return [float(v) for v in np.quantile(x, q)]
+    order = np.argsort(x, kind="stable")
+    level = np.cumsum(weight[order])
+    place = np.asarray(q) * max(float(level[-1]) - 1.0, 0.0)
+    below = np.floor(place)
+    ends = [
+        x[order][np.minimum(np.searchsorted(level, k, side="right"), len(x) - 1)]
+        for k in (below, below + 1.0)
+    ]
+    part = place - below
+    return [float(v) for v in np.where(part > 0, ends[0] + part * (ends[1] - ends[0]), ends[0])]
+
+
+def _lay_grid(name: Label, x: Array, weight: Array | None = None) -> ContinuousColumn:
     """Centre, scale, tails, bounds and atoms from the values."""
     if not len(x):
         raise DataError(
             f"column {name!r} has no value at all. Drop it from the graph, or make it latent."
         )
-    atoms = _find_atoms(x)
+    atoms = _find_atoms(x, weight)
     rest = x[~np.isin(x, atoms)] if atoms else x
+    weight = weight[~np.isin(x, atoms)] if atoms and weight is not None else weight
     if rest.min() == rest.max():
         raise DataError(
-            f"column {name!r} has a single value ({rest[0]!r}); a continuous column needs two. "
-            f"Drop it from the graph, or pass kinds={{{name!r}: 'discrete'}}."
+            f"column {name!r} has a single value ({float(rest[0])!r}); a continuous column needs "
+            f"two. Drop it from the graph, or pass kinds={{{name!r}: 'discrete'}}."
         )
-    low, middle, high = (float(q) for q in np.quantile(rest, (0.25, 0.5, 0.75)))
+    low, middle, high = _quantiles(rest, weight, (0.25, 0.5, 0.75))
     warped = high > low and float(rest.max() - rest.min()) > LONG_TAIL * (high - low)
     if warped:
         centre, scale = middle, (high - low) / 1.35
     else:
-        centre, scale = float(rest.mean()), float(rest.std())
+        centre, scale = _moments(rest, weight)
     z = (rest - centre) / scale
     z = np.arcsinh(z) if warped else z
     first, last = float(z.min()), float(z.max())
     room = MARGIN * (last - first)
-    first -= 0.0 if (z == first).mean() >= BOUND else room
-    last += 0.0 if (z == last).mean() >= BOUND else room
+    first -= 0.0 if _at_bound(z == first, weight) else room
+    last += 0.0 if _at_bound(z == last, weight) else room
     return ContinuousColumn(
-        name, centre, scale, warped, first, last, float(z.std()), POINTS, tuple(atoms)
+        name, centre, scale, warped, first, last, _moments(z, weight)[1], POINTS, tuple(atoms)
     )
 
 
-def _find_atoms(x: Array) -> list[float]:
+def _find_atoms(x: Array, weight: Array | None = None) -> list[float]:
     """Values with a good share of the rows, where most others are seen once and not whole."""
     if (x == np.rint(x)).all():
         return []
-    seen, counts = np.unique(x, return_counts=True)
-    often = counts >= ATOM * len(x)
+    if weight is None:
+        seen, counts = np.unique(x, return_counts=True)
+    else:
+        seen, place = np.unique(x, return_inverse=True)
+        counts = np.bincount(place, weight)
+    often = counts >= max(ATOM * counts.sum(), FEWEST_AT_ATOM)
     others = counts[~often]
-    if not often.any() or not len(others) or (others == 1).mean() < LONELY:
+    if not often.any() or not len(others) or (others <= 1).mean() < LONELY:
         return []
     return [float(v) for v in seen[often]]

@@ -24,7 +24,7 @@ Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadca
 
 UNEQUAL = 0.3  # kernel between different states of a discrete column
 ATOM_APART = 0.5  # factor between an atom and other values
-FILL = 100  # rows for the mean factor of a missing cell
+FILL = 200  # rows for the mean factor of a missing cell
 SMALLEST = 1e-6  # eigenvalues of K_LL below this share of the largest are dropped
 
 
@@ -140,6 +140,7 @@ def make_map(
     seed: int = 0,
     unequal: float = UNEQUAL,
     cut: float = SMALLEST,
+    weight: Array | None = None,
 ) -> BlockMap:
     """The map of a block. `sample` holds coordinates of a few rows, (columns, n)."""
     if kind not in MAPS:
@@ -151,21 +152,35 @@ def make_map(
     )
     wide = bandwidth * math.sqrt(max(sum(s == 0 for s in states), 1))
     own = sample[list(members)]
-    complete = own[:, ~np.isnan(own).any(axis=0)]
-    if not complete.shape[1] and not (len(members) == 1 and states[0]):
-        complete = np.where(np.isnan(own), np.nanmean(own, axis=1, keepdims=True), own)
+    whole = ~np.isnan(own).any(axis=0)
+    if not whole.any() and not (len(members) == 1 and states[0]):
+        own = np.where(np.isnan(own), _present_means(own), own)
+        whole = np.ones(own.shape[1], dtype=bool)
+    complete = own[:, whole]
+    weight = np.ones(complete.shape[1]) if weight is None else weight[whole]
     empty = np.zeros((len(members), 0))
     none = np.zeros((0, 0))
     blank = BlockMap(members, states, empty, none, wide, kernel, empty, None, unequal, cut)
-    return MAPS[kind](blank, complete, features, seed)
+    return MAPS[kind](blank, complete, weight, features, seed)
 
 
-def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
+def _present_means(own: Array) -> Array:
+    """Mean of each column over the cells that are there, 0 where there are none: (d, 1)."""
+    there = ~np.isnan(own)
+    total = np.where(there, own, 0.0).sum(axis=1, keepdims=True)
+    return np.asarray(total / np.maximum(there.sum(axis=1, keepdims=True), 1))
+
+
+def _nystroem(block: BlockMap, sample: Array, weight: Array, features: int, seed: int) -> BlockMap:
     """Landmarks are rows of the sample; K_LL^-½ on the eigenvalues that matter."""
     if len(block.members) == 1 and block.discrete[0]:
         return block
-    L = np.unique(sample[:, :features], axis=1)
-    fill = np.stack([_mean_factor(block, i, L[i], sample[i][:FILL]) for i in range(len(L))])
+    L = np.unique(sample, axis=1)  # rows that come twice are one landmark, as with weights
+    if L.shape[1] > features:
+        L = np.unique(sample[:, :features], axis=1)
+    fill = np.stack(
+        [_mean_factor(block, i, L[i], sample[i][:FILL], weight[:FILL]) for i in range(len(L))]
+    )
     bare = replace(block, landmarks=L, fill=fill)
     K = bare.factors(L)
     values, vectors = np.linalg.eigh((K + K.T) / 2)
@@ -174,15 +189,16 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
     return replace(bare, mixing=mixing)
 
 
-def _mean_factor(block: BlockMap, i: int, landmarks: Array, values: Array) -> Array:
+def _mean_factor(block: BlockMap, i: int, landmarks: Array, values: Array, weight: Array) -> Array:
     if block.discrete[i]:
-        return np.asarray(np.where(landmarks[:, None] == values, 1.0, block.unequal).mean(axis=1))
+        factors = np.where(landmarks[:, None] == values, 1.0, block.unequal)
+        return np.asarray(np.average(factors, axis=1, weights=weight))
     k = as_kernel(block.kernel)
     factors = k(landmarks[:, None] / block.bandwidth, values / block.bandwidth)
-    return np.asarray(factors.mean(axis=1))
+    return np.asarray(np.average(factors, axis=1, weights=weight))
 
 
-def _fourier(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
+def _fourier(block: BlockMap, sample: Array, weight: Array, features: int, seed: int) -> BlockMap:
     """√2 cos(ωᵀx + b) Π signs: E over ω, b and signs is the kernel."""
     rng = np.random.default_rng([seed, *block.members])
     shape = (features, len(block.members))
@@ -216,7 +232,7 @@ def _wave(block: BlockMap, own: Array) -> Array:
     return np.asarray(out)
 
 
-MAPS: dict[str, Callable[[BlockMap, Array, int, int], BlockMap]] = {
+MAPS: dict[str, Callable[[BlockMap, Array, Array, int, int], BlockMap]] = {
     "nystroem": _nystroem,
     "fourier": _fourier,
 }

@@ -45,6 +45,8 @@ class Table:
         if self.frame is None:
             if isinstance(self.native, Mapping):
                 return dict(columns)
+            if not columns:
+                return np.empty((self.length, 0))
             return np.column_stack(list(columns.values()))
         if _is_pandas(self.native):
             return type(self.native)(dict(columns), index=self.native.index)

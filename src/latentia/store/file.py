@@ -84,9 +84,7 @@ def save(model: Stored, path: str | os.PathLike[str]) -> None:
             "Learn it with fewer latent states, or use pickle."
         )
     body = [memoryview(encoded), *(part.data.cast("B") for part in parts)]
-    old = "operators" in record and "tables" not in record["operators"]
-    version = 1 if old else 2  # what older readers can read, they may
-    version = 3 if "choice" in record else version
+    version = _version(record)
     signed = HEAD.pack(MAGIC, version, len(encoded), size, b"")[:SIGNED]
     try:
         _write_at_once(name, [signed, _digest([signed, *body]), *body])
@@ -109,6 +107,15 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
         )
     model._check_fitted()
     return write_record(model)
+
+
+def _version(record: dict[str, Any]) -> int:
+    """The oldest that can say it: what older readers can read, they may."""
+    states = record.get("states", ())
+    if "choice" in record or any(isinstance(each, dict) for each in states):
+        return 3
+    old = "operators" in record and "tables" not in record["operators"]
+    return 1 if old else 2
 
 
 def _encode(record: dict[str, Any]) -> bytes:

@@ -6,18 +6,22 @@ Shapes are not written down: they follow from the plan and the rank of each node
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from latentia.diagnostics import diagnose
+from latentia.embedding import KernelSettings, smooth_again
 from latentia.errors import LatentiaError, StoreError
 from latentia.estimator import LEARNERS, LatentModel
-from latentia.features.discrete import DiscreteColumn
+from latentia.features.continuous import Column
 from latentia.graph import LatentGraph, as_graph
+from latentia.mixed import column_cells
 from latentia.operators import Ascent, Choice, Operators, SeparatorReport
 from latentia.plan import Plan
+from latentia.store.columns import read_column, write_column
+from latentia.store.gaussians import gaussian_shapes, read_gaussians, write_gaussians
 from latentia.store.plain import (
     LARGEST_COUNT,
     fields,
@@ -46,6 +50,7 @@ Shape: TypeAlias = tuple[int, ...]
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
 
 MOST_ROWS = 2**62
+WIDEST_BLUR = 1e6
 LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers cannot overflow
 
 
@@ -60,9 +65,11 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
             "a model in Gram form holds its training rows and is not stored. "
             "Learn it with form='finite' or PBP() to keep it."
         )
+    leaves = operators.raw or (*operators.leaves, *operators.marginals)  # raw: smoothed again
     tensors = [operators.tensors[k] for k in sorted(operators.tensors)]
     tables = [operators.tables[v] for v in sorted(operators.tables)]
-    arrays = [*operators.leaves, *operators.marginals, *tensors, *tables]
+    gaussians = [operators.gaussians[v] for v in sorted(operators.gaussians)]
+    arrays = [*leaves, *tensors, *tables, *gaussians]
     for array in arrays:
         if array.dtype != np.float64:
             raise StoreError(f"operators must be 64-bit numbers, got {array.dtype}.")
@@ -72,10 +79,7 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
         "kind": "LatentModel",
         "parameters": write_parameters(model, model.plan_),
         "plan": write_plan(model.plan_),
-        "states": [
-            [pack(state, f"a state of column {c.name!r}") for state in c.states]
-            for c in model.columns_
-        ],
+        "states": [write_column(c) for c in model.columns_],
         "operators": {
             **_write_operators(operators),
             "turned": [[i, a] for i, a in enumerate(axes) if a != sorted(a)],
@@ -105,9 +109,9 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     plan = read_plan(structure)
     columns = read_columns(states, plan)
     inner = read_plan(given["network"]) if "network" in given else plan
-    if [inner.graph.states[v] for v in inner.graph.observed] != [len(c.states) for c in columns]:
+    if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
-    operators = _read_operators(learned, inner, fetch)
+    operators = _read_operators(learned, inner, columns, fetch)
     if "choice" in given:
         operators = replace(operators, choice=_read_choice(given["choice"]))
     learner, missing = fields(fit, "learner", "missing")
@@ -118,15 +122,12 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     return model
 
 
-def read_columns(record: Any, plan: Plan) -> tuple[DiscreteColumn, ...]:
+def read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
     observed = plan.graph.observed
-    columns = []
-    for v, states in zip(observed, items(record, len(observed)), strict=True):
-        name, count = plan.graph.names[v], plan.graph.states[v]
-        columns.append(DiscreteColumn(name, tuple(unpack(state) for state in items(states))))
-        if len(states) != count:
-            raise StoreError(f"expected {count} states of column {name!r:.80}, got {len(states)}.")
-    return tuple(columns)
+    return tuple(
+        read_column(states, plan.graph.names[v], plan.graph.states[v] or 0)
+        for v, states in zip(observed, items(record, len(observed)), strict=True)
+    )
 
 
 # -- parameters ------------------------------------------------------------------------------------
@@ -165,7 +166,10 @@ def read_parameters(record: Any) -> dict[str, Any]:
 
 def _graph_given(model: LatentModel, plan: Plan) -> LatentGraph:
     try:
-        return as_graph(model.graph, model.latents)
+        given = model.graph
+        if callable(given):
+            given = given([c.name for c in model.columns_])
+        return as_graph(given, model.latents)
     except LatentiaError:  # a generator of edges is used up by fit
         return plan.graph
 
@@ -178,6 +182,8 @@ def _write_learner(learner: Any) -> dict[str, Any]:
     if _kinds().get(name) is type(learner):
         try:
             values = learner.get_params(deep=False)
+            if isinstance(values.get("kernel"), KernelSettings):
+                values["kernel"] = asdict(values["kernel"])
             return {"kind": name, "parameters": {k: pack(v, k) for k, v in values.items()}}
         except StoreError:
             pass
@@ -238,12 +244,18 @@ def _write_operators(operators: Operators) -> dict[str, Any]:
 
 
 def _write_tables(operators: Operators) -> dict[str, Any]:
-    """Fields that only learners of tables need, in files of version 2."""
+    """Fields of learners of tables (files of version 2) and of continuous columns (version 3)."""
     ascent = operators.ascent
-    if ascent is None and not operators.tables:
-        return {}
-    climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
-    return {"tables": bool(operators.tables), "ascent": climb}
+    found: dict[str, Any] = {}
+    if ascent is not None or operators.tables:
+        climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
+        found = {"tables": bool(operators.tables), "ascent": climb}
+    if operators.raw or any(operators.blur):
+        numbers = [*operators.blur, operators.floor]
+        found["kernel"] = [bool(operators.raw), *map(float, numbers)]
+    if operators.gaussians:
+        found["gaussians"] = write_gaussians(operators)
+    return found
 
 
 def _write_choice(choice: Choice) -> list[Any]:
@@ -280,18 +292,25 @@ def _read_ascent(record: Any) -> Ascent | None:
     return Ascent(tuple(found), tuple(converged), whole(best, count))
 
 
-def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
+def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: Fetch) -> Operators:
     known = ("ranks", "weight", "mix", "reports", "turned")
-    more = ("tables", "ascent") if isinstance(record, dict) and "tables" in record else ()
+    there = record if isinstance(record, dict) else {}
+    more = ["tables", "ascent"] if "tables" in there else []
+    more += [name for name in ("kernel", "gaussians") if name in there]
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
-    has_tables, climb = rest or (False, None)
+    given = dict(zip(more, rest, strict=True))
+    smooth = _read_smoothing(given.get("kernel"))
+    has_tables, climb = given.get("tables", False), given.get("ascent")
+    leaves = given.get("gaussians", [])
     if type(has_tables) is not bool:
         raise StoreError(f"expected true or false for tables, got {has_tables!r:.80}.")
     sizes = wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes))
-    shapes = _shapes(plan, sizes)
+    shapes = _shapes(plan, sizes, raw=smooth.raw)
     tensors = len(shapes)
     if has_tables:
         shapes += _table_shapes(plan)
+    tables = len(shapes)
+    shapes += gaussian_shapes(leaves, plan)
     axes = {i: list(range(len(shape))) for i, shape in enumerate(shapes)}
     for turn in items(turned):
         which, order = items(turn, 2)
@@ -305,27 +324,52 @@ def _read_operators(record: Any, plan: Plan, fetch: Fetch) -> Operators:
         if not (array.min() >= -LARGEST_NUMBER and array.max() <= LARGEST_NUMBER):
             raise StoreError(f"expected finite numbers up to {LARGEST_NUMBER:g} in operators.")
     n = len(plan.leaves)
-    for mu in arrays[n : 2 * n]:
+    first = n if smooth.raw else 2 * n  # raw leaves bring their marginals with them
+    marginals = [t[:, 0] for t in arrays[:n]] if smooth.raw else arrays[n : 2 * n]
+    for mu in marginals:
         if mu.min() < 0 or abs(mu.sum() - 1) > 1e-6:
             raise StoreError("expected the probabilities of a column to be positive with sum 1.")
-    return Operators(
+    learned = Operators(
         plan=plan,
         leaves=tuple(arrays[:n]),
-        tensors=dict(zip(sorted({*plan.inner, *plan.roots}), arrays[2 * n : tensors], strict=True)),
-        marginals=tuple(arrays[n : 2 * n]),
+        tensors=dict(zip(sorted({*plan.inner, *plan.roots}), arrays[first:tensors], strict=True)),
+        marginals=tuple(marginals),
         weight=number(weight, 0.0, LARGEST_NUMBER),
         mix=number(mix, 0.0, 1.0),
         reports=dict(_read_report(report, len(plan.nodes)) for report in items(reports)),
-        tables=dict(enumerate(arrays[tensors:])),
+        tables=dict(enumerate(arrays[tensors:tables])),
         ascent=_read_ascent(climb),
+        blur=smooth.blur,
+        floor=smooth.floor,
+        gaussians=read_gaussians(leaves, arrays[tables:]),
     )
+    return smooth_again(learned, columns) if smooth.raw else learned
 
 
-def _shapes(plan: Plan, ranks: Sequence[int]) -> list[Shape]:
-    """Of leaf tables, of marginals, and of tensors by node."""
+@final
+@dataclass(frozen=True, slots=True)
+class _Smoothing:
+    raw: bool = False
+    blur: tuple[float, float] = (0.0, 0.0)
+    floor: float = 0.0
+
+
+def _read_smoothing(record: Any) -> _Smoothing:
+    """Are leaves kept as they were before smoothing, by what are they smoothed, and the floor."""
+    if record is None:
+        return _Smoothing()
+    raw, evidence, own, floor = items(record, 4)
+    if type(raw) is not bool:
+        raise StoreError(f"expected true or false for raw leaves, got {raw!r:.80}.")
+    blur = (number(evidence, 0.0, WIDEST_BLUR), number(own, 0.0, WIDEST_BLUR))
+    return _Smoothing(raw, blur, number(floor, 0.0, 1.0))
+
+
+def _shapes(plan: Plan, ranks: Sequence[int], raw: bool) -> list[Shape]:
+    """Of leaf tables, of marginals (unless leaves are raw), and of tensors by node."""
     states = plan.leaf_states()
     shapes: list[Shape] = [(states[x], ranks[k]) for x, k in enumerate(plan.leaves)]
-    shapes += [(count,) for count in states]
+    shapes += [] if raw else [(count,) for count in states]
     for k in sorted({*plan.inner, *plan.roots}):
         below = tuple(ranks[c] for c in plan.nodes[k].children)
         shapes.append(below if plan.nodes[k].parent == k else (*below, ranks[k]))

@@ -15,6 +15,7 @@ import numpy as np
 from latentia.basis import Basis, Coordinates, Round
 from latentia.errors import StoreError
 from latentia.estimator import LatentModel
+from latentia.features.discrete import DiscreteColumn
 from latentia.frozen import Frozen, FrozenBasis, FrozenSpectral, FrozenTables
 from latentia.gathering import FrozenModel
 from latentia.moments import Moments, Rows
@@ -102,7 +103,9 @@ def read_frozen(record: Any, fetch: Fetch) -> FrozenModel:
         record, "kind", "parameters", "plan", "states", "frozen", "shapes"
     )
     plan = read_plan(structure)
-    columns = read_columns(states, plan)
+    columns = tuple(c for c in read_columns(states, plan) if isinstance(c, DiscreteColumn))
+    if len(columns) != len(plan.graph.observed):
+        raise StoreError("expected discrete columns in a frozen model.")
     arrays = _finite(fetch([_shape(shape) for shape in items(shapes)]))
     frozen = _read_learned(learned, plan, list(arrays))
     # shapes that do not fit together fail here, and not at some question later
