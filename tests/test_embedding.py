@@ -108,5 +108,5 @@ def test_a_third_of_the_cells_missing_converges_to_complete_data(model: lt.Laten
         pairs = zip(answers(model, full, test)[1:], answers(model, hollow, test)[1:], strict=True)
         gaps.append(float(np.mean([np.abs(a - b).sum(axis=0).mean() for a, b in pairs])))
         errors.append((mean_kl(model, full, test), mean_kl(model, hollow, test)))
-    assert gaps[1] < 0.5 * gaps[0]  # it goes on so: .13, .075, .054, .028, .020 at 10³ · 4^k rows
+    assert gaps[1] < 0.5 * gaps[0]  # it goes on so: .13, .083, .054, .028, .020 at 10³ · 4^k rows
     assert errors[1][1] < 1.3 * errors[1][0]
