@@ -587,8 +587,8 @@ class TestModel:
         np.testing.assert_array_equal(
             loaded.score_samples(self.data), self.model.score_samples(self.data)
         )
-        plain = lt.LatentModel(NET, learner=lt.PBP(refine=False))
-        plain.fit(self.data).save(tmp_path / "plain")
+        closed = lt.LatentModel(NET, learner=lt.PBP(refine=False))
+        closed.fit(self.data).save(tmp_path / "plain")
         versions = [(tmp_path / name).read_bytes()[8] for name in ("plain", "m")]
         assert versions == [1, 2]  # what needs nothing new stays readable by older readers
 

@@ -20,8 +20,9 @@ GRAPH = "H->G; H->u,v; G->w,k; H->z"
 FEW = {"rank": 4, "features": 40, "bandwidth": 0.7, "evidence": 0.25, "own": 0.12}
 FEW |= {"ridge": (0.1, 1.0)}
 LEARNERS = {
-    "known": (lt.PBP(kernel=lt.KernelSettings(**FEW)), {"H": 2, "G": 2}),  # type: ignore[arg-type]
-    "paired": (lt.PBP(kernel=FEW), ["H", "G"]),
+    "known": (lt.PBP(refine=False, kernel=lt.KernelSettings(**FEW)), {"H": 2, "G": 2}),  # type: ignore[arg-type]
+    "paired": (lt.PBP(refine=False, kernel=FEW), ["H", "G"]),
+    "auto": (lt.PBP(), {"H": 2, "G": 2}),
     "refined": (lt.PBP(refine=True), {"H": 2, "G": 2}),
 }
 

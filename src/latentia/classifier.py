@@ -107,7 +107,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(labels, range(length))
         weight = checked_weight(sample_weight, length)
         kept = None if weight is None else weight > 0  # others are dropped by the model, too
-        graph, cells, weight = base._training(X, sample_weight)
+        graph, cells, weight = base._training(X, sample_weight, base._graph_given())
         rows = TrainingRows(graph, base._discover_all(graph, cells, weight), cells, weight)
         self.classes_, labels = np.unique(
             labels if kept is None else labels[kept], return_inverse=True

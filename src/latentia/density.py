@@ -24,6 +24,8 @@ __all__ = [
     "spreads",
 ]
 
+EDGE = 1e-9  # of the grid
+
 
 def cell_values(column: ContinuousColumn) -> Array:
     """x of every cell, atoms included."""
@@ -49,7 +51,8 @@ def densities(column: ContinuousColumn, masses: Array, x: Array) -> Array:
     z = column.scaled(x)
     inner = masses[: column.points] / column.step
     found = np.interp(z, column.grid, inner) * column.slope(x)
-    found = np.where((z < column.low) | (z > column.high), 0.0, found)
+    room = EDGE * (column.high - column.low)  # an end that was scaled and back is still one
+    found = np.where((z < column.low - room) | (z > column.high + room), 0.0, found)
     for k, atom in enumerate(column.atoms):
         found = np.where(x == atom, masses[column.points + k], found)
     return np.asarray(found)

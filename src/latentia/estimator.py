@@ -188,14 +188,13 @@ class LatentModel(BaseEstimator):
         engine = open_engine(X, told, as_progress(progress))
         if engine is not None:
             return self._fit_engine(engine, graph, sample_weight)
-        graph, cells, weight = self._training(X, sample_weight)
+        graph, cells, weight = self._training(X, sample_weight, graph)
         return self._fit_columns(graph, self._discover_all(graph, cells, weight), cells, weight)
 
     def _training(
-        self, X: Any, sample_weight: Any
+        self, X: Any, sample_weight: Any, graph: LatentGraph | None
     ) -> tuple[LatentGraph, list[Values], Array | None]:
         """The graph, the cells of its columns and the weights of the rows."""
-        graph = self._graph_given()
         table = read_table(X, None if graph is None else _columns_of(graph))
         besides = weight_name(sample_weight, table.names)
         if graph is None:
@@ -258,6 +257,8 @@ class LatentModel(BaseEstimator):
         opened, graph = self._open_engine(engine, graph, sample_weight)
         learner = as_learner(self.learner)
         if has_continuous(opened.columns):
+            if self.graph is None and getattr(learner, "chooses_ranks", False):
+                graph = latent_class(_columns_of(graph))
             plan, columns = prepare_mixed(graph, opened.columns, learner)
             self._note_plan(plan)
             operators = learn_mixed_from(learner, plan, columns, opened)

@@ -20,7 +20,6 @@ from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.gram import as_published_kernel, code_columns, learn_gram
 from latentia.kernel_choice import Choice, choose_settings, choose_settings_for_classes
 from latentia.learn import finish_closed_form, gather_statistics
-from latentia.mixed import known_ranks
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
@@ -131,18 +130,19 @@ class PBP(BaseEstimator):
     ) -> tuple[PBP, Choice | None]:
         """A copy whose kernel settings are chosen once, for the models of several classes."""
         settings, fixed = _kernel_settings(self.kernel)
-        refined = self.refine is True or (
-            self.refine == "auto" and all(known_ranks(plan) for plan in plans)
-        )
+        own = clone(self)
+        if self.refine is True:
+            return own, None
+        own.refine = False  # the embedding for all classes: their scores must be of one kind
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
-        samples = [draw_sample(source, KERNEL_SAMPLE, rng) for source in sources]
+        samples = [_shuffled_sample(source, rng) for source in sources]
         few = sum(s.total for s in samples) < FEWEST_TO_CHOOSE or len(samples) < 2
-        if refined or fixed == ALL_SETTINGS or few:
-            return clone(self), None
+        if fixed == ALL_SETTINGS or few:
+            return own.set_params(kernel=settings), None
         choice = choose_settings_for_classes(
             plans, columns, samples, log_prior, settings, rng, fixed
         )
-        return clone(self).set_params(kernel=choice.settings), choice
+        return own.set_params(kernel=choice.settings), choice
 
     @staticmethod
     def paper(

@@ -91,10 +91,13 @@ def _number(column: ContinuousColumn, value: Any) -> float:
 def _interval(column: ContinuousColumn, ends: Any) -> Array:
     if len(ends) != 2:
         raise EvidenceError(f"expected an interval (low, high) for {column.name!r}, got {ends!r}.")
-    low, high = (
-        (-np.inf if ends[0] is None else float(ends[0])),
-        (np.inf if ends[1] is None else float(ends[1])),
-    )
+    try:
+        low = -np.inf if ends[0] is None else float(ends[0])
+        high = np.inf if ends[1] is None else float(ends[1])
+    except (TypeError, ValueError):
+        raise EvidenceError(
+            f"expected an interval (low, high) of numbers for {column.name!r}, got {tuple(ends)!r}."
+        ) from None
     if not low < high:
         raise EvidenceError(
             f"expected an interval with low < high for {column.name!r}, got {tuple(ends)}."
@@ -120,6 +123,11 @@ def _likelihood(column: Column, given: Any) -> Array:
         x = np.concatenate([column.unscaled(column.grid), np.asarray(column.atoms, dtype=float)])
         values = np.broadcast_to(np.asarray(given(x), dtype=float), x.shape)
     else:
+        if not isinstance(given, Mapping):
+            raise EvidenceError(
+                f"soft evidence of {column.name!r} is likelihoods of its states, such as "
+                f"{{{column.states[0]!r}: 0.8}}; got {type(given).__name__}."
+            )
         values = np.zeros(len(column.states))
         for state, likelihood in given.items():
             values[column.code(state)] = likelihood

@@ -9,10 +9,21 @@ import typer
 
 from latentia.errors import EvidenceError
 from latentia.estimator import LEARNERS, LatentModel
+from latentia.features.continuous import KINDS, ContinuousColumn
 from latentia.features.discrete import DiscreteColumn
 from latentia.typing import Label
 
-__all__ = ["find_label", "find_state", "read_counts", "read_evidence", "read_learner", "read_soft"]
+__all__ = [
+    "find_label",
+    "find_state",
+    "find_value",
+    "read_counts",
+    "read_evidence",
+    "read_kinds",
+    "read_learner",
+    "read_levels",
+    "read_soft",
+]
 
 WORDS = {"true": True, "false": False, "none": None}
 
@@ -34,6 +45,40 @@ def read_counts(text: str, option: str) -> dict[str, int | None]:
             raise typer.BadParameter(f"{name or item!r} is given twice.", param_hint=option)
         counts[name] = int(number) if number else None
     return counts
+
+
+def read_kinds(text: str) -> dict[str, str]:
+    """`x=continuous,y=discrete`.
+
+    >>> read_kinds("x=continuous, y=discrete")
+    {'x': 'continuous', 'y': 'discrete'}
+    """
+    kinds: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, tie, kind = (piece.strip() for piece in item.rpartition("="))
+        if not tie or not name or kind not in KINDS or name in kinds:
+            raise typer.BadParameter(
+                f"expected NAME={' or NAME='.join(KINDS)}, each name once, got {item!r}.",
+                param_hint="--kinds",
+            )
+        kinds[name] = kind
+    return kinds
+
+
+def read_levels(text: str) -> list[float]:
+    """`.05,.5,.95`: quantiles between 0 and 1.
+
+    >>> read_levels(".05,.5")
+    [0.05, 0.5]
+    """
+    found = [_number(part.strip()) for part in text.split(",") if part.strip()]
+    levels = [float(q) for q in found if q is not None and 0 < q < 1]
+    if not found or len(levels) != len(found):
+        raise typer.BadParameter(
+            f"expected numbers between 0 and 1 such as .05,.5,.95, got {text!r}.",
+            param_hint="--quantiles",
+        )
+    return levels
 
 
 def _split(text: str, option: str, example: str) -> tuple[str, str]:
@@ -80,7 +125,7 @@ def _value(text: str) -> Any:
 
 
 def read_evidence(model: LatentModel, given: Sequence[str]) -> dict[Label, Any]:
-    """`G=2` for each variable that is known."""
+    """`G=2` for each variable that is known, `x=0..3` for an interval."""
     evidence: dict[Label, Any] = {}
     for text in given:
         word, value = _split(text, "--given", "NAME=STATE")
@@ -98,6 +143,11 @@ def read_soft(model: LatentModel, soft: Sequence[str]) -> dict[Label, dict[Any, 
     for text in soft:
         word, value = _split(text, "--soft", example)
         name = find_label(model, word)
+        if any(c.name == name and isinstance(c, ContinuousColumn) for c in model.columns_):
+            raise EvidenceError(
+                f"{name!r} is continuous: --soft is for states. Pass an interval, such as "
+                f"--given {name}=0..3, or ask in Python."
+            )
         if name in found:
             raise EvidenceError(f"{name!r} has soft evidence twice. Keep one of them.")
         found[name] = {}
@@ -119,7 +169,27 @@ def find_label(model: LatentModel, text: str) -> Label:
 
 def _state_in(model: LatentModel, name: Label, text: str) -> Any:
     column = next((c for c in model.columns_ if c.name == name), None)
+    if isinstance(column, ContinuousColumn):
+        return find_value(text)
     return text if column is None else find_state(column, text)
+
+
+def find_value(text: str) -> Any:
+    """A number, or an interval `low..high`; other text is left for the model to refuse.
+
+    >>> find_value("3.2"), find_value("0..3"), find_value("..-1.5"), find_value("red")
+    (3.2, (0.0, 3.0), (None, -1.5), 'red')
+    """
+    low, dots, high = (part.strip() for part in text.partition(".."))
+    if not dots:
+        number = _number(text)
+        return text if number is None else float(number)
+    ends = [None if not end else _number(end) for end in (low, high)]
+    if not (low or high) or any(
+        n is None and end for n, end in zip(ends, (low, high), strict=True)
+    ):
+        return text
+    return tuple(None if n is None else float(n) for n in ends)
 
 
 def find_state(column: DiscreteColumn, text: str) -> Any:

@@ -14,13 +14,16 @@ from latentia.cli.asking import (
     find_label,
     read_counts,
     read_evidence,
+    read_kinds,
     read_learner,
+    read_levels,
     read_soft,
 )
 from latentia.cli.options import (
     Data,
     Debug,
     Json,
+    Kinds,
     Latents,
     Learner,
     Model,
@@ -42,6 +45,8 @@ from latentia.cli.screen import Screen, answering
 from latentia.cli.views import (
     assignment_facts,
     assignment_view,
+    density_facts,
+    density_view,
     fit_view,
     model_facts,
     model_view,
@@ -53,9 +58,13 @@ from latentia.cli.views import (
 from latentia.cli.writing import check_folder, check_out, give_numbers, give_rows
 from latentia.errors import DataError, PlanError, UnknownNameError
 from latentia.estimator import LEARNERS, LatentModel
+from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.discrete import DiscreteColumn
 from latentia.graph import LatentGraph
-from latentia.plan import make_plan
+from latentia.learners import PBP
+from latentia.mixed import has_continuous, prepare_mixed, state_labels
+from latentia.plan import Plan, make_plan
+from latentia.posterior_density import Density
 from latentia.store import load
 
 __all__ = ["app"]
@@ -74,6 +83,7 @@ def plan(
             help="Numbers of states of columns; a number alone counts for all others.",
         ),
     ] = "",
+    kinds: Kinds = "",
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -84,15 +94,16 @@ def plan(
     Examples:
       latentia plan "H->X; H->Y; H->Z" --latents H=2 --states 3
       latentia plan @graph.json --states "D=5,E=5,G=3,H=3"
+      latentia plan "H->x,y,D" --latents H=3 --states D=5 --kinds x=continuous,y=continuous
 
     A file holds such text (# starts a comment line), or JSON:
     {"edges": [["H", "X"], ["H", "Y"]], "latents": {"H": 2}, "states": {"X": 3}}.
     """
     with answering(as_json, quiet, debug) as screen:
-        known = read_graph(graph, latents, states)
-        _check_counts(known)
+        known, named = read_graph(graph, latents, states), read_kinds(kinds)
+        _check_counts(known, named)
         with screen.working("planning"):
-            facts = plan_facts(make_plan(known))
+            facts = plan_facts(_plan_of(known, named))
         if as_json:
             screen.dump(facts)
         else:
@@ -116,6 +127,7 @@ def fit(
     learner: Learner = "pbp",
     settings: Settings = None,
     weights: Weights = None,
+    kinds: Kinds = "",
     state_names: Annotated[
         str | None,
         typer.Option(
@@ -140,7 +152,9 @@ def fit(
         check_folder(out)
         alone = read_counts(latents, "--latents") if known is None else None
         chosen = read_learner(learner, settings or []) if settings else learner
-        model = LatentModel(known, alone or None, learner=chosen, state_names=named)
+        model = LatentModel(
+            known, alone or None, chosen, kinds=read_kinds(kinds) or None, state_names=named
+        )
         columns = [DiscreteColumn(name, tuple(s)) for name, s in (named or {}).items()]
         with screen.working(f"reading {data}"):
             rows, weight = take_weights(read_rows(data, columns), weights)
@@ -168,7 +182,10 @@ def query(
     ],
     given: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=STATE", help="What is known; once for each variable."),
+        typer.Option(
+            metavar="NAME=STATE",
+            help="What is known; once for each variable. If continuous: NAME=3.2 or NAME=0..3.",
+        ),
     ] = None,
     soft: Annotated[
         list[str] | None,
@@ -187,6 +204,7 @@ def query(
     Examples:
       latentia query m.latentia D --given G=2 --given H=0
       latentia query m.latentia D E --soft "G=0:.2,1:.8" --map
+      latentia query m.latentia x --given y=3.2 --given z=0..3
     """
     with answering(as_json, quiet, debug) as screen:
         loaded = load(model)
@@ -201,7 +219,12 @@ def query(
                 screen.show(*assignment_view(found, {**evidence, **likelihoods}))
             return
         posterior = loaded.query(asked, evidence, likelihoods)
-        if as_json:
+        if isinstance(posterior, Density):
+            if as_json:
+                screen.dump(density_facts(posterior, evidence, likelihoods))
+            else:
+                screen.show(*density_view(posterior))
+        elif as_json:
             screen.dump(posterior_facts(posterior, evidence, likelihoods))
         else:
             screen.show(*posterior_view(posterior, cut=screen.terminal))
@@ -215,6 +238,10 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Probabilities of all states, a column for each.")
     ] = False,
+    quantiles: Annotated[
+        str,
+        typer.Option(metavar=".05,.5,.95", help="Of a continuous column: these besides its mean."),
+    ] = "",
     out: Out = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -234,17 +261,38 @@ def predict(
         with screen.working(f"reading {data}"):
             rows = read_rows(data, loaded.columns_, _names(loaded))
         with screen.working(f"predicting {target} of {count_rows(rows):,} rows"):
-            found = (loaded.predict_proba if proba else loaded.predict)(rows, target=name)
-        states = next(c.states for c in loaded.columns_ if c.name == name)
-        if proba:
-            arrays = found.values() if isinstance(found, dict) else found.columns
-            columns = dict(zip(map(str, states), map(np.asarray, arrays), strict=True))
-        else:
-            columns = {target: np.asarray(found)}
-        facts = {"target": target, "states": list(states), "rows": count_rows(rows)}
+            columns = _predictions(loaded, rows, name, proba, quantiles)
+        facts: dict[str, Any] = {"target": target, "rows": count_rows(rows)}
+        column = next(c for c in loaded.columns_ if c.name == name)
+        if isinstance(column, DiscreteColumn):
+            facts["states"] = list(column.states)
+        elif as_json and not quantiles:
+            columns |= _predictions(loaded, rows, name, proba, ".05,.25,.5,.75,.95")
         key = "probabilities" if proba else "predictions"
         values = np.column_stack(list(columns.values())) if proba else columns[target]
+        if not proba and len(columns) > 1:
+            facts["quantiles"] = {q: v for q, v in columns.items() if q != target}
         _give(screen, columns, out, {**facts, key: values}, key)
+
+
+def _predictions(
+    model: LatentModel, rows: Any, name: Any, proba: bool, quantiles: str
+) -> dict[str, Any]:
+    """Columns to write: states, a mean, a mean and quantiles, or probabilities."""
+    if proba:
+        found = model.predict_proba(rows, target=name)
+        column = next(c for c in model.columns_ if c.name == name)
+        return dict(zip(map(str, state_labels(column)), _arrays(found), strict=True))
+    columns = {str(name): np.asarray(model.predict(rows, target=name))}
+    if quantiles:
+        levels = read_levels(quantiles)
+        spread = model.predict_quantiles(rows, name, levels)
+        columns |= {f"{q:g}": v for q, v in zip(levels, _arrays(spread), strict=True)}
+    return columns
+
+
+def _arrays(frame: Any) -> list[Any]:
+    return list(map(np.asarray, frame.values() if isinstance(frame, dict) else frame.columns))
 
 
 @app.command()
@@ -363,8 +411,29 @@ def _names(model: LatentModel) -> list[Any]:
     return [column.name for column in model.columns_]
 
 
-def _check_counts(graph: LatentGraph) -> None:
+def _plan_of(graph: LatentGraph, kinds: dict[str, str]) -> Plan:
+    """The plan; continuous columns stand on any grid."""
+    columns: list[Column] = []
+    for v in graph.observed:
+        name = graph.names[v]
+        if kinds.get(str(name)) == "continuous":
+            columns.append(ContinuousColumn(name, 0.0, 1.0, False, -3.0, 3.0, 1.0))
+        else:
+            columns.append(DiscreteColumn(name, tuple(range(graph.states[v] or 1))))
+    if not has_continuous(columns):
+        return make_plan(graph)
+    return prepare_mixed(graph, columns, PBP())[0]
+
+
+def _check_counts(graph: LatentGraph, kinds: dict[str, str]) -> None:
+    columns = [str(graph.names[v]) for v in graph.observed]
+    for word in kinds:
+        if word not in columns:
+            raise UnknownNameError("column of --kinds", word, columns)
+    mixed = "continuous" in kinds.values()  # latents of these may have any number of states
     for v, name in enumerate(graph.names):
+        if kinds.get(str(name)) == "continuous" or (mixed and v in graph.latent):
+            continue
         if graph.states[v] is None:
             what, option = ("latent", "--latents") if v in graph.latent else ("column", "--states")
             raise PlanError(

@@ -13,6 +13,7 @@ __all__ = [
     "Data",
     "Debug",
     "Json",
+    "Kinds",
     "Latents",
     "Learner",
     "Model",
@@ -49,6 +50,13 @@ Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No notes,
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
 Latents: TypeAlias = Annotated[
     str, typer.Option(metavar="A=3,B=2", help="Latent variables and their numbers of states.")
+]
+Kinds: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="x=continuous,…",
+        help="Kinds of columns, continuous or discrete, where the rule is not wanted.",
+    ),
 ]
 Model: TypeAlias = Annotated[str, typer.Argument(metavar="MODEL", help="A file made by `fit`.")]
 Data: TypeAlias = Annotated[

@@ -15,6 +15,7 @@ import numpy as np
 
 from latentia.cli.asking import find_state, read_counts
 from latentia.errors import DataError, GraphError, UnknownNameError
+from latentia.features.continuous import Column
 from latentia.features.discrete import DiscreteColumn
 from latentia.graph import LatentGraph, as_graph
 from latentia.typing import Array, Label
@@ -101,14 +102,12 @@ def _names(value: Any) -> Any:
 # -- tables ------------------------------------------------------------------------------------
 
 
-def read_rows(
-    path: str, columns: Sequence[DiscreteColumn] = (), only: Sequence[Label] = ()
-) -> Rows:
+def read_rows(path: str, columns: Sequence[Column] = (), only: Sequence[Label] = ()) -> Rows:
     """A CSV file (also gzipped, `-` for stdin) or Parquet file.
 
-    CSV has no types. The cells of `columns` are read as the states that they look like; in other
-    columns all cells together decide whether they are numbers, true/false or text. If any of `only`
-    are there, Parquet is spared reading the others.
+    CSV has no types. The cells of discrete `columns` are read as the states that they look like; in
+    other columns all cells together decide whether they are numbers, true/false or text. If any of
+    `only` are there, Parquet is spared reading the others.
     """
     import pyarrow as pa
 
@@ -116,7 +115,7 @@ def read_rows(
     try:
         if buffer[:4].to_pybytes() == PARQUET:
             return _read_parquet(buffer, only)
-        return _read_csv(buffer, columns)
+        return _read_csv(buffer, [c for c in columns if isinstance(c, DiscreteColumn)])
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0].rstrip(".")
         if "invalid UTF8" in reason:

@@ -25,7 +25,7 @@ __all__ = ["Screen", "answering"]
 
 PATIENCE = 0.5  # seconds before work counts as long and shows progress
 UNCUT = 10_000  # columns of a pipe: tables are never cut there
-ASCII = str.maketrans("αβ×█▏▎▍▌▋▊▉", "abx#       ", "…")
+ASCII = str.maketrans("αβ×█▏▎▍▌▋▊▉▁▂▃▄▅▆▇", "abx#       .,:-=+*", "…")
 
 
 @final

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 from rich import box
 from rich.console import RenderableType
 from rich.table import Table
@@ -13,12 +14,16 @@ from rich.text import Text
 
 from latentia.core import Side
 from latentia.estimator import LatentModel
+from latentia.features.continuous import Column, ContinuousColumn
 from latentia.plan import Plan
 from latentia.posterior import Assignment, Posterior
+from latentia.posterior_density import Density
 
 __all__ = [
     "assignment_facts",
     "assignment_view",
+    "density_facts",
+    "density_view",
     "fit_view",
     "model_facts",
     "model_view",
@@ -34,6 +39,7 @@ View: TypeAlias = list[RenderableType]
 Fits: TypeAlias = Callable[[RenderableType], bool]
 
 BAR = 24
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_LINES = 20  # of a long table in a terminal
 
 
@@ -111,8 +117,7 @@ def model_facts(model: LatentModel) -> Facts:
         "graph": plan["graph"],
         "latents": plan["latents"],
         "columns": [
-            {"name": c.name, "states": list(c.states), "missing": found.missing.get(c.name, 0.0)}
-            for c in model.columns_
+            {**_column_facts(c), "missing": found.missing.get(c.name, 0.0)} for c in model.columns_
         ],
         "learner": found.learner,
         "weight": found.weight,
@@ -130,6 +135,19 @@ def model_facts(model: LatentModel) -> Facts:
         "plan": plan,
         "notes": list(found.notes),
     }
+
+
+def _column_facts(column: Column) -> Facts:
+    if isinstance(column, ContinuousColumn):
+        ends = column.unscaled(np.array([column.low, column.high])).tolist()
+        return {
+            "name": column.name,
+            "kind": "continuous",
+            "range": ends,
+            "atoms": list(column.atoms),
+            "points": column.points,
+        }
+    return {"name": column.name, "kind": "discrete", "states": list(column.states)}
 
 
 def fit_view(facts: Facts) -> View:
@@ -154,9 +172,13 @@ def model_view(facts: Facts, fits: Fits) -> View:
     )
     columns = _table("column", "states", "", "missing")
     for c in facts["columns"]:
-        states = _listing(c["states"], 12, ", ")
         missing = f"{c['missing']:.1%}" if c["missing"] else ""
-        columns.add_row(str(c["name"]), str(len(c["states"])), states, missing)
+        if c["kind"] == "continuous":
+            count, states = "", "{:.4g} … {:.4g}".format(*c["range"])
+            states += "".join(f", often {a:g}" for a in c["atoms"])
+        else:
+            count, states = str(len(c["states"])), _listing(c["states"], 12, ", ")
+        columns.add_row(str(c["name"]), count, states, missing)
     return [
         _heading("Model"),
         about,
@@ -224,6 +246,41 @@ def posterior_view(posterior: Posterior, cut: bool) -> View:
     if posterior.clipped > 0.005:
         foot.append(f"clipped {posterior.clipped:.1%}")
     return [*view, "", Text("; ".join(foot), style="dim")] if foot else view
+
+
+def density_facts(density: Density, given: Mapping[Any, Any], soft: Mapping[Any, Any]) -> Facts:
+    """Moments, quantiles, and the density at the points of its grid."""
+    x, p = density.grid()
+    return {
+        "variables": list(density.variables),
+        "mean": density.mean,
+        "std": density.std,
+        "mode": density.mode,
+        "quantiles": {f"{q:g}": density.quantile(q) for q in QUANTILES},
+        "atoms": {f"{a:g}": p for a, p in density.atoms.items()},
+        "density": {"x": x, "p": p},
+        "given": given,
+        "soft": soft,
+        "log_evidence": density.log_evidence,
+        "clipped": density.clipped,
+        "fallback": density.fallback,
+    }
+
+
+def density_view(density: Density) -> View:
+    """The small picture, and what there is to say about it."""
+    _, picture, axis, *told = repr(density).splitlines()
+    table = _table("mean", "std", "mode", *(f"{q:.0%}" for q in QUANTILES))
+    numbers = (density.mean, density.std, density.mode, *map(density.quantile, QUANTILES))
+    table.add_row(*(f"{number:.4g}" for number in numbers))
+    return [
+        _heading(f"p({_asked(density.variables, density.evidence)})"),
+        Text(picture, style="cyan"),
+        Text(axis, style="dim"),
+        "",
+        table,
+        *(Text(line.strip(), style="dim") for line in told[1:]),
+    ]
 
 
 def assignment_facts(found: Assignment, given: Mapping[Any, Any], soft: Mapping[Any, Any]) -> Facts:
@@ -309,7 +366,7 @@ def _bar(p: float) -> Text:
 
 def _asked(variables: Sequence[Any], evidence: Mapping[Any, Any] | None) -> str:
     what = ", ".join(str(v) for v in variables)
-    given = ", ".join(f"{k}={_cell(v)}" for k, v in (evidence or {}).items())
+    given = ", ".join(f"{k}={_given(v)}" for k, v in (evidence or {}).items())
     return f"{what} | {given}" if given else what
 
 
@@ -317,6 +374,12 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4f}" if value % 1 else f"{value:g}"
     return str(value)
+
+
+def _given(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) == 2:  # an interval
+        return "..".join("" if end is None else _cell(end) for end in value)
+    return _cell(value)
 
 
 def _listing(items: Iterable[Any], most: int = 4, mark: str = ",") -> str:

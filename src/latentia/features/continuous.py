@@ -144,6 +144,8 @@ def discover(
     >>> type(discover("x", Values(np.linspace(0, 1, 50)))).__name__
     'ContinuousColumn'
     """
+    if kind == "continuous" and given is None:
+        values = _numbers(values) or values
     numeric = values.cells.dtype.kind in "iuf" and values.categories is None and given is None
     if kind == "continuous":
         if not numeric:
@@ -161,17 +163,37 @@ def place_cells(column: Column, values: Values) -> Any:
     """Codes of a discrete column (-1: missing), positions of a continuous one (NaN: missing)."""
     if isinstance(column, DiscreteColumn):
         return encode(column, values)
-    if values.cells.dtype.kind not in "iufb":
+    found = _numbers(values)
+    if found is None:
+        odd = next(v for v in values.present.tolist() if not _is_number(v))
         raise DataError(
-            f"column {column.name!r} was continuous in training; expected numbers, "
-            f"got {values.cells.dtype}."
+            f"column {column.name!r} was continuous in training; expected numbers, got {odd!r}. "
+            "Make such cells numbers, or missing (None or NaN)."
         )
-    return column.positions(to_values(values))
+    return column.positions(to_values(found))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _numbers(values: Values) -> Values | None:
+    """The same as an array of numbers, if all present cells are: objects may be numbers, too."""
+    if values.cells.dtype.kind in "iuf":
+        return values
+    present = values.present
+    if values.cells.dtype.kind != "O" or not all(map(_is_number, present.tolist())):
+        return None
+    cells = np.full(len(values.cells), np.nan)
+    cells[slice(None) if values.missing is None else ~values.missing] = present.astype(float)
+    if np.isinf(cells).any():
+        raise DataError("Input contains infinity; expected finite numbers or missing cells (NaN).")
+    return Values(cells, values.missing)
 
 
 def to_values(values: Values) -> Array:
     """Numbers, NaN where missing."""
-    x = values.cells.astype(float)
+    x = (_numbers(values) or values).cells.astype(float)
     if values.missing is not None:
         x[values.missing] = np.nan
     return x
