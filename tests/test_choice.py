@@ -17,8 +17,9 @@ from latentia.errors import (
     StatesWarning,
     UnknownNameError,
 )
-from latentia.frames.local import LocalRows
+from latentia.frames.local import LocalRows, counted_once
 from latentia.frames.sample import draw_sample, split_rows
+from latentia.local import class_shares
 from latentia.messages import answer, read_evidence
 from latentia.moments import Moments, Rows
 from latentia.plan import make_plan
@@ -219,3 +220,36 @@ class TestNumbersOfStates:
         for seed in range(3):
             for graph in (CLASS, CHAIN):
                 lt.LatentModel(graph).fit(frame(drawn(graph, 5000, seed)))
+
+
+class TestEqualRows:
+    def test_counted_once_they_are_the_same_rows(self):
+        codes = drawn(CLASS, 20_000)[:, :4]
+        codes[::7, 1] = -1
+        rows = Rows(tuple(codes.T))
+        once = counted_once(rows, [3, 3, 3, 3])
+        assert len(once) < 4**4 + 1
+        assert once.total == 20_000
+        for i in range(4):
+            counts = np.bincount(once.codes[i] + 1, once.weight, 4)
+            np.testing.assert_array_equal(counts, np.bincount(codes[:, i] + 1, minlength=4))
+
+    def test_different_rows_stay_as_they_are(self):
+        rng = np.random.default_rng(0)
+        rows = Rows(tuple(rng.integers(50, size=(6, 8000))))
+        assert counted_once(rows, [50] * 6) is rows
+        few = Rows(tuple(np.zeros((2, 100), dtype=np.int8)))
+        assert counted_once(few, [2, 2]) is few
+
+
+class TestLocalClasses:
+    def test_branches_tell_the_states(self):
+        """Three noisy copies of a hidden state: its shares come back, up to names."""
+        rng = np.random.default_rng(0)
+        h = rng.integers(3, size=4000)
+        codes = [np.where(rng.random(4000) < 0.8, h, rng.integers(3, size=4000)) for _ in "abc"]
+        blind = rng.dirichlet(np.ones(3), size=4000).T
+        shares = class_shares(codes, np.ones(4000), blind, rng)
+        np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+        table = np.eye(3)[h].T @ np.eye(3)[shares.argmax(axis=0)]
+        assert table.max(axis=1).sum() / 4000 > 0.9

@@ -14,6 +14,7 @@ from latentia.choice_mixed import learn_best_mixed
 from latentia.embedding import KernelSettings, learn_embedded
 from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column
+from latentia.frames.local import LocalRows, counted_once
 from latentia.frames.sample import draw_sample
 from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.gram import as_published_kernel, code_columns, learn_gram
@@ -75,6 +76,9 @@ class PBP(BaseEstimator):
         """Two passes over the rows, four on loops; refined, one more for each E-step."""
         if self.refine not in ("auto", True, False):
             raise UnknownNameError("refine", self.refine, ["auto", True, False])
+        if isinstance(source, LocalRows):
+            sizes = [plan.graph.states[v] or 1 for v in plan.graph.observed]
+            source = replace(source, rows=counted_once(source.rows, sizes))
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         if self.regularize and self.refine == "auto":
             return learn_best(plan, source, rng)
