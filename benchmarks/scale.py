@@ -33,6 +33,7 @@ from latentia.problem import random_tables
 from latentia.testing import random_model
 
 BLOCK = 2**14
+CLOSED = lt.PBP(refine=False)  # two passes; a refinement takes as many more as it likes
 
 
 def chain(length: int, rank: int) -> tuple[Any, list[str]]:
@@ -69,10 +70,10 @@ def _child(pipe: Any, path: str, length: int, rank: int) -> None:
     graph, names = chain(length, rank)
     warnings.simplefilter("ignore")  # ranks beyond what 4 states can tell
     warm = {name: np.arange(64) % 4 for name in names}
-    lt.LatentModel(graph, state_names=dict.fromkeys(names, range(4))).fit(warm)
+    lt.LatentModel(graph, learner=CLOSED, state_names=dict.fromkeys(names, range(4))).fit(warm)
     pq.read_schema(path)
     before = _megabytes("VmRSS")
-    seconds = clocked(lambda: lt.LatentModel(graph).fit(path))
+    seconds = clocked(lambda: lt.LatentModel(graph, learner=CLOSED).fit(path))
     pipe.send((*seconds, _megabytes("VmHWM") - before))
 
 
@@ -186,7 +187,7 @@ def by_engine(folder: Path, rows: int) -> None:
     graph, _ = chain(16, 4)
 
     def told(name: str, frame: Any) -> None:
-        wall, _ = clocked(lambda: lt.LatentModel(graph).fit(frame))
+        wall, _ = clocked(lambda: lt.LatentModel(graph, learner=CLOSED).fit(frame))
         print(f"{name} | {wall:.2f}", flush=True)
 
     told("Arrow table in memory", pq.read_table(path))
@@ -219,7 +220,7 @@ def answering(rows: int) -> None:
     truth = random_model(known, np.random.default_rng(0))
     codes = truth.sample(rows, 3).astype(np.int8)
     frame = {name: codes[:, i] for i, name in enumerate(names)}
-    model = lt.LatentModel(graph).fit({k: v[:100_000] for k, v in frame.items()})
+    model = lt.LatentModel(graph, learner=CLOSED).fit({k: v[:100_000] for k, v in frame.items()})
     print(f"\nanswers, {rows:.0e} rows of 16 columns: P(x8 | all others), rows per CPU second")
     ours = 0.0
     for what, dtype in (("double", None), ("single", "float32")):

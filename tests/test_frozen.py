@@ -183,7 +183,7 @@ class TestPartialFit:
 
     def test_fit_starts_anew(self):
         found = self.model().partial_fit(self.FRAME).fit(self.PARTS[0])
-        assert found.moments_.weight == 3000
+        assert found.diagnostics_.weight == 3000
         with pytest.warns(lt.errors.LatentiaWarning, match="starts anew"):
             found.partial_fit(self.PARTS[1])
         assert found.moments_.weight == 1000

@@ -143,8 +143,8 @@ def make_engine(kind, folder, request):
     return ENGINES[kind](folder)
 
 
-def new_model(learner="pbp", **more):
-    return lt.LatentModel(GRAPH, LATENTS, learner=learner, **more)
+def new_model(learner=None):
+    return lt.LatentModel(GRAPH, LATENTS, learner=learner or lt.PBP(refine=False))
 
 
 def assert_same(found, expected, probe=FRAME):
@@ -177,7 +177,8 @@ pytestmark = [
 ]
 BRIEF_EM = {"restarts": 2, "max_iter": 5, "random_state": 0}
 LEARNERS = {
-    "pbp": lambda: lt.PBP(),
+    "pbp": lambda: lt.PBP(refine=False),
+    "auto": lambda: lt.PBP(),
     "exact": lambda: lt.PBP(regularize=False),
     "refined": lambda: lt.PBP(refine=True),
     "paper": lambda: lt.PBP.paper(),
@@ -215,7 +216,7 @@ class TestSameModel:
     @pytest.mark.parametrize("learner", [name for name in LEARNERS if name != "pbp"])
     @pytest.mark.parametrize("kind", ["parquet", "shuffled dask", "spark"])
     def test_learners(self, kind, learner, folder, request):
-        if kind == "spark" and learner in ("refined", "em"):
+        if kind == "spark" and learner in ("auto", "refined", "em"):
             pytest.skip("a fold on Spark takes a second; see test_em_on_spark")
         found = new_model(LEARNERS[learner]()).fit(make_engine(kind, folder, request))
         assert_same(found, in_memory(learner, False))
