@@ -21,6 +21,7 @@ from latentia.mixed import column_cells
 from latentia.operators import Ascent, Choice, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.store.columns import read_column, write_column
+from latentia.store.gaussians import check_gaussian, read_gaussians, write_gaussians
 from latentia.store.plain import (
     LARGEST_COUNT,
     fields,
@@ -67,7 +68,8 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     leaves = operators.raw or (*operators.leaves, *operators.marginals)  # raw: smoothed again
     tensors = [operators.tensors[k] for k in sorted(operators.tensors)]
     tables = [operators.tables[v] for v in sorted(operators.tables)]
-    arrays = [*leaves, *tensors, *tables]
+    gaussians = [operators.gaussians[v] for v in sorted(operators.gaussians)]
+    arrays = [*leaves, *tensors, *tables, *gaussians]
     for array in arrays:
         if array.dtype != np.float64:
             raise StoreError(f"operators must be 64-bit numbers, got {array.dtype}.")
@@ -248,6 +250,8 @@ def _write_tables(operators: Operators) -> dict[str, Any]:
     if ascent is not None or operators.tables:
         climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
         found = {"tables": bool(operators.tables), "ascent": climb}
+    if operators.gaussians:
+        found["gaussians"] = write_gaussians(operators.gaussians)
     if operators.raw or any(operators.blur):
         numbers = [*operators.blur, operators.floor]
         found["kernel"] = [bool(operators.raw), *map(float, numbers)]
@@ -293,10 +297,10 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
     more: tuple[str, ...] = ()
     if isinstance(record, dict) and "tables" in record:
         more = ("tables", "ascent")
-    if isinstance(record, dict) and "kernel" in record:
-        more += ("kernel",)
+    more += tuple(name for name in ("gaussians", "kernel") if name in (record or {}))
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
     smooth = _read_smoothing(rest.pop() if "kernel" in more else None)
+    gaussians = read_gaussians(rest.pop() if "gaussians" in more else [], plan, columns)
     has_tables, climb = rest or (False, None)
     if type(has_tables) is not bool:
         raise StoreError(f"expected true or false for tables, got {has_tables!r:.80}.")
@@ -305,6 +309,8 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
     tensors = len(shapes)
     if has_tables:
         shapes += _table_shapes(plan)
+    tables = len(shapes)
+    shapes += gaussians.values()
     axes = {i: list(range(len(shape))) for i, shape in enumerate(shapes)}
     for turn in items(turned):
         which, order = items(turn, 2)
@@ -331,10 +337,11 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
         weight=number(weight, 0.0, LARGEST_NUMBER),
         mix=number(mix, 0.0, 1.0),
         reports=dict(_read_report(report, len(plan.nodes)) for report in items(reports)),
-        tables=dict(enumerate(arrays[tensors:])),
+        tables=dict(enumerate(arrays[tensors:tables])),
         ascent=_read_ascent(climb),
         blur=smooth.blur,
         floor=smooth.floor,
+        gaussians=dict(zip(gaussians, map(check_gaussian, arrays[tables:]), strict=True)),
     )
     return smooth_again(learned, columns) if smooth.raw else learned
 
