@@ -5,3 +5,5 @@ file twice, and the two copies of a class are different classes.
 """
 
 import latentia  # noqa: F401
+
+collect_ignore_glob = ["docs/*.py"]  # scripts; one needs mkdocstrings

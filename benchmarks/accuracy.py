@@ -47,6 +47,7 @@ from latentia.frames.local import LocalRows, compress
 from latentia.messages import answer, read_evidence
 from latentia.moments import Rows
 from latentia.operators import Operators
+from latentia.ranks import latent_states
 from latentia.refine import PSEUDO_COUNTS
 from latentia.refined import plan_refinement
 
@@ -163,11 +164,20 @@ def long_em(case: Case, seed: int) -> Operators:
     return EM(init=start, max_iter=2000, tol=1e-8).learn(case.plan, case.source)
 
 
+def unknown_states(case: Case) -> Operators:
+    """The default, with the numbers of states of all latents found from the data."""
+    graph = case.plan.graph
+    states = [None if v in graph.latent else count for v, count in enumerate(graph.states)]
+    known = latent_states(replace(graph, states=tuple(states)), case.source)
+    return PBP().learn(make_plan(known), case.source)
+
+
 Learn = Callable[[Case, int], Any]
 LEARNERS: dict[str, Learn] = {
     "marginal": lambda case, seed: _empirical(case),
     "closed": lambda case, seed: PBP(refine=False).learn(case.plan, case.source),
     "default": lambda case, seed: PBP().learn(case.plan, case.source),
+    "unknown": lambda case, seed: unknown_states(case),
     "refined": lambda case, seed: PBP(refine=True).learn(case.plan, case.source),
     "EM10": lambda case, seed: EM(random_state=seed).learn(case.plan, case.source),
     "EM10 prior": lambda case, seed: EM(random_state=seed, smoothing=PSEUDO_COUNTS).learn(
@@ -177,7 +187,7 @@ LEARNERS: dict[str, Learn] = {
     "spectral": lambda case, seed: Spectral().learn(case.plan, case.source),
     "stepwise": lambda case, seed: StepwiseEM(random_state=seed).learn(case.plan, case.source),
 }
-ONLY_AT = {"long EM": (10_000,)}
+ONLY_AT = {"long EM": (10_000,), "unknown": (10_000, 100_000)}
 MOST_MODELS = {"stepwise": 1, "long EM": 2}  # the slowest: on fewer models
 
 

@@ -22,7 +22,7 @@ def in_markdown(sheet: Sheet) -> str:
 
 
 def main(folder: Path, name: str, command: str) -> None:
-    (outcome,), _ = reproduce([name], folder, only_kept=True)
+    (outcome,), _ = reproduce([name], folder, quick="--quick" in command, only_kept=True)
     for picture in sorted(folder.glob(f"{name}-*.svg")):
         shutil.copy(picture, HERE / picture.name)
     shutil.copy(folder / f"{name}.csv", HERE / f"{name}.csv")

@@ -131,3 +131,43 @@ def test_a_model_without_a_graph():
     data = rows(np.random.default_rng(6), 300)
     model = lt.LatentModel(learner=lt.EM(2, random_state=0)).fit(data)
     assert np.isfinite(model.score(data))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [lt.EM(2, mixture=2, random_state=0), lt.StepwiseEM(restarts=2, random_state=0), lt.PBP()],
+    ids=["em", "stepwise", "pbp"],
+)
+def test_files(tmp_path, learner):
+    rng = np.random.default_rng(7)
+    data = rows(rng, 400)
+    data["y"] = np.sinh(3 * data["y"])  # long tails
+    data["x"][::5] = np.nan
+    model = fitted(data, learner)
+    model.save(tmp_path / "m")
+    loaded = lt.load(tmp_path / "m")
+    assert loaded.columns_ == model.columns_
+    np.testing.assert_array_equal(loaded.score_samples(data), model.score_samples(data))
+    few = {"x": [100.0, 112.0]}
+    np.testing.assert_array_equal(loaded.predict(few, target="z"), model.predict(few, target="z"))
+    if not isinstance(learner, lt.PBP):
+        np.testing.assert_array_equal(
+            loaded.predict_latent(data, "A")[0], model.predict_latent(data, "A")[0]
+        )
+        for name in "xyz":
+            np.testing.assert_array_equal(loaded.cpts_[name].means, model.cpts_[name].means)
+        assert loaded.cpts_["y"].warped == model.cpts_["y"].warped
+        assert (loaded.cpts_["y"].warped is None) != model.columns_[1].warped
+
+
+def test_goes_on_after_a_file(tmp_path):
+    rng = np.random.default_rng(8)
+    learner = lt.StepwiseEM(restarts=2, random_state=0)
+    model = lt.LatentModel(GRAPH, LATENTS, learner=learner).partial_fit(rows(rng, 1500))
+    model.save(tmp_path / "m")
+    test = rows(rng, 1000)
+    loaded = lt.load(tmp_path / "m")
+    before = loaded.score(test)
+    loaded.partial_fit(rows(rng, 1500))
+    assert loaded.operators_.weight == 3000
+    assert loaded.score(test) > before - 0.05

@@ -32,7 +32,8 @@ def with_holes(rows: dict[str, Any], share: float, seed: int = 9) -> dict[str, A
 @pytest.fixture(scope="module")
 def model() -> lt.LatentModel:
     """Its plan and grids serve all tests."""
-    return lt.LatentModel(TREE.graph, TREE.latents, lt.PBP(kernel=SETTINGS)).fit(frame(1500))
+    learner = lt.PBP(kernel=SETTINGS, refine=False)
+    return lt.LatentModel(TREE.graph, TREE.latents, learner).fit(frame(1500))
 
 
 def place(model: lt.LatentModel, rows: dict[str, Any], weight: Any = None) -> Rows:

@@ -80,7 +80,7 @@ class TestMomentsAdd:
         times = rng.integers(0, 4, size=300)
         rows = random_rows(DIAMOND, rng, 300, missing=0.1, weight=times.astype(float))
         again = Rows(tuple(np.repeat(c, times) for c in rows.codes))
-        for learner in (PBP(), PBP.paper()):
+        for learner in (PBP(refine=False), PBP.paper()):
             one, two = (learner.learn(DIAMOND, LocalRows(r)) for r in (rows, again))
             for a, b in zip(tensors_of(one), tensors_of(two), strict=True):
                 np.testing.assert_allclose(a, b, atol=1e-9)
@@ -92,7 +92,7 @@ class TestMomentsAdd:
         rows = random_rows(LOOP, rng, 300)
         order = rng.permutation(300)
         one, two = (
-            PBP().learn(LOOP, LocalRows(r))
+            PBP(refine=False).learn(LOOP, LocalRows(r))
             for r in (rows, Rows(tuple(c[order] for c in rows.codes)))
         )
         for a, b in zip(tensors_of(one), tensors_of(two), strict=True):
@@ -102,7 +102,7 @@ class TestMomentsAdd:
     def test_the_dtype_of_codes_does_not_matter(self, dtype):
         rows = random_rows(LOOP, np.random.default_rng(2), 300)
         other = Rows(tuple(c.astype(dtype) for c in rows.codes))
-        one, two = (PBP().learn(LOOP, LocalRows(r)) for r in (rows, other))
+        one, two = (PBP(refine=False).learn(LOOP, LocalRows(r)) for r in (rows, other))
         for a, b in zip(tensors_of(one), tensors_of(two), strict=True):
             np.testing.assert_array_equal(a, b)
 
@@ -184,7 +184,7 @@ def test_the_default_converges(plan, column):
             counts = rng.multinomial(n, weight / weight.sum()).astype(float)
             kept = counts > 0
             rows = Rows(tuple(codes[kept].T), counts[kept])
-            kl.append(weighted_kl(PBP().learn(plan, LocalRows(rows)), table, column))
+            kl.append(weighted_kl(PBP(refine=False).learn(plan, LocalRows(rows)), table, column))
         assert kl[-1] < marginal_kl(table, column) / 20
         slopes.append(np.polyfit(np.log(sizes), np.log(kl), 1)[0])
     assert -1.3 < np.median(slopes) < -0.7, slopes
@@ -201,7 +201,7 @@ def test_spectral_is_unstable_above_the_true_rank():
         codes, weight = all_rows(table)
         counts = rng.multinomial(3000, weight / weight.sum()).astype(float)
         source = LocalRows(Rows(tuple(codes[counts > 0].T), counts[counts > 0]))
-        for name, learner in (("spectral", Spectral()), ("pbp", PBP())):
+        for name, learner in (("spectral", Spectral()), ("pbp", PBP(refine=False))):
             right, wrong = (weighted_kl(learner.learn(p, source), table, 0) for p in (truth, over))
             ratios[name].append(wrong / right)
     assert np.median(ratios["spectral"]) > 5
@@ -219,14 +219,14 @@ class TestMissingCells:
             flat = rng.choice(len(codes), size=n, p=weight / weight.sum())
             rows = codes[flat].T
             rows = np.where(rng.random(rows.shape) < 0.3, -1, rows).astype(np.int8)
-            operators = PBP().learn(DIAMOND, LocalRows(Rows(tuple(rows))))
+            operators = PBP(refine=False).learn(DIAMOND, LocalRows(Rows(tuple(rows))))
             kl.append(weighted_kl(operators, table, 0))
         assert kl[1] < kl[0] / 10
 
     def test_a_column_without_any_value_is_named(self):
         rows = random_rows(DIAMOND, np.random.default_rng(0), 50)
         empty = Rows((np.full(50, -1, dtype=np.int8), *rows.codes[1:]))
-        for learner in (PBP(), PBP.paper()):
+        for learner in (PBP(refine=False), PBP.paper()):
             with pytest.raises(DataError, match="no row has a value in D"):
                 learner.learn(DIAMOND, LocalRows(empty))
 
@@ -237,7 +237,7 @@ class TestMissingCells:
             np.arange(200)[:, None] % 4 == np.arange(4), rng.integers(5, size=(200, 4)), -1
         )
         rows = LocalRows(Rows(tuple(seen.T.astype(np.int8))))
-        for learner in (PBP(), PBP(refine=True)):
+        for learner in (PBP(refine=False), PBP(refine=True)):
             operators = learner.learn(DIAMOND, rows)
             plan = operators.plan
             found = answer(operators, read_evidence(plan, [np.array([c]) for c in (0, 1, 2, 3)]))
@@ -312,7 +312,7 @@ def test_defaults_give_probabilities_even_from_few_rows(kind):
     plan = make_plan(random_graph(rng, kind, observed_limit=2000))
     for n in (10, 1):
         rows = random_rows(plan, rng, n)
-        for learner in (PBP(), PBP.paper()):
+        for learner in (PBP(refine=False), PBP.paper()):
             operators = learner.learn(plan, LocalRows(rows))
             found = answer(operators, read_evidence(plan, [None] * len(rows.codes)))
             for p in found.probabilities.values():
@@ -323,6 +323,6 @@ def test_defaults_give_probabilities_even_from_few_rows(kind):
 
 def test_no_rows_no_model():
     empty = Rows(tuple(np.zeros(0, dtype=np.int8) for _ in range(4)))
-    for learner in (PBP(), PBP.paper()):
+    for learner in (PBP(refine=False), PBP.paper()):
         with pytest.raises(DataError, match="no rows to learn from"):
             learner.learn(DIAMOND, LocalRows(empty))

@@ -143,7 +143,7 @@ def test_a_chain_of_1000_learned_from_rows(chain):
     rng = np.random.default_rng(2)
     plan = make_plan(model.graph)
     rows = model.sample(5000, rng).astype(np.int8)
-    operators = PBP().learn(plan, LocalRows(Rows(tuple(rows.T))))
+    operators = PBP(refine=False).learn(plan, LocalRows(Rows(tuple(rows.T))))
     test = model.sample(200, rng)
     found = answer(operators, read_evidence(plan, list(test.T)))
     assert np.isfinite(found.log_evidence).all()

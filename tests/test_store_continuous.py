@@ -116,7 +116,7 @@ def test_gaussian_leaves_that_cannot_be(tmp_path: Path) -> None:
     record, arrays = sections(path.read_bytes())
     leaves = record["operators"]["gaussians"]
     assert len(leaves) == 4
-    for wrong in ([[0, 1]], [leaves[0], leaves[0]], [[leaves[0][0], 0]], leaves[::-1], leaves[:2]):
+    for wrong in ([[0, 1]], [leaves[0], leaves[0]], [[leaves[0][0], 0]], leaves[:2]):
         record["operators"]["gaussians"] = wrong
         (tmp_path / "n").write_bytes(forged(json.dumps(record).encode(), arrays))
         with pytest.raises(StoreError):

@@ -34,6 +34,8 @@ __all__ = [
     "neighbour_products",
 ]
 
+GROUPED = 32  # coordinates of one product
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Basis:
     weights: tuple[float, ...]  # mean weight of the pairs behind d
     features: tuple[tuple[int, int], ...]  # p_α, p_β
     shares: tuple[float, ...]  # of the weight on rows where a leaf is present; 1 inside
+    beyond: tuple[float, ...] = ()  # the largest correlation that each node left out
     rounds: tuple[Mapping[int, Round], ...] = ()  # of sharpening, by node
 
     def size(self, node: int) -> int:
@@ -129,7 +132,7 @@ def canonical_basis(
     entries: list[tuple[Any, ...]] = []
     for k, node in enumerate(layout.plan.nodes):
         if node.parent == k:
-            entries.append((None, None, np.zeros(0), moments.weight, (0, 0), 1.0))
+            entries.append((None, None, np.zeros(0), moments.weight, (0, 0), 1.0, 0.0))
             continue
         panel = panels[layout.panel_of[k]]
         one, other = node.inside.wide, node.outside.wide
@@ -149,6 +152,7 @@ def canonical_basis(
                 panel.mean_weight(one, other),
                 (len(a), len(b)),
                 panel.mean_weight(one, one) / moments.weight if node.is_leaf else 1.0,
+                found.beyond,
             )
         )
     return Basis(*zip(*entries, strict=True))
@@ -283,6 +287,7 @@ def evaluator(
     panels = range(len(layout.spans))
     wanted = [_wanted(layout, basis, p, leaves_too) for p in panels]
     stacked = [_stack(layout, p, [side for _, _, side in wanted[p]]) for p in panels]
+    grouped = [_group(tables) for tables in stacked]
     starts = [np.cumsum([0, *(1 + side.size for _, _, side in wanted[p])]) for p in panels]
     looked_up = {
         k: _lookup(side)
@@ -310,7 +315,8 @@ def evaluator(
                 kept[p, len(rows)] = np.empty((width, len(rows))), np.empty((height, len(rows)))
             marks, found = kept[p, len(rows)]
             one_hot(layout, p, leaves, out=marks)  # (states, n)
-            np.matmul(stacked[p], marks, out=found)  # (coordinates, n)
+            for some, span, tables in grouped[p]:
+                np.matmul(tables, marks[span], out=found[some])  # (coordinates, n)
             found[starts[p][:-1]] = 1.0
             for (node, store, _), (start, stop) in zip(
                 wanted[p], itertools.pairwise(starts[p].tolist()), strict=True
@@ -380,6 +386,20 @@ def _lookup(side: Coordinates) -> Array:
     return _with_ones(np.concatenate([table, np.zeros((1, table.shape[1]))]).T)
 
 
+def _group(stacked: Array) -> list[tuple[slice, slice, Array]]:
+    """Rows that lie together and are zero outside a span of states: (rows, span, their part).
+
+    The near columns of a node are few of a wide panel; most of one large product would be zeros.
+    """
+    found: list[tuple[slice, slice, Array]] = []
+    for start in range(0, len(stacked), GROUPED):
+        rows = slice(start, min(start + GROUPED, len(stacked)))
+        used = np.flatnonzero(np.any(stacked[rows], axis=0))
+        span = slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 1)
+        found.append((rows, span, np.ascontiguousarray(stacked[rows, span])))
+    return found
+
+
 def _wanted(
     layout: PairLayout, basis: Basis, panel: int, leaves_too: bool
 ) -> list[tuple[int, str, Coordinates]]:
@@ -391,7 +411,13 @@ def _wanted(
                 found.append((k, "theta", inside))
             if node.children or leaves_too:
                 found.append((k, "eta", outside))
-    return found
+    # those that need the same states lie together
+    return sorted(found, key=lambda x: (_reach(layout, panel, x[2]), x[0], x[1]))
+
+
+def _reach(layout: PairLayout, panel: int, side: Coordinates) -> tuple[int, int]:
+    spans = [layout.span(panel, block) for block in side.blocks]
+    return min((s.start for s in spans), default=0), max((s.stop for s in spans), default=0)
 
 
 def _stack(layout: PairLayout, panel: int, sides: Sequence[Coordinates]) -> Array:

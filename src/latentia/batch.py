@@ -21,6 +21,7 @@ from latentia.typing import Array, Codes
 
 __all__ = [
     "Asked",
+    "block_rows",
     "every_column",
     "in_blocks",
     "in_precision",
@@ -51,6 +52,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
         operators,
         leaves=tuple(map(single, operators.leaves)),
         tensors={k: single(tensor) for k, tensor in operators.tensors.items()},
+        diagonals={k: single(D) for k, D in operators.diagonals.items()},
         marginals=tuple(single(np.maximum(mu, 1e-30)) for mu in operators.marginals),
         targets={v: single(table) for v, table in operators.targets.items()},
         tables={},

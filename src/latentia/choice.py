@@ -21,6 +21,7 @@ from latentia.messages import answer, around, read_evidence
 from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.operators import Choice, Operators, independent, smooth_unseen
 from latentia.plan import Plan
+from latentia.ranks import state_notes
 from latentia.refined import Network, climbed, plan_refinement, polish, started
 from latentia.typing import Array, Source
 
@@ -29,7 +30,7 @@ __all__ = ["CANDIDATES", "learn_best", "left_out_loss", "prefer_refined"]
 CANDIDATES = ("marginal", "closed", "refined")
 POOL = 25_000  # rows on which candidates are compared
 HELD_OUT = 0.2
-FEWEST = 100  # rows; fewer cannot tell candidates apart
+FEWEST = 250  # rows; fewer cannot tell candidates apart
 CLEARLY = 2.0  # standard errors
 NEARLY = 5e-2  # gain per free parameter at which a candidate rests; the winner climbs on
 FLOOR = 1e-4  # of a probability: one surprise must not decide
@@ -53,8 +54,9 @@ def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operator
     }
     if network is not None:
         losses["refined"] = left_out_loss(operators_of(network.plan, network.tables, 1.0), held)
-    choice = prefer_refined(losses, held, len(large))
-    return replace(_finished(choice.chosen, plan, source, network), choice=choice)
+    choice = prefer_refined(losses, held, round(large.total))
+    found = _finished(choice.chosen, plan, source, network)
+    return replace(found, choice=choice, notes=state_notes(statistics))
 
 
 def _network(found: Statistics, source: LocalRows, rng: np.random.Generator) -> Network | None:
@@ -110,7 +112,7 @@ def left_out_loss(operators: Operators, rows: Rows) -> Array:
 def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> Choice:
     """The refined network, a valid distribution, unless another candidate is clearly better.
 
-    The marginals, where they lose nothing.
+    The marginals, unless they are beaten by more than a standard error.
     """
     weight = np.ones(len(held)) if held.weight is None else held.weight
     means = {name: _mean(loss, weight) for name, loss in losses.items()}
@@ -119,6 +121,9 @@ def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> C
         gap = losses["refined"] - losses[chosen]
         if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight):
             chosen = "refined"
+    gain = losses["marginal"] - losses[chosen]
+    if _mean(gain, weight) <= _error(gain, weight):
+        chosen = "marginal"
     errors = {name: _error(loss - losses[chosen], weight) for name, loss in losses.items()}
     return Choice(chosen, means, errors, round(float(weight.sum())), learned_from)
 

@@ -23,21 +23,25 @@ from latentia.features.continuous import Column
 from latentia.gaussian import grid_masses, leaf_prior, maximise_leaf, rescaled
 from latentia.graph import LatentGraph
 from latentia.moments import Moments
-from latentia.operators import Ascent, Operators, smooth_unseen
+from latentia.operators import Ascent, Operators
 from latentia.plan import Plan
 from latentia.problem import (
     Counts,
     Problem,
     Scale,
     at_least,
+    counts_in,
     grid_scales,
     make_starts,
     pose,
     seeding_of,
+    spawn_seeds,
     sum_log_units,
+    with_unseen,
 )
 from latentia.progress import Verbose, announcing
 from latentia.refine import Prior
+from latentia.refined import start_of_graph
 from latentia.solve import one_thread
 from latentia.typing import Array, Source
 
@@ -76,10 +80,12 @@ class EM(BaseEstimator):
         for latents and variables without parents): maximum a posteriori instead of maximum
         likelihood. Levels and the choice among restarts then include the prior. For a continuous
         column: so many rows with the column's own mean and variance.
-    init : "random" or dict of variable -> table
-        Random starts draw every row of every table from a flat Dirichlet. Tables, with axes
-        (parents in the graph's order, variable), give a single start from there. Continuous
-        columns start from rows that lie far from each other (the seeding of k-means++).
+    init : "random", "pbp" or dict of variable -> table
+        Random starts draw every row of every table from a flat Dirichlet. "pbp" is a single start
+        from the closed form's statistics, which makes restarts unnecessary; it needs a separator of
+        its own for every latent, and discrete columns. Tables, with axes (parents in the graph's
+        order, variable), give a single start from there. Continuous columns start from rows that
+        lie far from each other (the seeding of k-means++).
     mixture : int
         Gaussian components of a continuous column for each state of its parents.
     variance_floor : float
@@ -145,10 +151,24 @@ class EM(BaseEstimator):
         at_least("variance_floor", self.variance_floor, 0)
         problem = pose(plan, source, self.smoothing, self.variance_floor, scales=scales)
         seeding = seeding_of(problem, self.mixture)
-        starts = make_starts(plan.graph, self.init, self.restarts, self.random_state, seeding)
+        if isinstance(self.init, str) and self.init == "pbp":
+            first = self._closed_form_start(plan, source, problem)
+            starts: list[Callable[[], dict[int, Array]]] = [partial(dict, first)]
+        else:
+            starts = make_starts(plan.graph, self.init, self.restarts, self.random_state, seeding)
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
+
+    def _closed_form_start(self, plan: Plan, source: Source, problem: Problem) -> dict[int, Array]:
+        """Tables from the closed form's statistics; discrete columns only."""
+        if problem.scales:
+            names = ", ".join(str(plan.graph.names[v]) for v in sorted(problem.scales)[:10])
+            raise DataError(
+                f"init='pbp' is for discrete columns, and {names} is not. Use init='random'."
+            )
+        rng = np.random.default_rng(spawn_seeds(self.random_state or 0, 1)[0])
+        return start_of_graph(plan, source, rng)
 
 
 def repr_of(learner: BaseEstimator, shown: dict[str, Any], most: int) -> str:
@@ -203,14 +223,6 @@ def level(problem: Problem, tables: Tables, moments: Moments) -> float:
     prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
     prior += sum(leaf_prior(tables[v], problem.smoothing) for v in problem.scales)
     return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
-
-
-def counts_in(moments: Moments) -> dict[int, Array]:
-    return {
-        int(name.removeprefix("counts/")): total
-        for name, total in moments.sums.items()
-        if name.startswith("counts/")
-    }
 
 
 def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
@@ -293,21 +305,6 @@ def log_units(
 def leaf_masses(leaf: Array, points: int) -> Array:
     """Masses at the points of a grid, none of them quite zero: rows may lie far out."""
     return (1.0 - LEAST_MASS) * grid_masses(leaf, points) + LEAST_MASS / points
-
-
-def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
-    """States that were declared but never seen count as half a row, alike for all parents.
-
-    So that they say nothing as evidence, rather than contradict the model.
-    """
-    found = dict(tables)
-    for v, count in marginals.items():
-        unseen = count == 0
-        if unseen.any() and not tables[v][..., unseen].any():
-            N = float(count.sum())
-            share = smooth_unseen(count / N, N) * unseen
-            found[v] = tables[v] * (1.0 - share.sum()) + share
-    return found
 
 
 # --- running --------------------------------------------------------------------------------------

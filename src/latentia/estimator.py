@@ -71,7 +71,7 @@ from latentia.gathering import (
     with_weights,
 )
 from latentia.gaussian import gaussian_tables
-from latentia.graph import LatentGraph, as_graph
+from latentia.graph import LatentGraph, as_graph, relevant
 from latentia.joint import joint_posterior, most_probable
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.messages import Answers, Evidence, answer, read_evidence
@@ -83,6 +83,7 @@ from latentia.notices import (
     note_flat,
     note_independent,
     note_repaired,
+    note_states,
     note_unfinished,
 )
 from latentia.operators import Ascent, Operators
@@ -90,7 +91,7 @@ from latentia.plan import Plan, make_plan
 from latentia.posterior import Assignment, Posterior
 from latentia.posterior_density import Density
 from latentia.questions import column_place, named, one_row
-from latentia.ranks import binned, class_states
+from latentia.ranks import binned, class_states, latent_states
 from latentia.refine import free_parameters
 from latentia.sampling import sample_rows
 from latentia.stepwise import StepwiseEM
@@ -133,8 +134,9 @@ class LatentModel(BaseEstimator):
         How columns and latents are tied together; or a function that makes one of these from the
         list of column names. Default: one latent class tells every column, with as many states as
         the data show.
-    latents : dict of name -> number of states
-        The variables of the graph that are not columns.
+    latents : dict of name -> number of states, or list of names
+        The variables of the graph that are not columns. A number that is left out, or None, is
+        found from the data: see `states_`.
     learner : "pbp", "paper", "spectral", "em", "stepwise", or a learner such as ``EM(...)``
         How the model is learned.
     kinds : dict of column -> "discrete" or "continuous", optional
@@ -233,12 +235,14 @@ class LatentModel(BaseEstimator):
         if self.graph is None:
             graph = latent_class(names, class_states(sizes, source))
         known = graph.with_states(dict(zip(names, sizes, strict=True)))
+        known = latent_states(relevant(known), source)
         plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
         for note in plan.notes:
             warnings.warn(note, IdentifiabilityWarning, stacklevel=3)
         operators = learner.learn(plan, source)
         note_unfinished(operators, learner)
         note_independent(operators)
+        note_states(operators)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
         return self
@@ -509,6 +513,13 @@ class LatentModel(BaseEstimator):
             for k, n in enumerate(plan.nodes)
             if n.parent != k
         }
+
+    @property
+    def states_(self) -> dict[Label, int]:
+        """Number of states of every latent that says something: as stated, or from the data."""
+        self._check_fitted()
+        graph = self.plan_.graph
+        return {graph.names[v]: graph.states[v] or 1 for v in sorted(graph.latent)}
 
     @property
     def cpts_(self) -> dict[Label, Any]:

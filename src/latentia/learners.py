@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
+from latentia.ranks import state_notes
 from latentia.refined import refine_closed_form
 from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.spectral import learn_spectral
@@ -78,9 +79,11 @@ class PBP(BaseEstimator):
         if self.regularize and self.refine == "auto":
             return learn_best(plan, source, rng)
         found = gather_statistics(plan, source, self.regularize)
-        if not (self.refine and self.regularize):
-            return finish_closed_form(found, source, self.regularize)
-        return refine_closed_form(found, source, rng)
+        if self.refine and self.regularize:
+            made = refine_closed_form(found, source, rng)
+        else:
+            made = finish_closed_form(found, source, self.regularize)
+        return replace(made, notes=state_notes(found)) if self.regularize else made
 
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
         """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""

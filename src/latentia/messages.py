@@ -254,8 +254,10 @@ def leaf_message(operators: Operators, evidence: Evidence, x: int) -> Message:
         value = rows.T.take(codes, axis=1)
     elif corners is not None:
         sizes = _leaf_sizes(operators.plan, x)
-        value = _gathered(_with_sums(table, sizes).T, corners, sizes)
-        value = value / np.maximum(_gathered(_with_sums(mu, sizes)[None], corners, sizes), 1e-300)
+        value = _gathered(_with_sums(table, sizes), corners, sizes)
+        value = value / np.maximum(
+            _gathered(_with_sums(mu, sizes)[:, None], corners, sizes), 1e-300
+        )
     else:
         value = table.sum(axis=0)[:, None]
     return Message(value, np.zeros(1), 1)
@@ -274,18 +276,18 @@ def _with_sums(table: Array, sizes: Sequence[int]) -> Array:
     return found.reshape(-1, *rest)
 
 
-def _gathered(rows: Array, corners: Corners, sizes: Sequence[int]) -> Array:
-    """Σ over corners of their weight times the table's column there: (r, n)."""
+def _gathered(table: Array, corners: Corners, sizes: Sequence[int]) -> Array:
+    """Σ over corners of their weight times the table's row there: (r, n)."""
     n = corners[0][0].shape[1]
     index: Codes = np.zeros((1, n), dtype=np.int64)
     share = np.ones((1, n))
     for (own, weight), size in zip(corners, sizes, strict=True):
         index = (index[:, None] * (size + 1) + own).reshape(-1, n)
         share = (share[:, None] * weight).reshape(-1, n)
-    total = rows.take(index[0], axis=1) * share[0]
+    total = table.take(index[0], axis=0) * share[0][:, None]  # rows of the table are contiguous
     for i, w in zip(index[1:], share[1:], strict=True):
-        total += rows.take(i, axis=1) * w
-    return np.asarray(total, dtype=float)
+        total += table.take(i, axis=0) * w[:, None]
+    return np.ascontiguousarray(total.T)
 
 
 def _others(joint: Array, corners: Corners, sizes: Sequence[int], place: int) -> Array:
@@ -368,16 +370,27 @@ def _components(
     found = []
     for root in operators.plan.roots:
         node = operators.plan.nodes[root]
-        children = [up[k] for k in node.children]
-        diagonal = root in operators.diagonals
-        below = meet(children) if diagonal else combine(children)
-        T = operators.diagonals[root] if diagonal else operators.tensors[root]
-        value = (T.reshape(1, -1) @ below.value)[0]
+        below, last = _root_halves(operators, root, [up[k] for k in node.children])
+        value = (below.value * last.value).sum(axis=0)
+        log = below.log + last.log
         alone = np.zeros(1)
         for x in range(node.first, node.last):
             alone = alone + _alone(operators.plan, operators.marginals[x], evidence, x)
-        found.append(ComponentEvidence(value, below.log, alone))
+        found.append(ComponentEvidence(value, log, alone))
     return found
+
+
+def _root_halves(
+    operators: Operators, root: int, children: Sequence[Message]
+) -> tuple[Message, Message]:
+    """𝒯 with all messages but the last, and the last: the product of all would be too large."""
+    *first, last = children
+    if root in operators.diagonals:
+        weight = Message(operators.diagonals[root][:, None], np.zeros(1), 0)
+        return meet([weight, *first]), last
+    T, head = operators.tensors[root], combine(first)
+    matrix = T.reshape(-1, T.shape[-1]).T
+    return Message(matrix @ head.value, head.log, head.leaves), last
 
 
 def _alone(plan: Plan, mu: Array, evidence: Evidence, x: int) -> Array:
@@ -391,7 +404,7 @@ def _alone(plan: Plan, mu: Array, evidence: Evidence, x: int) -> Array:
         corners = evidence.corners[x] if evidence.corners else None
         if corners is not None:
             sizes = _leaf_sizes(plan, x)
-            alone = _gathered(_with_sums(mu, sizes)[None], corners, sizes)[0]
+            alone = _gathered(_with_sums(mu, sizes)[:, None], corners, sizes)[0]
             return np.asarray(np.log(alone), dtype=float)
     return np.zeros(1)
 

@@ -14,6 +14,7 @@ from latentia.errors import (
     DataError,
     EvidenceWarning,
     IndependenceWarning,
+    StatesWarning,
     WeightWarning,
 )
 from latentia.features.continuous import Column, ContinuousColumn
@@ -26,6 +27,7 @@ __all__ = [
     "note_flat",
     "note_independent",
     "note_repaired",
+    "note_states",
     "note_unfinished",
 ]
 
@@ -89,15 +91,21 @@ def note_unfinished(operators: Operators, learner: Any) -> None:
     )
 
 
+def note_states(operators: Operators) -> None:
+    for note in operators.notes:
+        warnings.warn(note, StatesWarning, stacklevel=3)
+
+
 def note_independent(operators: Operators) -> None:
     choice = operators.choice
     if choice is None or choice.chosen != "marginal" or len(operators.plan.leaves) < 2:
         return
     best = min(loss for name, loss in choice.losses.items() if name != "marginal")
     warnings.warn(
-        f"the columns tell nothing of each other: on {choice.held_out} held-out rows the marginals "
-        f"alone lose {choice.losses['marginal']:.4f} per row, the best model {best:.4f}. Answers "
-        "are the marginals. Bring more rows, or PBP(refine=True) to have a model all the same.",
+        "the columns tell nothing of each other that other rows bear out: on "
+        f"{choice.held_out} held-out rows the marginals alone lose "
+        f"{choice.losses['marginal']:.4f} per row, the best model {best:.4f}. Answers are the "
+        "marginals. Bring more rows, or PBP(refine=True) to have a model all the same.",
         IndependenceWarning,
         stacklevel=3,
     )

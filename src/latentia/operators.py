@@ -100,6 +100,7 @@ class Operators:
     moments: Moments | None = None  # the sums of the first pass; files leave them out
     tables: Mapping[int, Array] = field(default_factory=dict)
     ascent: Ascent | None = None
+    notes: tuple[str, ...] = ()  # on stated numbers of states; files leave them out
     # of continuous columns (design 7):
     targets: Mapping[int, Array] = field(default_factory=dict)  # column -> its leaf, as it answers
     raw: tuple[Array, ...] = ()  # leaves before smoothing

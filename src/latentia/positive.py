@@ -39,25 +39,33 @@ class _Variable:
     above: list[int]  # parents, by number
 
 
-def own_network(plan: Plan) -> PositiveNetwork | None:
+def own_network(plan: Plan, copies: bool = False) -> PositiveNetwork | None:
     """The graph itself, where each of its latents has a separator of its own that tells its states.
 
-    It has fewer tables than the network of separators where these hold several latents.
+    It has fewer tables than the network of separators where these hold several latents. With
+    `copies`, a latent without one (the end of a chain) may share that of a neighbour with as many
+    states: which of the two is which cannot be told.
     """
     graph = plan.graph
     if not graph.directed:
         return None
-    node_of: dict[Label, int] = {}
+    own: dict[int, int] = {}
     for v in sorted(graph.latent):
         nodes = [
             k
             for k, node in enumerate(plan.nodes)
             if node.separator == {v} and node.rank == graph.states[v]
         ]
-        if not nodes:
-            return None
-        node_of[graph.names[v]] = min(nodes, key=lambda k: (_imbalance(plan, k), k))
-    return PositiveNetwork(graph, node_of)
+        if nodes:
+            own[v] = min(nodes, key=lambda k: (_imbalance(plan, k), k))
+    near = moralise(graph)
+    for v in sorted(graph.latent - own.keys()) if copies else ():
+        beside = [u for u in sorted(near[v]) if u in own and graph.states[u] == graph.states[v]]
+        if beside:
+            own[v] = own[beside[0]]
+    if own.keys() != graph.latent:
+        return None
+    return PositiveNetwork(graph, {graph.names[v]: k for v, k in own.items()})
 
 
 def positive_network(plan: Plan) -> PositiveNetwork:

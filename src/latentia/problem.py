@@ -32,6 +32,7 @@ __all__ = [
     "Seen",
     "Seeding",
     "at_least",
+    "counts_in",
     "grid_scales",
     "make_starts",
     "pose",
@@ -41,6 +42,7 @@ __all__ = [
     "spawn_seeds",
     "standardised",
     "sum_log_units",
+    "with_unseen",
 ]
 
 Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
@@ -251,7 +253,8 @@ def make_starts(
         given = {scope[-1]: table for scope, table in tables.items()}
         return [partial(dict, given)]
     if init != "random":
-        raise UnknownNameError("init", init, ["random"], "Or pass a dict of variable -> table.")
+        known = ["random", "pbp"]
+        raise UnknownNameError("init", init, known, "Or pass a dict of variable -> table.")
     at_least("restarts", restarts, 1, whole=True)
     seeds = spawn_seeds(random_state, restarts)
     return [partial(random_tables, graph, seed, seeding) for seed in seeds]
@@ -290,3 +293,26 @@ def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
     if not isinstance(value, kinds) or not lowest <= value < math.inf:
         what = "a whole number" if whole else "a number"
         raise DataError(f"expected {name} to be {what} of at least {lowest}, got {value!r}.")
+
+
+def counts_in(moments: Moments) -> dict[int, Array]:
+    return {
+        int(name.removeprefix("counts/")): total
+        for name, total in moments.sums.items()
+        if name.startswith("counts/")
+    }
+
+
+def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
+    """States that were declared but never seen count as half a row, alike for all parents.
+
+    So that they say nothing as evidence, rather than contradict the model.
+    """
+    found = dict(tables)
+    for v, count in marginals.items():
+        unseen = count == 0
+        if unseen.any() and not tables[v][..., unseen].any():
+            N = float(count.sum())
+            share = smooth_unseen(count / N, N) * unseen
+            found[v] = tables[v] * (1.0 - share.sum()) + share
+    return found

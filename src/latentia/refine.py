@@ -106,8 +106,7 @@ def make_prior(counts: Tables, strength: float = PSEUDO_COUNTS) -> Prior:
     found = {}
     for v, table in counts.items():
         marginal = table.reshape(-1, table.shape[-1]).sum(axis=0)
-        marginal = marginal + 1.0 / len(marginal)
-        if table.ndim == 1:
+        if table.ndim == 1 or not marginal.any():
             marginal = np.ones(len(marginal))
         found[v] = strength * marginal / marginal.sum()
     return Prior(found)

@@ -7,6 +7,7 @@ One start, no restarts; every E-step is one more fold.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import final
@@ -15,15 +16,15 @@ import numpy as np
 
 from latentia.basis import evaluator
 from latentia.cpts import operators_of
-from latentia.em import counts_in, with_unseen
+from latentia.errors import PlanError
 from latentia.frames.local import LocalRows
 from latentia.frames.sample import draw_sample
-from latentia.learn import Statistics
+from latentia.learn import Statistics, gather_statistics
 from latentia.local import local_states, told_by_branches
-from latentia.operators import Ascent, Operators
+from latentia.operators import Ascent, Operators, SeparatorReport
 from latentia.plan import Plan, make_plan
 from latentia.positive import PositiveNetwork, own_network, positive_network
-from latentia.problem import Problem, pose
+from latentia.problem import Problem, counts_in, pose, with_unseen
 from latentia.refine import (
     ENOUGH,
     PSEUDO_COUNTS,
@@ -38,7 +39,14 @@ from latentia.refine import (
 from latentia.start import first_counts, memberships, shared_parts
 from latentia.typing import Array, Source
 
-__all__ = ["Network", "plan_refinement", "polish", "refine_closed_form", "started"]
+__all__ = [
+    "Network",
+    "plan_refinement",
+    "polish",
+    "refine_closed_form",
+    "start_of_graph",
+    "started",
+]
 
 SAMPLE = 1000  # rows whose soft states make the first tables
 LARGE_SAMPLE = 4000  # … where there are many
@@ -85,20 +93,33 @@ def refine_closed_form(
 
 def polish(network: Network, source: Source, enough: float = ENOUGH) -> Operators:
     """Climb on all rows until it rests, and make operators of the tables."""
-    network, ascent, problem = climbed(network, source, enough)
-    tables = with_unseen(network.tables, problem.marginals)
-    return operators_of(network.plan, tables, problem.weight, ascent)
+    network, ascent, weight = climbed(network, source, enough)
+    found = operators_of(network.plan, network.tables, weight, ascent)
+    nodes = enumerate(network.plan.nodes)
+    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in nodes if n.parent != k}
+    return replace(found, reports=ranks)
 
 
 def climbed(
     network: Network, source: Source, enough: float = ENOUGH
-) -> tuple[Network, Ascent, Problem]:
-    """EM from the network's tables over the rows of a source."""
+) -> tuple[Network, Ascent, float]:
+    """EM from the network's tables over the rows of a source; and the weight of these."""
     problem = replace(pose(network.plan, source), prior=network.prior)
     found = _climb(problem, network.tables, enough)
     path = tuple(level / problem.weight for level in found.history)
     ascent = Ascent((path,), (found.converged,), 0)
-    return replace(network, tables=found.tables), ascent, problem
+    tables = with_unseen(_without_unseen(found.tables, problem.marginals), problem.marginals)
+    return replace(network, tables=tables), ascent, problem.weight
+
+
+def _without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
+    """States of columns that no row has keep the floor of the climb: take it away."""
+    found = dict(tables)
+    for v, count in marginals.items():
+        if not count.all():
+            table = tables[v] * (count > 0)
+            found[v] = table / table.sum(axis=-1, keepdims=True)
+    return found
 
 
 def started(
@@ -106,12 +127,15 @@ def started(
     source: Source,
     rng: np.random.Generator,
     pseudo_counts: float = PSEUDO_COUNTS,
+    network: PositiveNetwork | None = None,
 ) -> Network:
     """First tables from soft states of a sample of rows.
 
     Of a few ways to cut a large sample into states, the one that climbs highest on it.
     """
-    network, plan = plan_refinement(found.layout.plan)
+    plan = found.layout.plan
+    if network is None:
+        network, plan = plan_refinement(plan)
     many = found.pairs.weight >= ENOUGH_ROWS
     sample = draw_sample(source, LARGE_SAMPLE if many else SAMPLE, rng)
     values = evaluator(found.layout, found.basis, leaves_too=True)(sample)
@@ -135,6 +159,21 @@ def started(
     problem = pose(plan, LocalRows(sample, threads=1))
     trials = [_trial(problem, start, light) for start, light in starts]
     return max(trials, key=lambda trial: trial[1])[0]
+
+
+def start_of_graph(plan: Plan, source: Source, rng: np.random.Generator) -> dict[int, Array]:
+    """Tables of the graph itself from the closed form's statistics, for EM to start from."""
+    network = own_network(plan, copies=True)
+    if network is None:
+        told = {v for n in plan.nodes for v in n.separator if len(n.separator) == 1}
+        alone = [str(plan.graph.names[v]) for v in sorted(plan.graph.latent - told)]
+        which = f" ({', '.join(alone[:10])})" if alone else ""
+        raise PlanError(
+            "init='pbp' needs a separator of its own for every latent, which tells all of its "
+            f"states; some have none{which}. Use init='random', or learner='pbp', which learns "
+            "such graphs without their tables."
+        )
+    return started(gather_statistics(plan, source), source, rng, network=network).tables
 
 
 def _trial(problem: Problem, network: Network, light: Prior) -> tuple[Network, float]:

@@ -96,6 +96,7 @@ class Canonical:
     U: Array  # (p, k)
     V: Array  # (q, k)
     d: Array  # (k,), falling
+    beyond: float = 0.0  # the largest correlation that was left out
 
 
 def canonical(S_aa: Array, S_ab: Array, S_bb: Array, most: int) -> Canonical:
@@ -105,4 +106,5 @@ def canonical(S_aa: Array, S_ab: Array, S_bb: Array, most: int) -> Canonical:
         return Canonical(np.zeros((len(S_aa), 0)), np.zeros((len(S_bb), 0)), np.zeros(0))
     u, d, vt = np.linalg.svd(R_a.T @ S_ab @ R_b, full_matrices=False)
     keep = min(most, int((d > CORRELATION_CUT).sum()))
-    return Canonical(R_a @ u[:, :keep], R_b @ vt[:keep].T, np.minimum(d[:keep], 1.0))
+    beyond = float(d[keep]) if keep < len(d) else 0.0
+    return Canonical(R_a @ u[:, :keep], R_b @ vt[:keep].T, np.minimum(d[:keep], 1.0), beyond)

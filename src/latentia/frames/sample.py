@@ -9,7 +9,6 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from latentia.frames.local import LocalRows
 from latentia.moments import Moments, Rows
 from latentia.typing import Array, Codes, Source
 
@@ -18,8 +17,9 @@ __all__ = ["draw_sample", "split_rows"]
 
 def draw_sample(source: Source, size: int, rng: np.random.Generator) -> Rows:
     """At most `size` rows, by weight; from sources that can only be folded over, by a fold."""
-    if isinstance(source, LocalRows):
-        return source.sample(size, rng)
+    draw = getattr(source, "sample", None)
+    if draw is not None:
+        return cast(Rows, draw(size, rng))
     seed = int(rng.integers(2**32))
     found = source.fold(partial(_keep_some, size, seed))
     return cast(_Kept, found.sums["sample"]).rows()

@@ -21,7 +21,7 @@ from latentia.mixed import column_cells
 from latentia.operators import Ascent, Choice, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.store.columns import read_column, write_column
-from latentia.store.gaussians import check_gaussian, read_gaussians, write_gaussians
+from latentia.store.gaussians import gaussian_shapes, read_gaussians, write_gaussians
 from latentia.store.plain import (
     LARGEST_COUNT,
     fields,
@@ -250,11 +250,11 @@ def _write_tables(operators: Operators) -> dict[str, Any]:
     if ascent is not None or operators.tables:
         climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
         found = {"tables": bool(operators.tables), "ascent": climb}
-    if operators.gaussians:
-        found["gaussians"] = write_gaussians(operators.gaussians)
     if operators.raw or any(operators.blur):
         numbers = [*operators.blur, operators.floor]
         found["kernel"] = [bool(operators.raw), *map(float, numbers)]
+    if operators.gaussians:
+        found["gaussians"] = write_gaussians(operators)
     return found
 
 
@@ -294,14 +294,14 @@ def _read_ascent(record: Any) -> Ascent | None:
 
 def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: Fetch) -> Operators:
     known = ("ranks", "weight", "mix", "reports", "turned")
-    more: tuple[str, ...] = ()
-    if isinstance(record, dict) and "tables" in record:
-        more = ("tables", "ascent")
-    more += tuple(name for name in ("gaussians", "kernel") if name in (record or {}))
+    there = record if isinstance(record, dict) else {}
+    more = ["tables", "ascent"] if "tables" in there else []
+    more += [name for name in ("kernel", "gaussians") if name in there]
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
-    smooth = _read_smoothing(rest.pop() if "kernel" in more else None)
-    gaussians = read_gaussians(rest.pop() if "gaussians" in more else [], plan, columns)
-    has_tables, climb = rest or (False, None)
+    given = dict(zip(more, rest, strict=True))
+    smooth = _read_smoothing(given.get("kernel"))
+    has_tables, climb = given.get("tables", False), given.get("ascent")
+    leaves = given.get("gaussians", [])
     if type(has_tables) is not bool:
         raise StoreError(f"expected true or false for tables, got {has_tables!r:.80}.")
     sizes = wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes))
@@ -310,7 +310,7 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
     if has_tables:
         shapes += _table_shapes(plan)
     tables = len(shapes)
-    shapes += gaussians.values()
+    shapes += gaussian_shapes(leaves, plan)
     axes = {i: list(range(len(shape))) for i, shape in enumerate(shapes)}
     for turn in items(turned):
         which, order = items(turn, 2)
@@ -341,7 +341,7 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
         ascent=_read_ascent(climb),
         blur=smooth.blur,
         floor=smooth.floor,
-        gaussians=dict(zip(gaussians, map(check_gaussian, arrays[tables:]), strict=True)),
+        gaussians=read_gaussians(leaves, arrays[tables:]),
     )
     return smooth_again(learned, columns) if smooth.raw else learned
 

@@ -1,0 +1,272 @@
+"""Continuous columns measured: speed of the finite form against the Gram form and EM, accuracy.
+
+Run: python benchmarks/kernel.py [--quick] [speed] [rows] [accuracy]
+  speed     ten digit models: fit, and scoring of test rows; CPU seconds and their ratios
+  rows      fit of one chain from 700 to 70,000 rows; slope of log seconds
+  accuracy  KL to exact posteriors of testing.mixed_tree at 500, 2,000 and 8,000 rows
+Seconds are CPU seconds of this process with BLAS on one thread: the machine may be shared.
+Digits are read from $LATENTIA_DATA/pendigits, or ../shared/data beside the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import latentia as lt
+from latentia.batch import block_rows
+from latentia.features.continuous import ContinuousColumn, discover, place_cells
+from latentia.features.discrete import Values
+from latentia.frames.local import LocalRows
+from latentia.gram import PublishedKernel
+from latentia.graph import as_graph
+from latentia.messages import log_evidence, read_evidence
+from latentia.mixed import prepare_mixed
+from latentia.moments import Rows
+from latentia.operators import Operators
+from latentia.solve import one_thread
+
+POINTS = 8
+NAMES = [f"{c}{t}" for t in range(POINTS) for c in "xy"]
+CHAIN = "; ".join(
+    [f"H{t}->H{t + 1}" for t in range(POINTS - 1)]
+    + [f"H{t}->{c}{t}" for t in range(POINTS) for c in "xy"]
+)
+LATENTS = [f"H{t}" for t in range(POINTS)]
+FIXED = lt.KernelSettings(features=100)  # landmarks; the rest as it comes
+PUBLISHED = PublishedKernel(sigma=10.0, units="own", ridge=(0.1, 0.1), inside=2, outside=12)
+
+
+def read_digits(name: str) -> np.ndarray[Any, Any] | None:
+    """The 16 coordinates and the digit, or None where the data are not there."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    path = Path(os.environ.get("LATENTIA_DATA", default)) / "pendigits" / name
+    return np.loadtxt(path, delimiter=",") if path.exists() else None
+
+
+class Digits:
+    """Grids of all rows, one plan, a model per digit; as a classifier would do it."""
+
+    def __init__(self, rows: np.ndarray[Any, Any], learner: Any, latents: Any = LATENTS) -> None:
+        graph = as_graph(CHAIN, latents)
+        names = [str(graph.names[v]) for v in graph.observed]
+        columns = [discover(n, Values(rows[:, NAMES.index(n)]), "continuous") for n in names]
+        self.plan, self.columns = prepare_mixed(graph, columns, learner)
+        self.learner = learner
+
+    def place(self, rows: np.ndarray[Any, Any]) -> Rows:
+        """Positions on the grids."""
+        return Rows(
+            tuple(place_cells(c, Values(rows[:, NAMES.index(str(c.name))])) for c in self.columns)
+        )
+
+    def fit(self, rows: np.ndarray[Any, Any]) -> list[Operators]:
+        return [
+            self.learner.learn_mixed(
+                self.plan, self.columns, LocalRows(self.place(rows[rows[:, 16] == d]), threads=1)
+            )
+            for d in range(10)
+        ]
+
+    def score(self, models: list[Operators], rows: np.ndarray[Any, Any]) -> Any:
+        """(10, rows)."""
+        placed = self.place(rows)
+        out = np.empty((len(models), len(rows)))
+        for model, own in zip(models, out, strict=True):
+            step = block_rows(model)
+            for s in range(0, len(rows), step):
+                seen = read_evidence(model.plan, placed[s : s + step].codes)
+                own[s : s + step] = log_evidence(model, seen)[0]
+        return out
+
+
+def cpu(call: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
+    """Least CPU seconds of a few calls, and the last result."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        found = call()
+        seconds.append(time.process_time() - start)
+    return min(seconds), found
+
+
+def gaussian_em(restarts: int) -> Any:
+    """EM with normal columns, if this version of latentia has it."""
+    learner = lt.EM(restarts=restarts) if "restarts" in lt.EM().get_params() else lt.EM()
+    return learner if hasattr(learner, "learn_mixed") else None
+
+
+def speed(quick: bool) -> None:
+    train, test = read_digits("pendigits.tra"), read_digits("pendigits.tes")
+    if train is None or test is None:
+        print("speed: skipped, pen digits are not in $LATENTIA_DATA or ../shared/data")
+        return
+    train, held = train[:7000], train[7000:]
+    learners: dict[str, tuple[Any, Any]] = {
+        "finite, settings given": (lt.PBP(kernel=FIXED, refine=False), LATENTS),
+        "finite, settings on held-out rows": (lt.PBP(refine=False), LATENTS),
+        "finite, as published": (
+            lt.PBP.paper(kernel=PublishedKernel(
+                sigma=10.0, units="own", ridge=(0.1, 0.1), inside=2, outside=12, rank=30,
+                features=100)),
+            LATENTS,
+        ),
+        "Gram form": (lt.PBP.paper(kernel=PUBLISHED, form="gram"), LATENTS),
+        "EM, ten restarts, 6 states": (gaussian_em(10), dict.fromkeys(LATENTS, 6)),
+    }  # fmt: skip
+    print(f"\nten digit models, {len(train)} rows; {len(test)} rows scored; held out: {len(held)}")
+    print("learner                             fit s   ratio   score rows/s   ratio   held out")
+    first: tuple[float, float] | None = None
+    for name, (learner, latents) in learners.items():
+        if learner is None:
+            print(f"{name:34} skipped: this version's EM takes discrete columns only")
+            continue
+        if quick and ("held-out" in name or "published" in name):
+            continue
+        digits = Digits(train, learner, latents)
+        fit, models = cpu(lambda d=digits: d.fit(train), 2 if fit_again(name) else 1)
+        scoring, _ = cpu(lambda d=digits, m=models: d.score(m, test), 2)
+        right = float((digits.score(models, held).argmax(axis=0) == held[:, 16]).mean())
+        first = first or (fit, scoring)
+        print(
+            f"{name:34} {fit:6.2f}  {fit / first[0]:6.2f}   {len(test) / scoring:12,.0f}  "
+            f"{scoring / first[1]:6.2f}     {100 * right:.1f} %",
+            flush=True,
+        )
+
+
+def fit_again(name: str) -> bool:
+    return name.startswith("finite, settings given") or name == "Gram form"
+
+
+def rows_sweep(quick: bool) -> None:
+    train = read_digits("pendigits.tra")
+    if train is None:
+        print("rows: skipped, pen digits are not in $LATENTIA_DATA or ../shared/data")
+        return
+    rng = np.random.default_rng(0)
+    sizes = (700, 2200, 7000, 22_000) + (() if quick else (70_000,))
+    learner = lt.PBP(kernel=FIXED, refine=False)
+    digits = Digits(train, learner)
+    print("\nfit of one chain of 16 columns, settings given\n   rows      s   µs/row")
+    seconds = []
+    for n in sizes:
+        rows = train[rng.integers(len(train), size=n)] + rng.uniform(-0.5, 0.5, (n, 17))
+        placed = digits.place(rows)
+
+        def fit(placed: Rows = placed) -> Operators:
+            source = LocalRows(placed, threads=1)
+            return learner.learn_mixed(digits.plan, digits.columns, source)
+
+        took, _ = cpu(fit, 2)
+        seconds.append(took)
+        print(f"{n:7,} {took:6.2f}   {1e6 * took / n:6.1f}", flush=True)
+    half = len(sizes) // 2
+    slope = np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0]
+    print(f"slope of log seconds over the larger half: {slope:.2f}")
+
+
+def accuracy(quick: bool) -> None:
+    """Median over trees of the KL of p(x0 | x1, x3, d4, x5) and of P(d4 | x0, x3, x5)."""
+    seeds = range(100, 103) if quick else range(100, 110)
+    learners: dict[str, Callable[[], Any]] = {
+        "PBP(refine=False)": lambda: lt.PBP(refine=False),
+        "PBP(refine=True)": lambda: lt.PBP(refine=True),
+        "PBP()": lt.PBP,
+    }
+    if gaussian_em(10) is not None:
+        learners["Gaussian EM, ten restarts"] = lambda: gaussian_em(10)
+    else:
+        print("accuracy: Gaussian EM is skipped, this version's EM takes discrete columns only")
+    print(f"\nmixed tree, median (worst) KL over {len(seeds)} trees, and CPU seconds of the fit")
+    print("   rows  learner                      x0 | x1 x3 d4 x5     d4 | x0 x3 x5       fit s")
+    for n in (500, 2000) if quick else (500, 2000, 8000):
+        found: dict[str, list[tuple[float, float, float]]] = {}
+        for seed in seeds:
+            tree = lt.testing.mixed_tree(seed)
+            rows = tree.sample(n, np.random.default_rng([seed, n]))
+            test = tree.sample(1000, np.random.default_rng([seed, 1]))
+            for name, make in learners.items():
+                model = lt.LatentModel(tree.graph, tree.latents, make())
+                fit, _ = cpu(lambda m=model, r=rows: m.fit(r))
+                found.setdefault(name, []).append((*divergences(tree, model, test), fit))
+            found.setdefault("marginal", []).append((*of_marginals(tree, model, rows, test), 0.0))
+        for name, all_of in found.items():
+            x, d, fit = np.asarray(all_of).T
+            print(
+                f"{n:7,}  {name:26} {np.median(x):8.4f} ({x.max():.4f})  "
+                f"{np.median(d):8.4f} ({d.max():.4f})  {np.median(fit):8.2f}",
+                flush=True,
+            )
+
+
+X0, D4 = ("x1", "x3", "d4", "x5"), ("x0", "x3", "x5")
+
+
+def divergences(tree: Any, model: lt.LatentModel, test: Mapping[str, Any]) -> tuple[float, float]:
+    """Mean KL to the exact posteriors, a density on a grid of its own and a table."""
+    column = next(c for c in model.columns_ if c.name == "x0")
+    q = _cells(model, {c: test[c] for c in X0}, "x0")
+    p = _true_cells(tree, column, {c: test[c] for c in X0})
+    r = _cells(model, {c: test[c] for c in D4}, "d4")
+    s = tree.posterior("d4", {c: test[c] for c in D4}, range(4))
+    return _kl(p, q), _kl(s, r)
+
+
+def of_marginals(
+    tree: Any, model: lt.LatentModel, rows: Mapping[str, Any], test: Mapping[str, Any]
+) -> tuple[float, float]:
+    """The same for answers that do not look at the evidence."""
+    column = next(c for c in model.columns_ if c.name == "x0")
+    p = _true_cells(tree, column, {c: test[c] for c in X0})
+    q = np.asarray(model.query("x0"))[None]
+    share = np.bincount(rows["d4"], minlength=4) / len(rows["d4"])
+    return _kl(p, q), _kl(tree.posterior("d4", {c: test[c] for c in D4}, range(4)), share[None])
+
+
+def _cells(model: lt.LatentModel, evidence: Mapping[str, Any], target: str) -> Any:
+    """P(cells of the target | evidence): (n, cells)."""
+    from latentia.batch import one_column
+    from latentia.frames.table import read_table
+
+    place = [c.name for c in model.columns_].index(target)
+    table = read_table(dict(evidence), [c.name for c in model.columns_])
+    return one_column(model.operators_, model.columns_, table, place).T
+
+
+def _true_cells(tree: Any, column: ContinuousColumn, evidence: Mapping[str, Any]) -> Any:
+    """Exact masses of the cells: densities at five points of each, averaged."""
+    fine = (np.arange(5) - 2) / 5 * column.step
+    x = column.unscaled((column.grid[:, None] + fine).ravel())
+    p = tree.posterior("x0", evidence, x) / column.slope(x)
+    p = p.reshape(len(p), column.points, 5).mean(axis=2)
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def _kl(p: Any, q: Any) -> float:
+    return float((p * (np.log(p + 1e-300) - np.log(q + 1e-9))).sum(axis=1).mean())
+
+
+PARTS = {"speed": speed, "rows": rows_sweep, "accuracy": accuracy}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with one_thread():
+        for name in given.parts or PARTS:
+            PARTS[name](given.quick)
+
+
+if __name__ == "__main__":
+    main()
