@@ -82,6 +82,7 @@ from latentia.notices import (
     note_constant,
     note_flat,
     note_independent,
+    note_outside,
     note_repaired,
     note_states,
     note_unfinished,
@@ -585,6 +586,7 @@ class LatentModel(BaseEstimator):
         codes, likelihoods = one_row(
             self.columns_, self.plan_.graph.names, names, evidence or {}, soft or {}
         )
+        note_outside(self.columns_, evidence or {})
         places = [self._place(name) for name in names]
         if len(places) == 1:
             found = self._answer(read_evidence(self.operators_.plan, codes, likelihoods), places)

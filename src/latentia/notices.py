@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = [
     "note_constant",
     "note_flat",
     "note_independent",
+    "note_outside",
     "note_repaired",
     "note_states",
     "note_unfinished",
@@ -109,6 +110,22 @@ def note_independent(operators: Operators) -> None:
         IndependenceWarning,
         stacklevel=3,
     )
+
+
+def note_outside(columns: Sequence[Column], evidence: Mapping[Any, Any]) -> None:
+    """Evidence at values that training never came near."""
+    for c in columns:
+        value = evidence.get(c.name)
+        if not isinstance(c, ContinuousColumn) or not isinstance(value, int | float | np.number):
+            continue
+        if bool(c.outside(np.array([float(value)]))[0]):
+            low, high = c.unscaled(np.array([c.low, c.high]))
+            warnings.warn(
+                f"{c.name} = {float(value):.6g} lies beyond the values of training, {low:.6g} to "
+                f"{high:.6g}; the nearest of these stands in. Leave it out if it is an error.",
+                EvidenceWarning,
+                stacklevel=3,
+            )
 
 
 def note_repaired(rows: int) -> None:

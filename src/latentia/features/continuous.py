@@ -41,6 +41,7 @@ ATOM = 0.1  # share of rows at one value that makes it an atom …
 LONELY = 0.5  # … if this share of the other values is seen only once
 LONG_TAIL = 14.0  # range over interquartile range (a normal column of 10⁶ rows: 7.2)
 MARGIN = 0.05  # of the range, on sides that are not bounds
+TAIL = 0.25  # standard deviations by which densities fall off beyond the grid
 BOUND = 0.01  # share of rows at the smallest or largest value that makes it a bound
 
 
@@ -117,9 +118,14 @@ class ContinuousColumn:
         return np.asarray((z < self.low) | (z > self.high))
 
     def log_density_factor(self, x: Array) -> Array:
-        """log of what turns hat-weighted mass into density per unit of x; 0 where missing."""
+        """log of what turns hat-weighted mass into density per unit of x; 0 where missing.
+
+        Beyond the grid the density falls from that of its end like a narrow Gaussian.
+        """
         with np.errstate(invalid="ignore"):
-            found = np.log(self.slope(x) / self.step)
+            z = self.scaled(x)
+            beyond = np.maximum(np.maximum(self.low - z, z - self.high), 0.0)
+            found = np.log(self.slope(x) / self.step) - 0.5 * (beyond / (TAIL * self.spread)) ** 2
         for atom in self.atoms:
             found = np.where(x == atom, 0.0, found)
         return np.where(np.isnan(x), 0.0, found)
