@@ -21,23 +21,25 @@ pytestmark = [
 
 GRAPH = "H->a; H->b; H->c; H->d"
 PARTS = 12
+MANY = 40_000  # rows of a partition
 
 
-def one_part(number: int, pause: float = 0.0) -> pd.DataFrame:
+def one_part(number: int, pause: float = 0.0, rows: int = 500) -> pd.DataFrame:
     """Rows of one partition, made on the worker; `pause` makes a pass take its time."""
     time.sleep(pause)
     rng = np.random.default_rng(number)
-    h = rng.integers(3, size=500)
-    noise = {c: rng.integers(3, size=500) for c in "abcd"}
-    return pd.DataFrame({c: np.where(rng.random(500) < 0.7, h, x) for c, x in noise.items()})
+    h = rng.integers(3, size=rows)
+    noise = {c: rng.integers(3, size=rows) for c in "abcd"}
+    return pd.DataFrame({c: np.where(rng.random(rows) < 0.7, h, x) for c, x in noise.items()})
 
 
-def table(pause: float = 0.0):
-    return dd.from_map(one_part, range(PARTS), pause=pause, meta=one_part(0)[:0])
+def table(pause: float = 0.0, rows: int = 500):
+    return dd.from_map(one_part, range(PARTS), pause=pause, rows=rows, meta=one_part(0)[:0])
 
 
-def new_model(learner="pbp"):
-    return lt.LatentModel(GRAPH, {"H": 3}, learner=learner)
+def new_model(learner=None):
+    """By default the closed form: few passes, so that sums weigh little beside the rows."""
+    return lt.LatentModel(GRAPH, {"H": 3}, learner=learner or lt.PBP(refine=False))
 
 
 @pytest.fixture
@@ -57,20 +59,21 @@ def assert_equal(found, expected):
 
 
 def test_only_sums_travel(cluster):
-    expected = new_model().fit(pd.concat([one_part(i) for i in range(PARTS)]))
-    found = new_model().fit(table())
+    """The sketch of a column holds up to 2,048 of its numbers per block, so rows must be many."""
+    expected = new_model().fit(pd.concat([one_part(i, rows=MANY) for i in range(PARTS)]))
+    found = new_model().fit(table(rows=MANY))
     for k, tensor in expected.operators_.tensors.items():
         np.testing.assert_allclose(found.operators_.tensors[k], tensor, rtol=0, atol=1e-10)
-    assert_equal(new_model().fit(table()), found)  # the same bits again
+    assert_equal(new_model().fit(table(rows=MANY)), found)  # the same bits again
     seen = cluster.run(
         lambda dask_worker: sum(x["total"] for x in dask_worker.transfer_incoming_log)
     )
     brought = sum(seen.values())
-    assert brought < 500 * PARTS * 4 * 8 / 2, f"workers exchanged {brought} bytes: rows, not sums"
-    answers = found.predict_proba(table(), target="a")
+    assert brought < MANY * PARTS * 4 * 8 / 2, f"workers exchanged {brought} bytes: rows, not sums"
+    answers = found.predict_proba(table(rows=MANY), target="a")
     assert answers.npartitions == PARTS
     np.testing.assert_allclose(answers.sum(axis=1).compute(), 1.0)
-    assert len(found.score_samples(table()).compute()) == 500 * PARTS
+    assert len(found.score_samples(table(rows=MANY)).compute()) == MANY * PARTS
 
 
 def test_refined_and_em_fold_on_the_workers(cluster):
