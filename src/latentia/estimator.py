@@ -155,7 +155,7 @@ class LatentModel(BaseEstimator):
     >>> data = {c: np.where(rng.random(3000) < 0.8, h, 1 - h) for c in "xyz"}
     >>> model = lt.LatentModel("H->x; H->y; H->z", latents={"H": 2}).fit(data)
     >>> round(model.query("x", {"y": 1, "z": 1})[1], 2)
-    0.76
+    0.77
     """
 
     def __init__(
