@@ -105,3 +105,27 @@ def test_one_row_is_too_few() -> None:
     model = lt.LatentModel(TRUE, LATENTS, learner=lt.PBP(refine=False)).fit(train)
     with pytest.raises(lt.errors.DataError, match="two rows"):
         model.check({name: x[:1] for name, x in held.items()})
+
+
+def test_check_on_the_command_line(tmp_path) -> None:
+    pytest.importorskip("typer")
+    pytest.importorskip("pyarrow")
+    import json
+
+    import pandas as pd
+    from typer.testing import CliRunner
+
+    from latentia.cli import checks, commands
+
+    assert checks.check_command
+    train, held = strong_chain(0, 3_000)
+    model = lt.LatentModel(TRUE, LATENTS, learner=lt.PBP(refine=False)).fit(train)
+    model.save(tmp_path / "m.latentia")
+    pd.DataFrame(held).to_csv(tmp_path / "held.csv", index=False)
+    arguments = ["check", str(tmp_path / "m.latentia"), str(tmp_path / "held.csv")]
+    shown = CliRunner().invoke(commands.app, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert "check on 3,000 rows" in shown.output
+    facts = json.loads(CliRunner().invoke(commands.app, [*arguments, "--json"]).stdout)
+    assert facts["ok"] is model.check(held).ok
+    assert len(facts["columns"]) == STEPS

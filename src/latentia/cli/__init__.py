@@ -20,7 +20,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a bar must not crash an ASCII terminal
     try:
-        from latentia.cli import reproducing  # noqa: F401 (its command joins the app)
+        from latentia.cli import checks, reproducing  # noqa: F401 (their commands join the app)
         from latentia.cli.commands import app
 
         app(prog_name="latentia")

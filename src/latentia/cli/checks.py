@@ -1,0 +1,72 @@
+"""`latentia check`: does a model fit rows that it was not learned from?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from latentia.checking import CheckReport
+from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
+from latentia.cli.reading import count_rows, read_rows
+from latentia.cli.screen import answering
+from latentia.errors import DataError
+from latentia.store import load
+
+__all__ = ["check_command"]
+
+
+@app.command("check")
+def check_command(
+    model: Model,
+    data: Data,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say whether a model fits rows: column by column, pair by pair, and what to look at.
+
+    \b
+    Examples:
+      latentia check m.latentia held_out.csv
+      latentia check m.latentia held_out.csv --json
+    """
+    with answering(as_json, quiet, debug) as screen:
+        loaded = load(model)
+        names = [str(c.name) for c in loaded.columns_]
+        with screen.working(f"reading {data}"):
+            rows = read_rows(data, loaded.columns_, names)
+        count = count_rows(rows)
+        if count < 2:
+            raise DataError(f"a check needs two rows at least, {data!r} has {count}.")
+        with screen.working(f"checking {count:,} rows"):
+            report = loaded.check(rows)
+        if as_json:
+            screen.dump(check_facts(report))
+        else:
+            screen.show(repr(report))
+
+
+def check_facts(report: CheckReport) -> dict[str, Any]:
+    """The report for machines."""
+    return {
+        "ok": report.ok,
+        "rows": report.fit.rows,
+        "findings": [str(finding) for finding in report.findings],
+        "columns": [
+            {
+                "name": c.name,
+                "rows": c.rows,
+                "loss": c.loss,
+                "marginal": c.marginal,
+                "error": c.error,
+                "calibration": c.calibration,
+                "outside": c.outside,
+            }
+            for c in report.columns
+        ],
+        "pairs": [
+            {"names": list(p.names), "chi2": p.chi2, "freedom": p.freedom, "gap": p.gap}
+            for p in report.pairs[:20]
+        ],
+        "clipped": report.fit.clipped,
+        "repaired": report.fit.repaired,
+    }
