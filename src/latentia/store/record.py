@@ -75,7 +75,7 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
             raise StoreError(f"operators must be 64-bit numbers, got {array.dtype}.")
     axes = [_memory_order(array) for array in arrays]
     missing = model.diagnostics_.missing
-    record = {
+    record: dict[str, Any] = {
         "kind": "LatentModel",
         "parameters": write_parameters(model, model.plan_),
         "plan": write_plan(model.plan_),
@@ -91,6 +91,8 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     }
     if operators.choice is not None:
         record["choice"] = _write_choice(operators.choice)
+    if operators.settings:
+        record["settings"] = [[name, float(x)] for name, x in operators.settings.items()]
     if operators.plan is not model.plan_:  # a refined model answers by a network of its own
         record["network"] = write_plan(operators.plan)
     return record, [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
@@ -99,7 +101,9 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
 def read_record(record: Any, fetch: Fetch) -> LatentModel:
     """The model of a record; `fetch` brings the arrays once their shapes are known."""
     there = record if isinstance(record, dict) else {}
-    more = [name for name in ("network", "choice") if name in there]  # some models, newer files
+    more = [
+        name for name in ("network", "choice", "settings") if name in there
+    ]  # some models, newer files
     kind, parameters, structure, states, learned, fit, *rest = fields(
         record, "kind", "parameters", "plan", "states", "operators", "fit", *more
     )
@@ -114,6 +118,8 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     operators = _read_operators(learned, inner, columns, fetch)
     if "choice" in given:
         operators = replace(operators, choice=_read_choice(given["choice"]))
+    if "settings" in given:
+        operators = replace(operators, settings=_read_settings(given["settings"]))
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
@@ -279,6 +285,14 @@ def _read_choice(record: Any) -> Choice:
         whole(held_out, MOST_ROWS),
         whole(learned_from, MOST_ROWS),
     )
+
+
+def _read_settings(record: Any) -> dict[str, float]:
+    found = {}
+    for pair in items(record):
+        name, value = items(pair, 2)
+        found[text(name)] = number(value, 0.0, LARGEST_NUMBER)
+    return found
 
 
 def _read_ascent(record: Any) -> Ascent | None:
