@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import final
 
 import numpy as np
@@ -217,11 +217,13 @@ def choose_settings_for_classes(
 ) -> Choice:
     """One choice for the models of all classes: by E[log P(class | row)] of held-out rows.
 
-    Coordinate by coordinate from `start`, each with its ranks and evidence bandwidths.
+    Coordinate by coordinate from `start`, each with its ranks and evidence bandwidths. Classes that
+    are easy to tell apart leave few rows that could choose: a setting gives way only to one that is
+    better by a standard error.
     """
     splits = _class_splits(samples, rng)
-    scores: dict[str, float] = {}
-    best, best_score = start, -np.inf
+    scores: dict[str, Array] = {}  # log P(class | row), row by row
+    best: KernelSettings | None = None
     trials: list[tuple[float | None, float | None]] = [(None, None)]
     if "bandwidth" not in fixed:
         trials = [(value, None) for value in BANDWIDTHS]
@@ -229,15 +231,28 @@ def choose_settings_for_classes(
         trials += [(None, value) for value in RIDGES[1:]]
     with one_thread():
         for bandwidth, ridge in trials:
+            base = start if best is None else best
             trial = replace(
-                best,
-                bandwidth=best.bandwidth if bandwidth is None else bandwidth,
-                ridge=best.ridge if ridge is None else (best.ridge[0], ridge),
+                base,
+                bandwidth=base.bandwidth if bandwidth is None else bandwidth,
+                ridge=base.ridge if ridge is None else (base.ridge[0], ridge),
             )
-            found, score = _try_classes(plans, columns, splits, log_prior, trial, scores, fixed)
-            if score > best_score:
-                best, best_score = found, score
-    return Choice(best, scores, sum(len(rows) for _, held in splits for rows in held))
+            found = _try_classes(plans, columns, splits, log_prior, trial, scores, fixed)
+            if best is None or _clearly_better(scores[_named(found)], scores[_named(best)]):
+                best = found
+    means = {name: float(each.mean()) for name, each in scores.items()}
+    return Choice(best or start, means, sum(len(rows) for _, held in splits for rows in held))
+
+
+def _clearly_better(one: Array, other: Array) -> bool:
+    """By more than a standard error of the mean difference."""
+    gap = one - other
+    return bool(gap.mean() > gap.std() / np.sqrt(len(gap)))
+
+
+def _named(settings: KernelSettings) -> str:
+    name = f"bandwidth {settings.bandwidth:g}, ridge {settings.ridge[1]:g}"
+    return f"{name}, rank {settings.rank}, evidence {settings.evidence:g}"
 
 
 def _class_splits(
@@ -265,9 +280,9 @@ def _try_classes(
     splits: Sequence[tuple[Sequence[Rows], Sequence[Rows]]],
     log_prior: Array,
     settings: KernelSettings,
-    scores: dict[str, float],
+    scores: dict[str, Array],
     fixed: frozenset[str],
-) -> tuple[KernelSettings, float]:
+) -> KernelSettings:
     """The best evidence bandwidth, then the best rank, for given features and ridges."""
     ranks = _ranks(plans, settings, fixed)
     wide = replace(settings, rank=max(*ranks, settings.rank))
@@ -276,21 +291,22 @@ def _try_classes(
         for learn, _ in splits
     ]
 
-    def look(trial: KernelSettings) -> float:
-        name = f"bandwidth {trial.bandwidth:g}, ridge {trial.ridge[1]:g}"
-        name += f", rank {trial.rank}, evidence {trial.evidence:g}"
+    def look(trial: KernelSettings) -> Array:
+        name = _named(trial)
         if name not in scores:
             each = [
                 _class_score(own, columns, held, log_prior, trial)
                 for own, (_, held) in zip(raw, splits, strict=True)
             ]
-            scores[name] = float(np.mean(each))
+            scores[name] = np.concatenate(each)
         return scores[name]
 
-    widths = [settings.evidence] if "evidence" in fixed else CLASS_EVIDENCE
-    best = max((replace(settings, evidence=w) for w in widths), key=look)
-    best = max((replace(best, rank=r) for r in (best.rank, *ranks)), key=look)
-    return best, look(best)
+    def better(best: KernelSettings, trial: KernelSettings) -> KernelSettings:
+        return trial if _clearly_better(look(trial), look(best)) else best
+
+    widths = [settings.evidence] if "evidence" in fixed else list(CLASS_EVIDENCE)
+    best = reduce(better, (replace(settings, evidence=w) for w in widths))
+    return reduce(better, (replace(best, rank=r) for r in (best.rank, *ranks)))
 
 
 def _class_score(
@@ -299,8 +315,8 @@ def _class_score(
     held: Sequence[Rows],
     log_prior: Array,
     settings: KernelSettings,
-) -> float:
-    """Mean log P(class | row) of held-out rows."""
+) -> Array:
+    """log P(class | row) of held-out rows, each times its weight."""
     together = [np.concatenate(codes) for codes in zip(*(r.codes for r in held), strict=True)]
     logs = np.empty((len(held), sum(map(len, held))))
     for k, own in enumerate(raw):
@@ -310,4 +326,4 @@ def _class_score(
     label = np.repeat(np.arange(len(held)), [len(r) for r in held])
     weight = np.concatenate([np.ones(len(r)) if r.weight is None else r.weight for r in held])
     true = logs[label, np.arange(len(label))] - logsumexp(logs, axis=0)
-    return float(np.average(true, weights=weight))
+    return np.asarray(true * weight)
