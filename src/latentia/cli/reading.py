@@ -136,16 +136,25 @@ def _open_buffer(path: str) -> Any:
     import pyarrow as pa
 
     if path == "-":
-        buffer = pa.py_buffer(sys.stdin.buffer.read())
+        buffer = _arrow_memory(sys.stdin.buffer.read())
     elif stat.S_ISREG(os.stat(path).st_mode) and os.path.getsize(path):
         with open(path, "rb"):  # says it best when it is not allowed
             buffer = pa.memory_map(path).read_buffer()
     else:
-        buffer = pa.py_buffer(Path(path).read_bytes())  # pipes; a directory is an error here
+        buffer = _arrow_memory(Path(path).read_bytes())  # pipes; a directory is an error here
     if not buffer.size:
         what = "standard input" if path == "-" else repr(path)
         raise OSError(f"{what} is empty; expected a line of column names and rows below it.")
     return buffer
+
+
+def _arrow_memory(content: bytes) -> Any:
+    """A copy that Arrow owns: its threads may let go of it after the interpreter has gone."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    sink.write(content)
+    return sink.getvalue()
 
 
 def _read_parquet(buffer: Any, only: Sequence[Label]) -> Rows:
