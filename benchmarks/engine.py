@@ -62,8 +62,8 @@ def measure(length: int, rank: int, n: int) -> tuple[float, float, float, float]
     planning = best(lambda: make_plan(graph), 1)
     plan = make_plan(graph)
     source = LocalRows(rows)
-    fitting = best(lambda: PBP().learn(plan, source), repeats)
-    operators = PBP().learn(plan, source)
+    fitting = best(lambda: PBP(refine=False).learn(plan, source), repeats)
+    operators = PBP(refine=False).learn(plan, source)
     v = plan.graph.observed[length // 2]
 
     def infer(columns: list[int] | None) -> None:

@@ -219,7 +219,10 @@ class TestNumbersOfStates:
     def test_right_numbers_are_not(self):
         for seed in range(3):
             for graph in (CLASS, CHAIN):
-                lt.LatentModel(graph).fit(frame(drawn(graph, 5000, seed)))
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    lt.LatentModel(graph).fit(frame(drawn(graph, 5000, seed)))
+                assert [str(w.message) for w in told] == []
 
 
 class TestEqualRows:

@@ -57,14 +57,10 @@ def learn_best_mixed(
     alone = independent(plan, _marginals(closed), closed.weight)
     losses = {"marginal": left_out_loss(alone, held), "closed": left_out_loss(closed, held)}
     smooth = SmoothSettings()
-    if known_ranks(plan):
-        try:
-            refined = refine_mixed(plan, columns, part, large, settings, smooth, rng)
-        except PlanError:  # tables too large
-            pass
-        else:
-            smooth = SmoothSettings(refined.blur[0])
-            losses["refined"] = left_out_loss(refined, held)
+    refined = _network(plan, columns, part, settings, rng) if known_ranks(plan) else None
+    if refined is not None:
+        smooth = SmoothSettings(refined.blur[0])
+        losses["refined"] = left_out_loss(refined, held)
     choice = prefer_refined(losses, held, len(large))
     if choice.chosen == "refined":
         smooth = _narrower(smooth, len(large), sample)
@@ -74,6 +70,20 @@ def learn_best_mixed(
         if choice.chosen == "marginal":
             found = independent(plan, _marginals(found), found.weight)
     return replace(found, choice=choice)
+
+
+def _network(
+    plan: Plan,
+    columns: Sequence[Column],
+    part: LocalRows,
+    settings: KernelSettings,
+    rng: np.random.Generator,
+) -> Operators | None:
+    """The refined network of a part of the rows; no candidate where its tables are too large."""
+    try:
+        return refine_mixed(plan, columns, part, part.rows, settings, SmoothSettings(), rng)
+    except PlanError:
+        return None
 
 
 def _narrower(smooth: SmoothSettings, learned_from: int, sample: Rows) -> SmoothSettings:

@@ -25,7 +25,7 @@ from latentia.errors import DataError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import BlockMap, coordinates, make_map
 from latentia.messages import around
-from latentia.moments import Moments, Rows, row_chunks
+from latentia.moments import Moments, Rows, add_to, outer_sum, row_chunks
 from latentia.operators import Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.solve import one_thread
@@ -39,6 +39,7 @@ __all__ = [
     "embed",
     "learn_embedded",
     "on_grids",
+    "present",
     "raw_operators",
     "smooth_again",
     "smoothing",
@@ -145,10 +146,10 @@ def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
         phi = [_with_one(m(z)) for m in sides.maps]
         weight = np.ones(len(block)) if block.weight is None else block.weight
         for m in sorted({*sides.outside.values()}):
-            _add(sums, f"outside/{m}", (phi[m] * weight) @ phi[m].T)
+            add_to(sums, f"outside/{m}", (phi[m] * weight) @ phi[m].T)
         for k, a in sides.inside.items():
-            there = weight * _present(sides.maps[a], z)
-            _add(sums, f"across/{k}", (phi[a] * there) @ phi[sides.outside[k]].T)
+            there = weight * present(sides.maps[a], z)
+            add_to(sums, f"across/{k}", (phi[a] * there) @ phi[sides.outside[k]].T)
     return Moments("kernel sides", rows.total, len(rows), sums)
 
 
@@ -198,19 +199,19 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
         f, here, eta = {}, {}, {}
         for k, (Q, mean) in found.inside.items():
             a = found.sides.inside[k]
-            here[k] = _present(found.sides.maps[a], z)
+            here[k] = present(found.sides.maps[a], z)
             f[k] = _with_one(Q @ (phi[a] - mean[:, None]) * here[k])
             V, middle = found.outside[k]
             eta[k] = _with_one(V @ (phi[found.sides.outside[k]] - middle[:, None]))
         for k in inner:
             node = plan.nodes[k]
             above = [] if node.parent == k else [eta[k]]
-            _add(sums, f"products/{k}", _outer([f[c] for c in node.children] + above, weight))
+            add_to(sums, f"products/{k}", outer_sum([f[c] for c in node.children] + above, weight))
             marks = [np.stack([np.ones(len(block)), here[c]]) for c in node.children]
-            _add(sums, f"present/{k}", _outer(marks, weight))
+            add_to(sums, f"present/{k}", outer_sum(marks, weight))
         for x, k in enumerate(plan.leaves):
             H = hats(plan, columns, k, block.codes)  # (n, cells)
-            _add(sums, f"leaf/{x}", np.asarray(H.T @ (eta[k] * weight).T))
+            add_to(sums, f"leaf/{x}", np.asarray(H.T @ (eta[k] * weight).T))
     return Moments("kernel products", rows.total, len(rows), sums)
 
 
@@ -363,7 +364,7 @@ def _cells(column: Column) -> int:
     return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
 
 
-def _present(block: BlockMap, z: Array) -> Array:
+def present(block: BlockMap, z: Array) -> Array:
     return (~np.isnan(z[list(block.members)]).any(axis=0)).astype(float)
 
 
@@ -375,17 +376,3 @@ def _size(block: BlockMap) -> int:
 
 def _with_one(values: Array) -> Array:
     return np.concatenate([np.ones((1, values.shape[1])), values])
-
-
-def _add(sums: dict[str, Array], name: str, total: Array) -> None:
-    sums[name] = sums[name] + total if name in sums else total
-
-
-def _outer(factors: Sequence[Array], weight: Array) -> Array:
-    """Σ_n w_n a_n ⊗ b_n ⊗ …"""
-    left = factors[0] * weight
-    for f in factors[1:-1]:
-        left = (left[:, None, :] * f[None, :, :]).reshape(-1, f.shape[1])
-    if len(factors) == 1:
-        return np.asarray(left.sum(axis=1))
-    return np.asarray(left @ factors[-1].T).reshape([len(f) for f in factors])

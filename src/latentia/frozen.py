@@ -20,8 +20,16 @@ import numpy as np
 
 from latentia.basis import Basis, canonical_basis, evaluator
 from latentia.errors import DataError, MomentsError
-from latentia.learn import constant_exact, outer_sum, shrink_products
-from latentia.moments import Moments, PairLayout, Rows, pair_layout, row_chunks, sum_pairs
+from latentia.learn import constant_exact, shrink_products
+from latentia.moments import (
+    Moments,
+    PairLayout,
+    Rows,
+    outer_sum,
+    pair_layout,
+    row_chunks,
+    sum_pairs,
+)
 from latentia.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.paper import check_cores, solve_tables, sum_tables
 from latentia.plan import Plan

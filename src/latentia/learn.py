@@ -15,7 +15,15 @@ import numpy as np
 
 from latentia.basis import Basis, canonical_basis, evaluator, leaf_coordinates
 from latentia.errors import DataError
-from latentia.moments import Moments, PairLayout, Rows, pair_layout, row_chunks, sum_pairs
+from latentia.moments import (
+    Moments,
+    PairLayout,
+    Rows,
+    outer_sum,
+    pair_layout,
+    row_chunks,
+    sum_pairs,
+)
 from latentia.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.plan import Plan
 from latentia.sharpen import needs_sharpening, sharpen
@@ -29,7 +37,6 @@ __all__ = [
     "gather_statistics",
     "leaf_marginals",
     "learn_closed_form",
-    "outer_sum",
     "shrink_products",
     "solve_operators",
     "sum_products",
@@ -89,18 +96,6 @@ def sum_products(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
             sums[f"products/{k}"] = sums.get(f"products/{k}", 0.0) + total
     kind = f"products of plan {plan.fingerprint} in basis {basis.fingerprint}"
     return Moments(kind, rows.total, len(rows), sums)
-
-
-def outer_sum(factors: list[Array], weight: Array | None) -> Array:
-    """Σ_n w_n a_n ⊗ b_n ⊗ …, factors of shape (r, n)."""
-    shape = tuple(len(f) for f in factors)
-    last = factors[-1] if weight is None else factors[-1] * weight
-    if len(factors) == 1:
-        return np.asarray(last.sum(axis=1), dtype=float)
-    left = factors[0]
-    for f in factors[1:-1]:
-        left = (left[:, None, :] * f[None, :, :]).reshape(-1, f.shape[1])
-    return np.asarray(left @ last.T, dtype=float).reshape(shape)
 
 
 def solve_operators(

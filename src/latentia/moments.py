@@ -23,9 +23,11 @@ __all__ = [
     "Moments",
     "PairLayout",
     "Rows",
+    "add_to",
     "block_codes",
     "leaf_codes",
     "one_hot",
+    "outer_sum",
     "pair_layout",
     "row_chunks",
     "sum_pairs",
@@ -184,6 +186,23 @@ def block_codes(codes: Sequence[Codes], sizes: Sequence[int], block: Sequence[in
         nxt = codes[x].astype(np.int64)
         joint = np.where((joint < 0) | (nxt < 0), -1, joint * sizes[x] + nxt)
     return joint
+
+
+def outer_sum(factors: Sequence[Array], weight: Array | None) -> Array:
+    """Σ_n w_n a_n ⊗ b_n ⊗ …, factors of shape (r, n)."""
+    shape = tuple(len(f) for f in factors)
+    last = factors[-1] if weight is None else factors[-1] * weight
+    if len(factors) == 1:
+        return np.asarray(last.sum(axis=1), dtype=float)
+    left = factors[0]
+    for f in factors[1:-1]:
+        left = (left[:, None, :] * f[None, :, :]).reshape(-1, f.shape[1])
+    return np.asarray(left @ last.T, dtype=float).reshape(shape)
+
+
+def add_to(sums: dict[str, Array], name: str, total: Array) -> None:
+    """Add to a sum, or begin it."""
+    sums[name] = sums[name] + total if name in sums else total
 
 
 def row_chunks(count: int, width: int) -> Iterator[slice]:

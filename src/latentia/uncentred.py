@@ -20,11 +20,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from latentia.core import Block
+from latentia.embedding import present
 from latentia.errors import DataError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import BlockMap, coordinates, make_map
 from latentia.gram import PublishedKernel, in_units, kernel_table, seen_marginals, sides_of
-from latentia.moments import Moments, Rows, row_chunks
+from latentia.moments import Moments, Rows, add_to, outer_sum, row_chunks
 from latentia.operators import Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.solve import one_thread
@@ -78,10 +79,10 @@ def learn_uncentred(
         products = source.fold(partial(_sum_products, plan, columns, maps, states))
     tensors = {}
     for k in sorted({*plan.inner, *plan.roots}):
-        present = float(products.sums[f"present/{k}"][0])
-        if not present > 0:
+        rows = float(products.sums[f"present/{k}"][0])
+        if not rows > 0:
             raise DataError("no row has values in all columns of a clique; bring rows that have.")
-        tensors[k] = products.sums[f"products/{k}"] / present
+        tensors[k] = products.sums[f"products/{k}"] / rows
     leaves = tuple(_leaf(pairs, k) for k in plan.leaves)
     mix = N**-0.5 if ridges[1] > 0 else 0.0
     shares = [_marginal(plan, pairs, k) for k in plan.leaves]
@@ -145,21 +146,21 @@ def _sum_sides(
         block = rows[part]
         z = coordinates(columns, block.codes)
         phi = [m(z) for m in maps.blocks]
-        here = [_present(m, z) for m in maps.blocks]
+        here = [present(m, z) for m in maps.blocks]
         w = np.ones(len(block)) if block.weight is None else block.weight
         for m in sorted({*maps.outside.values()}):
-            _add(sums, f"outside/{m}", (phi[m] * w) @ phi[m].T)
+            add_to(sums, f"outside/{m}", (phi[m] * w) @ phi[m].T)
         for k, b in maps.outside.items():
             a = maps.inside[k]
-            _add(sums, f"across/{k}", (phi[a] * w * here[a]) @ phi[b].T)
-            _add(sums, f"weight/{k}", np.array([(w * here[a]).sum()]))
+            add_to(sums, f"across/{k}", (phi[a] * w * here[a]) @ phi[b].T)
+            add_to(sums, f"weight/{k}", np.array([(w * here[a]).sum()]))
         for k in plan.leaves:
             a = maps.inside[k]
             A = phi[a] * here[a]
             K = kernel_table(plan, columns, k, block.codes, settings)
-            _add(sums, f"own/{k}", (A * w) @ A.T)
-            _add(sums, f"read/{k}", (K * w) @ A.T)
-            _add(sums, f"marginal/{k}", K @ w)
+            add_to(sums, f"own/{k}", (A * w) @ A.T)
+            add_to(sums, f"read/{k}", (K * w) @ A.T)
+            add_to(sums, f"marginal/{k}", K @ w)
     return Moments("published sides", rows.total, len(rows), sums)
 
 
@@ -210,7 +211,7 @@ def _sum_products(
         block = rows[part]
         z = coordinates(columns, block.codes)
         phi = [m(z) for m in maps.blocks]
-        here = [_present(m, z) for m in maps.blocks]
+        here = [present(m, z) for m in maps.blocks]
         w = np.ones(len(block)) if block.weight is None else block.weight
         for k in sorted({*plan.inner, *plan.roots}):
             children = plan.nodes[k].children
@@ -218,8 +219,8 @@ def _sum_products(
             f = [_state(maps, states, phi, c) for c in children]
             if k in states.V:
                 f.append(states.V[k] @ phi[maps.outside[k]])
-            _add(sums, f"products/{k}", _outer(f, there))
-            _add(sums, f"present/{k}", np.array([there.sum()]))
+            add_to(sums, f"products/{k}", outer_sum(f, there))
+            add_to(sums, f"present/{k}", np.array([there.sum()]))
     return Moments("published products", rows.total, len(rows), sums)
 
 
@@ -244,21 +245,3 @@ def _marginal(plan: Plan, pairs: Moments, k: int) -> Array:
         names = ", ".join(str(plan.graph.names[v]) for v in plan.nodes[k].columns)
         raise DataError(f"no row has a value in {names}. Drop the column from the graph.")
     return np.asarray(found / found.sum())
-
-
-def _present(block: BlockMap, z: Array) -> Array:
-    return (~np.isnan(z[list(block.members)]).any(axis=0)).astype(float)
-
-
-def _add(sums: dict[str, Array], name: str, total: Array) -> None:
-    sums[name] = sums[name] + total if name in sums else total
-
-
-def _outer(factors: Sequence[Array], weight: Array) -> Array:
-    """Σ_n w_n a_n ⊗ b_n ⊗ …"""
-    left = factors[0] * weight
-    for f in factors[1:-1]:
-        left = (left[:, None, :] * f[None, :, :]).reshape(-1, f.shape[1])
-    if len(factors) == 1:
-        return np.asarray(left.sum(axis=1))
-    return np.asarray(left @ factors[-1].T).reshape([len(f) for f in factors])

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 
 from latentia.errors import LatentiaWarning, UnknownNameError
 
-__all__ = ["Cell", "Experiment", "Figure", "Progress", "Result", "run_cells"]
+__all__ = ["Cell", "Experiment", "Figure", "Progress", "Result", "every_cell", "run_cells"]
 
 Settings: TypeAlias = dict[str, Any]
 Metrics: TypeAlias = dict[str, float]
@@ -113,6 +113,18 @@ class _Clock:
             if learner == cell.learner
         ]
         return min(like)[1] if like else 1.0
+
+
+def every_cell(settings: Settings, learners: Sequence[str]) -> list[Cell]:
+    """Graphs (if there are several), learners, sizes and repetitions (or models), in this order."""
+    repetitions = int(settings.get("repetitions") or settings.get("models") or 1)
+    return [
+        Cell(repetition, size, graph, learner)
+        for graph in settings.get("graphs", ("",))
+        for learner in learners
+        for size in settings["rows"]
+        for repetition in range(repetitions)
+    ]
 
 
 def run_cells(

@@ -15,7 +15,7 @@ import numpy as np
 from latentia.classifier import LatentClassifier
 from latentia.datasets import pendigits
 from latentia.estimator import LatentModel
-from latentia.experiments.cells import Cell, Experiment, Figure
+from latentia.experiments.cells import Cell, Experiment, Figure, every_cell
 from latentia.experiments.rivals import make_learner
 from latentia.typing import Array
 
@@ -48,15 +48,6 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
         "tol": 1e-5,
         "smoothing": 1.0,  # pseudo-count of each row of each table, for both kinds of EM
     }
-
-
-def cells(settings: dict[str, Any], learners: Sequence[str]) -> list[Cell]:
-    return [
-        Cell(repetition, size, "", learner)
-        for learner in learners
-        for size in settings["rows"]
-        for repetition in range(settings["repetitions"])
-    ]
 
 
 def binned(columns: Mapping[str, Any], bins: int) -> dict[str, Any]:
@@ -231,7 +222,7 @@ EXPERIMENT = Experiment(
         "classify and do nothing else. The test rows are those of other writers."
     ),
     settings=settings,
-    cells=cells,
+    cells=every_cell,
     measure=measure,
     figures=(
         Figure("accuracy", "accuracy [%]", "Accuracy on other writers", False, False, ".1f"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from latentia.datasets import nltcs
 from latentia.estimator import LatentModel
-from latentia.experiments.cells import Cell, Experiment, Figure
+from latentia.experiments.cells import Cell, Experiment, Figure, every_cell
 from latentia.experiments.rivals import make_learner
 from latentia.graph import LatentGraph
 from latentia.templates import latent_class, latent_tree
@@ -37,16 +37,6 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
         "tol": 1e-6,
         "smoothing": 1.0,  # pseudo-count of each row of each table, for both kinds of EM
     }
-
-
-def cells(settings: dict[str, Any], learners: Sequence[str]) -> list[Cell]:
-    return [
-        Cell(repetition, size, graph, learner)
-        for graph in settings["graphs"]
-        for learner in learners
-        for size in settings["rows"]
-        for repetition in range(settings["repetitions"])
-    ]
 
 
 def _graph(name: str, columns: Sequence[str], states: int) -> LatentGraph:
@@ -103,7 +93,7 @@ EXPERIMENT = Experiment(
         "log-likelihood of whole rows (the closed forms are signed: they have none)."
     ),
     settings=settings,
-    cells=cells,
+    cells=every_cell,
     measure=measure,
     figures=(
         Figure(

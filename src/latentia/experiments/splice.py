@@ -13,7 +13,7 @@ import numpy as np
 
 from latentia.classifier import LatentClassifier
 from latentia.datasets import splice
-from latentia.experiments.cells import Cell, Experiment, Figure
+from latentia.experiments.cells import Cell, Experiment, Figure, every_cell
 from latentia.experiments.rivals import make_learner
 from latentia.graph import LatentGraph
 from latentia.templates import hidden_markov, latent_class
@@ -40,16 +40,6 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
         "tol": 1e-5,
         "smoothing": 1.0,  # as in naive Bayes: without it EM finds new rows impossible
     }
-
-
-def cells(settings: dict[str, Any], learners: Sequence[str]) -> list[Cell]:
-    return [
-        Cell(repetition, size, graph, learner)
-        for graph in settings["graphs"]
-        for learner in learners
-        for size in settings["rows"]
-        for repetition in range(settings["repetitions"])
-    ]
 
 
 def _graph(name: str, columns: Sequence[str], states: int) -> LatentGraph:
@@ -131,7 +121,7 @@ EXPERIMENT = Experiment(
         "letters that the biologists left unclear are missing cells."
     ),
     settings=settings,
-    cells=cells,
+    cells=every_cell,
     measure=measure,
     figures=(
         Figure("accuracy", "accuracy [%]", "Accuracy on held-out rows", False, False, ".1f"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from latentia.errors import EvidenceError
 from latentia.estimator import LatentModel
 from latentia.exact import TabularModel
-from latentia.experiments.cells import Cell, Experiment, Figure
+from latentia.experiments.cells import Cell, Experiment, Figure, every_cell
 from latentia.experiments.rivals import make_learner
 from latentia.graph import as_graph
 from latentia.testing import brute_force, random_model
@@ -45,15 +44,6 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
         "tol": 1e-6,
         "smoothing": 0.0,  # EM as in the paper: maximum likelihood
     }
-
-
-def cells(settings: dict[str, Any], learners: Sequence[str]) -> list[Cell]:
-    return [
-        Cell(repetition, size, "", learner)
-        for learner in learners
-        for size in settings["rows"]
-        for repetition in range(settings["models"])
-    ]
 
 
 def draw_truth(settings: dict[str, Any], repetition: int) -> tuple[TabularModel, Array]:
@@ -132,7 +122,7 @@ EXPERIMENT = Experiment(
         "stepwise EM keep the best of their random starts by training likelihood."
     ),
     settings=settings,
-    cells=cells,
+    cells=every_cell,
     measure=measure,
     figures=(
         Figure("kl", "mean KL over all evidence [nats]", "Error, all evidence alike (paper)"),
