@@ -169,6 +169,16 @@ def _short(x: float) -> str:
     return f"{x:.4f}".lstrip("0") if x < 1 else f"{x:.2f}"
 
 
+# After Okabe and Ito, with marks of their own: told apart in grey print, too.
+LOOKS = {
+    "marginal": ("#888888", "s", ":"),
+    "closed": ("#56b4e9", "^", "--"),
+    "default": ("#0072b2", "o", "-"),
+    "EM10": ("#d55e00", "D", "-."),
+    "spectral": ("#009e73", "x", ":"),
+}
+
+
 def plot(found: Results, path: Path) -> None:
     import matplotlib
 
@@ -177,9 +187,11 @@ def plot(found: Results, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     kinds = sorted({" ".join(n.split()[:2]) for n in found})
-    figure, axes = plt.subplots(2, (len(kinds) + 1) // 2, figsize=(16, 6), sharex=True)
+    figure, axes = plt.subplots(
+        2, (len(kinds) + 1) // 2, figsize=(16, 6.5), sharex=True, layout="constrained"
+    )
     for axis, kind in zip(axes.T.ravel(), kinds, strict=False):
-        for learner in ("marginal", "closed", "default", "EM10", "spectral"):
+        for learner, (colour, mark, line) in LOOKS.items():
             sizes = sorted(int(n.split()[2]) for n in found if n.startswith(kind + " "))
             points = [
                 (n, np.median(kl))
@@ -187,13 +199,19 @@ def plot(found: Results, path: Path) -> None:
                 if len(kl := values(found[f"{kind} {n}"], learner, "kl_weighted"))
             ]
             if points:
-                axis.plot(*zip(*points, strict=True), "o-", label=learner, markersize=3)
+                axis.plot(
+                    *zip(*points, strict=True),
+                    color=colour,
+                    marker=mark,
+                    linestyle=line,
+                    label=learner,
+                    markersize=5,
+                )
         axis.set(xscale="log", yscale="log", title=kind)
         axis.grid(alpha=0.3)
-    axes[0, 0].legend(fontsize=7)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
     figure.supxlabel("rows")
     figure.supylabel("median KL, weighted by P(evidence)")
-    figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
 
 
