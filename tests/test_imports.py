@@ -67,6 +67,7 @@ LAYERS = (
     "gathering answers",
     "fitting",
     "checking",
+    "learning",
     "estimator",
     "classifier store draw datasets",
     "experiments",
@@ -81,7 +82,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
     {
         ("gathering", "store"),  # so are FrozenModel.save
         ("moments", "store"),  # and Moments.save
-        ("estimator", "store"),  # LatentModel.save is a door to store.save
+        ("learning", "store"),  # LatentModel.save is a door to store.save
         ("graph", "draw"),  # .draw() and .plot() are doors to draw
         ("plan", "draw"),
         ("posterior", "draw"),
