@@ -68,6 +68,7 @@ LAYERS = (
     "learners",
     "questions batch notices",
     "gathering answers",
+    "residuals telling",
     "fitting",
     "checking",
     "learning",
@@ -91,6 +92,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
         ("posterior", "draw"),
         ("posterior_density", "draw"),
         ("estimator", "draw"),
+        ("checking", "draw"),
         ("experiments", "__version__"),  # and so does a report
         ("store", "__version__"),  # a model file tells which latentia wrote it
     }
