@@ -86,3 +86,15 @@ def test_cuts_put_together_what_reaches_the_same_columns():
     assert _cheapest_cuts(near, 3) == [(0, 3), (3, 6)]
     assert _cheapest_cuts([(0, 1)], 2) == [(0, 1)]
     assert _cheapest_cuts([], 2) == []
+
+
+@pytest.mark.parametrize("kind", [*PLANS, "loop"])
+def test_counts_without_the_last_states_are_the_counts(kind):
+    graph, states = PLANS.get(kind, ("A[2]->B[2]; A->C[2]; B->d; C->d; B->e; C->f; A->g", 3))
+    plan = make_plan(make_graph(graph, states))
+    layout = pair_layout(plan)
+    rows = some_rows(plan, 4000, False, False)
+    lean = sum_pairs(layout, rows)
+    whole = sum_pairs(layout, Rows(rows.codes, np.ones(len(rows))))  # weights take the long way
+    for name, total in whole.sums.items():
+        assert (lean.sums[name] == total).all()
