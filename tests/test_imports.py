@@ -42,7 +42,7 @@ LAYERS = (
     "frozen",
     "ranks",
     "messages",
-    "joint sampling",
+    "joint sampling subtrees",
     "density",
     "posterior posterior_density",
     "embedding",

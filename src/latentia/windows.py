@@ -127,7 +127,7 @@ def sum_windows(windows: Windows, rows: Rows) -> Moments:
 
 
 class _Scratch:
-    """Memory for the coordinates of n rows: new memory for every chunk costs as much as the sums."""
+    """Memory for n rows at a time: new memory for every chunk costs as much as the sums."""
 
     def __init__(self, form: Form, n: int) -> None:
         self.form = form
@@ -154,7 +154,6 @@ class _Scratch:
         for group, out in zip(self.form.groups, self.found, strict=True):
             np.matmul(group.matrix, self.marks[group.span], out=out)
         return self.values
-
 
     def outer_sum(self, factors: Sequence[Array], weight: Array | None) -> Array:
         """Σ w ⊗ of the factors; of three without new memory."""
@@ -192,7 +191,9 @@ def _side(basis: Basis, want: Want) -> Coordinates:
 
 def _window(plan: Plan, basis: Basis, nodes: Sequence[int]) -> Window:
     factors = tuple((k, _factors(plan, k)) for k in nodes)
-    wants = [w for _, some in factors for w in some if not plan.nodes[w[0]].is_leaf or w[1] == "eta"]
+    wants = [
+        w for _, some in factors for w in some if not plan.nodes[w[0]].is_leaf or w[1] == "eta"
+    ]
     sides = {want: _leaf_tables(_side(basis, want)) for want in wants}
     sizes = plan.leaf_states()
     return Window(factors, _form(sides, sizes, lean=True), _form(sides, sizes, lean=False))

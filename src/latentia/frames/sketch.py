@@ -174,7 +174,7 @@ def _counted_bytes(
     kept, counts = met[order], counts[order]
     if own is None:
         return kept, counts, counts.astype(float)
-    by_byte = np.bincount(cells.view(np.uint8), own, 256)
+    by_byte: Array = np.bincount(cells.view(np.uint8), own, 256).astype(float)
     return kept, counts, by_byte[kept.view(np.uint8)]
 
 
