@@ -31,7 +31,7 @@ LAYERS = (
     "passes",
     "estep",
     "basis",
-    "sharpen",
+    "sharpen windows",
     "start",
     "refine",
     "regression",
