@@ -144,12 +144,14 @@ def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
         block = rows[part]
         z = coordinates(columns, block.codes)
         phi = [_with_one(m(z)) for m in sides.maps]
-        weight = np.ones(len(block)) if block.weight is None else block.weight
+        weight = block.weight
+        whole = not np.isnan(z).any()
         for m in sorted({*sides.outside.values()}):
-            add_to(sums, f"outside/{m}", (phi[m] * weight) @ phi[m].T)
+            add_to(sums, f"outside/{m}", _weighted(phi[m], weight) @ phi[m].T)
         for k, a in sides.inside.items():
-            there = weight * present(sides.maps[a], z)
-            add_to(sums, f"across/{k}", (phi[a] * there) @ phi[sides.outside[k]].T)
+            here = None if whole else present(sides.maps[a], z)
+            own = _weighted(_weighted(phi[a], weight), here)
+            add_to(sums, f"across/{k}", own @ phi[sides.outside[k]].T)
     return Moments("kernel sides", rows.total, len(rows), sums)
 
 
@@ -194,15 +196,8 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
     for part in row_chunks(len(rows), width):
         block = rows[part]
         z = coordinates(columns, block.codes)
-        phi = [m(z) for m in found.sides.maps]
         weight = np.ones(len(block)) if block.weight is None else block.weight
-        f, here, eta = {}, {}, {}
-        for k, (Q, mean) in found.inside.items():
-            a = found.sides.inside[k]
-            here[k] = present(found.sides.maps[a], z)
-            f[k] = _with_one(Q @ (phi[a] - mean[:, None]) * here[k])
-            V, middle = found.outside[k]
-            eta[k] = _with_one(V @ (phi[found.sides.outside[k]] - middle[:, None]))
+        f, here, eta = _coordinates(found, z)
         for k in inner:
             node = plan.nodes[k]
             above = [] if node.parent == k else [eta[k]]
@@ -213,6 +208,32 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
             H = hats(plan, columns, k, block.codes)  # (n, cells)
             add_to(sums, f"leaf/{x}", np.asarray(H.T @ (eta[k] * weight).T))
     return Moments("kernel products", rows.total, len(rows), sums)
+
+
+def _coordinates(
+    found: Embedding, z: Array
+) -> tuple[dict[int, Array], dict[int, Array], dict[int, Array]]:
+    """f, which rows have it, and η̃ of every separator; each map is looked at once."""
+    asked: dict[int, list[tuple[str, int, Array, Array]]] = {}
+    for k, (Q, mean) in found.inside.items():
+        asked.setdefault(found.sides.inside[k], []).append(("f", k, Q, mean))
+        asked.setdefault(found.sides.outside[k], []).append(("eta", k, *found.outside[k]))
+    sides: dict[str, dict[int, Array]] = {"f": {}, "eta": {}}
+    here = {}
+    for m, wanted in asked.items():
+        block = found.sides.maps[m]
+        joint = block.project(np.concatenate([matrix for *_, matrix, _ in wanted]), z)
+        there, start = present(block, z), 0
+        for side, k, matrix, mean in wanted:
+            own = np.empty((1 + len(matrix), z.shape[1]))
+            own[0] = 1.0
+            np.subtract(joint[start : start + len(matrix)], (matrix @ mean)[:, None], out=own[1:])
+            start += len(matrix)
+            if side == "f":
+                here[k] = there
+                own[1:] *= there
+            sides[side][k] = own
+    return sides["f"], here, sides["eta"]
 
 
 def learn_embedded(
@@ -372,6 +393,10 @@ def _size(block: BlockMap) -> int:
     if block.waves is not None:
         return len(block.waves[0])
     return len(block.mixing) or max(block.discrete)
+
+
+def _weighted(values: Array, weight: Array | None) -> Array:
+    return values if weight is None else values * weight
 
 
 def _with_one(values: Array) -> Array:

@@ -40,6 +40,7 @@ LARGEST_LOG = 600.0
 
 
 Corners: TypeAlias = tuple[tuple[Codes, Array], ...]  # per column: (corners, n) both
+Cells: TypeAlias = tuple[Codes, Array, bool]  # cells and weights, (corners, n); with sums?
 
 
 @final
@@ -56,6 +57,7 @@ class Evidence:
     codes: tuple[Codes | None, ...]  # per leaf: (n,)
     likelihoods: tuple[Array | None, ...]  # per leaf: (states, n), where codes cannot say it
     corners: tuple[Corners | None, ...] = ()  # per leaf
+    cells: tuple[Cells | None, ...] = ()  # … and where its corners lie in the leaf's table
 
 
 @final
@@ -121,7 +123,10 @@ def read_evidence(
             corners[-1] = tuple(
                 around(codes[i], size, n) for i, size in zip(members, sizes, strict=True)
             )
-    return Evidence(n, tuple(hard), tuple(likelihoods), tuple(corners))
+    cells = tuple(
+        None if c is None else _joint_cells(c, _leaf_sizes(plan, x)) for x, c in enumerate(corners)
+    )
+    return Evidence(n, tuple(hard), tuple(likelihoods), tuple(corners), cells)
 
 
 def around(values: Codes | None, size: int, n: int) -> tuple[Codes, Array]:
@@ -273,19 +278,17 @@ def leaf_message(operators: Operators, evidence: Evidence, x: int) -> Message:
     """t summed over what is possible at leaf x, divided by P̂(evidence at x)."""
     table, mu = operators.leaves[x], operators.marginals[x]  # (states, r), (states,)
     likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
-    corners = evidence.corners[x] if evidence.corners else None
+    cells = evidence.cells[x] if evidence.cells else None
     if likelihood is not None:
         value = table.T @ likelihood / np.maximum(mu @ likelihood, 1e-300)
     elif codes is not None:
         # one row more, for code -1: nothing observed is the sum over all states
         rows = np.concatenate([table / np.maximum(mu, 1e-300)[:, None], table.sum(axis=0)[None]])
         value = rows.T.take(codes, axis=1)
-    elif corners is not None:
+    elif cells is not None:
         sizes = _leaf_sizes(operators.plan, x)
-        value = _gathered(_with_sums(table, sizes), corners, sizes)
-        value = value / np.maximum(
-            _gathered(_with_sums(mu, sizes)[:, None], corners, sizes), 1e-300
-        )
+        value = _gathered(table, cells, sizes)
+        value /= np.maximum(_gathered(mu[:, None], cells, sizes), 1e-300)
     else:
         value = table.sum(axis=0)[:, None]
     return Message(value, np.zeros(1), 1)
@@ -304,14 +307,23 @@ def _with_sums(table: Array, sizes: Sequence[int]) -> Array:
     return found.reshape(-1, *rest)
 
 
-def _gathered(table: Array, corners: Corners, sizes: Sequence[int]) -> Array:
-    """Σ over corners of their weight times the table's row there: (r, n)."""
+def _joint_cells(corners: Corners, sizes: Sequence[int]) -> Cells:
+    """Corners of all columns of a leaf together; "not observed" needs the table with its sums."""
     n = corners[0][0].shape[1]
-    index: Codes = np.zeros((1, n), dtype=np.int64)
-    share = np.ones((1, n))
-    for (own, weight), size in zip(corners, sizes, strict=True):
-        index = (index[:, None] * (size + 1) + own).reshape(-1, n)
+    sums = any((own[0] == size).any() for (own, _), size in zip(corners, sizes, strict=True))
+    index, share = corners[0]
+    for (own, weight), size in zip(corners[1:], sizes[1:], strict=True):
+        index = (index[:, None] * (size + sums) + own).reshape(-1, n)
         share = (share[:, None] * weight).reshape(-1, n)
+    return index, share, sums
+
+
+def _gathered(table: Array, cells: Cells, sizes: Sequence[int]) -> Array:
+    """Σ over corners of their weight times the table's row there: (r, n)."""
+    index, share, sums = cells
+    table = _with_sums(table, sizes) if sums else table
+    if table.shape[1] == 1:
+        return np.asarray((table[:, 0].take(index) * share).sum(axis=0)[None])
     total = table.take(index[0], axis=0) * share[0][:, None]  # rows of the table are contiguous
     for i, w in zip(index[1:], share[1:], strict=True):
         total += table.take(i, axis=0) * w[:, None]
@@ -429,10 +441,9 @@ def _alone(plan: Plan, mu: Array, evidence: Evidence, x: int) -> Array:
             return np.asarray(np.log(mu @ likelihood), dtype=float)
         if codes is not None:
             return np.append(np.log(mu), 0.0).take(codes)  # code -1 picks log 1
-        corners = evidence.corners[x] if evidence.corners else None
-        if corners is not None:
-            sizes = _leaf_sizes(plan, x)
-            alone = _gathered(_with_sums(mu, sizes)[:, None], corners, sizes)[0]
+        cells = evidence.cells[x] if evidence.cells else None
+        if cells is not None:
+            alone = _gathered(mu[:, None], cells, _leaf_sizes(plan, x))[0]
             return np.asarray(np.log(alone), dtype=float)
     return np.zeros(1)
 

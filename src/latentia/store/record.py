@@ -5,7 +5,7 @@ Shapes are not written down: they follow from the plan and the rank of each node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias, final
 
@@ -190,10 +190,17 @@ def _write_learner(learner: Any) -> dict[str, Any]:
             values = learner.get_params(deep=False)
             if isinstance(values.get("kernel"), KernelSettings):
                 values["kernel"] = asdict(values["kernel"])
-            return {"kind": name, "parameters": {k: pack(v, k) for k, v in values.items()}}
+            return {"kind": name, "parameters": {k: pack(_lists(v), k) for k, v in values.items()}}
         except StoreError:
             pass
     return {"text": repr(learner)}
+
+
+def _lists(value: Any) -> Any:
+    """Tables of a setting ({variable: array}) as lists."""
+    if isinstance(value, Mapping):
+        return {name: _lists(table) for name, table in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _read_learner(record: Any) -> Any:
