@@ -26,7 +26,7 @@ LAYERS = (
     "features",
     "moments",
     "frames",
-    "gaussian",
+    "gaussian linear",
     "wiring",
     "passes",
     "estep",
