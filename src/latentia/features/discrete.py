@@ -191,6 +191,8 @@ def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
         low, high = int(known[0]), int(known[-1])
         fits = low == known[0] and high - low < 2**7 and low >= np.iinfo(cells.dtype).min
         if fits and low <= cells.min() and cells.max() <= high:  # nothing to look up
+            if not low and cells.dtype == np.int8 and values.missing is None:
+                return cells  # codes already, and nobody writes into codes
             shifted: Codes = cells - cells.dtype.type(low) if low else cells.copy()
             return shifted.astype(np.int16) if cells.dtype.kind == "u" else shifted
     if cells.dtype.kind in "iub":
