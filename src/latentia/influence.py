@@ -19,7 +19,7 @@ import numpy as np
 from latentia.cpts import operators_of
 from latentia.errors import DataError
 from latentia.estep import EStep, Tables, pack_rows, passed_up
-from latentia.jackknife import Replicates, check_groups, group_weights
+from latentia.jackknife import Replicates, alike, check_groups, group_weights
 from latentia.moments import Moments, Rows
 from latentia.operators import Operators
 from latentia.passes import Factors, Upward, distribute, marginal
@@ -51,22 +51,9 @@ def table_replicates(operators: Operators, source: Source, groups: int, seed: in
     found = problem.source.fold(summary)
     with one_thread():
         steps = _steps(tables, found)
-    whole = operators_of(plan, tables, operators.weight)
     without = (moved(tables, steps[:, g]) for g in range(groups))
-    made = tuple(operators_of(plan, each, operators.weight) for each in without)
-    return Replicates(_light(whole), tuple(map(_light, made)))
-
-
-def _light(operators: Operators) -> Operators:
-    """Messages are enough for answers; the tables of so many models are not kept."""
-    return Operators(
-        operators.plan,
-        operators.leaves,
-        operators.tensors,
-        operators.marginals,
-        operators.weight,
-        operators.mix,
-    )
+    others = (operators_of(plan, each, operators.weight) for each in without)
+    return alike(operators, others)
 
 
 # --- sums over rows -------------------------------------------------------------------------------
