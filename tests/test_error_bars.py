@@ -1,5 +1,6 @@
 """Error bars: sums without a group, models without a group, and intervals that hold the truth."""
 
+import json
 from functools import partial
 
 import numpy as np
@@ -7,8 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import t as student
 from sklearn.linear_model import LinearRegression
+from typer.testing import CliRunner
 
 import latentia as lt
+from latentia.cli.commands import app
 from latentia.error_bars import intervals, replicate
 from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.estep import compile_estep, expected_counts, pack_rows, passed_up
@@ -527,3 +530,28 @@ def test_errors_say_what_to_do(case):
     learner = lt.PBP.paper(stage1=LinearRegression())
     with pytest.raises(DataError, match="stage-1 regressor"):
         lt.LatentModel(*GRAPHS["class"], learner=learner).fit(frame, error_bars=True)
+
+
+def test_the_command_line(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame, model = case
+    frame.to_csv("rows.csv", index=False)
+    run = CliRunner().invoke
+    fit = ["fit", "rows.csv", "--graph", "H->a,b,c,d", "--latents", "H=3", "--out", "m"]
+    assert run(app, [*fit, "--error-bars", "--quiet"]).exit_code == 0
+    ask = ["query", "m", "a", "--given", "b=low"]
+    facts = json.loads(run(app, [*ask, "--confidence", ".9", "--json"]).stdout)
+    found = model.query("a", {"b": "low"}, confidence=0.9)
+    assert facts["confidence"] == 0.9
+    np.testing.assert_allclose(facts["lower"], found.lower, atol=1e-6)
+    np.testing.assert_allclose(facts["upper"], found.upper, atol=1e-6)
+    shown = run(app, [*ask, "--confidence", ".9"]).stdout
+    assert "lower" in shown
+    assert f"{found.lower[0]:.4f}" in shown
+    assert "lower" not in run(app, [*ask, "--json"]).stdout
+    assert run(app, [*ask, "--confidence", "90"]).exit_code == 1
+    assert run(app, [*ask, "--confidence", ".9", "--map"]).exit_code == 2
+    assert run(app, [*fit, "--quiet"]).exit_code == 0
+    wrong = run(app, [*ask, "--confidence", ".9"])
+    assert wrong.exit_code == 1
+    assert "error bars" in wrong.output
