@@ -79,10 +79,10 @@ class Digits:
         """(10, rows)."""
         placed = self.place(rows)
         out = np.empty((len(models), len(rows)))
-        for model, own in zip(models, out, strict=True):
-            step = block_rows(model)
-            for s in range(0, len(rows), step):
-                seen = read_evidence(model.plan, placed[s : s + step].codes)
+        step = block_rows(models[0])
+        for s in range(0, len(rows), step):
+            seen = read_evidence(self.plan, placed[s : s + step].codes)  # one plan for all
+            for model, own in zip(models, out, strict=True):
                 own[s : s + step] = log_evidence(model, seen)[0]
         return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -58,6 +59,7 @@ from latentia.gaussian import gaussian_tables
 from latentia.graph import LatentGraph, as_graph, relevant
 from latentia.jackknife import Replicates
 from latentia.learners import PBP, PublishedPBP, Spectral
+from latentia.matching import share_states
 from latentia.mixed import column_cells, has_continuous, prepare_mixed
 from latentia.moments import Moments, Rows
 from latentia.notices import (
@@ -179,10 +181,11 @@ class Learning(BaseEstimator):
     def _discover_all(
         self, graph: LatentGraph, cells: Sequence[Values], weight: Array | None
     ) -> list[Column]:
-        return [
+        found = [
             self._discover(name, c, weight)
             for name, c in zip(_columns_of(graph), cells, strict=True)
         ]
+        return share_states(found, getattr(as_learner(self.learner), "tied", None))
 
     def _fit_columns(
         self,
@@ -267,6 +270,8 @@ class Learning(BaseEstimator):
         given = dict.fromkeys(self.state_names or {}, "discrete")
         kinds = {**given, **(self.kinds or {})}
         opened = open_rows(engine, names, weight, self._discover, kinds)
+        shared = share_states(opened.columns, getattr(as_learner(self.learner), "tied", None))
+        opened = replace(opened, columns=tuple(shared))
         note_flat(opened.constant)
         return opened, graph
 
@@ -365,7 +370,7 @@ class Learning(BaseEstimator):
     ) -> tuple[Plan, tuple[Column, ...]]:
         """Columns, states and plan from the first of several tables."""
         names = _columns_of(graph)
-        found = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
+        found = self._discover_all(graph, cells, None)
         if has_continuous(found):
             return prepare_mixed(graph, found, learner)
         sizes = [column_cells(c) for c in found]

@@ -33,14 +33,13 @@ FLOOR = 1e-10
 class Prior:
     """Pseudo-counts towards the target's own marginal, for every row of every table."""
 
-    counts: Mapping[int, Array]  # variable -> (states,)
+    counts: Mapping[int, Array]  # variable -> (states,), or of all rows (parents …, states)
 
     def log_density(self, tables: Tables) -> float:
         """Σ over table rows of Σ_x a_x log T(x | row), up to a constant."""
         total = 0.0
         for v, a in self.counts.items():
-            flat = tables[v].reshape(-1, len(a))
-            total += float((np.log(np.maximum(flat, 1e-300)) @ a).sum())
+            total += float((np.log(np.maximum(tables[v], 1e-300)) * a).sum())
         return total
 
 
@@ -97,7 +96,7 @@ def _flat(tables: Tables, prior: Prior) -> _Flat:
     shapes = {v: table.shape for v, table in tables.items()}
     lengths = np.concatenate([np.full(t.size // t.shape[-1], t.shape[-1]) for t in tables.values()])
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    counts = [np.tile(prior.counts[v], t.size // t.shape[-1]) for v, t in tables.items()]
+    counts = [np.broadcast_to(prior.counts[v], t.shape).ravel() for v, t in tables.items()]
     return _Flat(shapes, starts, lengths, np.concatenate(counts) + FLOOR)
 
 
@@ -124,16 +123,27 @@ def free_parameters(tables: Tables) -> int:
 
 
 def accelerate(
-    start: Tables, prior: Prior, estep: EStepOf, enough: float = ENOUGH, most: int = MOST_STEPS
+    start: Tables,
+    prior: Prior,
+    estep: EStepOf,
+    enough: float = ENOUGH,
+    most: int = MOST_STEPS,
+    hold: Callable[[Tables], Tables] | None = None,
 ) -> Refined:
-    """SQUAREM with a step cap that doubles when hit and quarters on rejection."""
+    """SQUAREM with a step cap that doubles when hit and quarters on rejection.
+
+    `hold` puts known cells back into tables.
+    """
     at, used = _flat(start, prior), 0
+
+    def kept(x: Array) -> Array:
+        return x if hold is None else at.pack(hold(at.tables(x)))
 
     def climb(x: Array) -> tuple[Array, float, float]:
         nonlocal used
         used += 1
         counts, fit = estep(at.tables(x))
-        return at.maximum(counts), fit + at.log_prior(x), fit
+        return kept(at.maximum(counts)), fit + at.log_prior(x), fit
 
     current = at.pack(start)
     history: list[float] = []
@@ -142,7 +152,7 @@ def accelerate(
         one, _, _ = climb(current)
         two, before, fit_one = climb(one)
         far, length = _extrapolated(at, current, one, two, cap)
-        after, value, fit_far = climb(far)
+        after, value, fit_far = climb(kept(far))
         cap = 2 * cap if length >= cap else cap
         if value >= before and np.isfinite(value):
             current, level, fit = after, value, fit_far

@@ -6,7 +6,7 @@ the order of their categories. Missing values (NaN, None, null) get the code -1.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,7 +15,7 @@ import numpy as np
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Codes, Label
 
-__all__ = ["DiscreteColumn", "Values", "decode", "discover_states", "encode"]
+__all__ = ["DiscreteColumn", "Values", "decode", "discover_states", "encode", "sorted_states"]
 
 MOST_STATES = 1000
 MANY_FLOATS = 20  # floats with more distinct values than this are continuous
@@ -145,11 +145,15 @@ def _sorted_states(present: np.ndarray[Any, Any]) -> tuple[Hashable, ...]:
         states = np.unique(present).tolist()
         whole = all(isinstance(s, float) and s.is_integer() for s in states)
         return tuple(int(s) for s in states) if whole else tuple(states)
-    seen_objects = {_plain(v) for v in present.tolist()}
+    return sorted_states({_plain(v) for v in present.tolist()})
+
+
+def sorted_states(states: Iterable[Any]) -> tuple[Hashable, ...]:
+    """In the order of their kind; of several types: by type, then by what they print."""
     try:
-        return tuple(sorted(seen_objects))
-    except TypeError:  # values of several types: by type, then by what they print
-        return tuple(sorted(seen_objects, key=lambda s: (type(s).__name__, str(s))))
+        return tuple(sorted(states))
+    except TypeError:
+        return tuple(sorted(states, key=lambda s: (type(s).__name__, str(s))))
 
 
 def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
@@ -160,6 +164,8 @@ def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
         low, high = int(known[0]), int(known[-1])
         fits = low == known[0] and high - low < 2**7 and low >= np.iinfo(cells.dtype).min
         if fits and low <= cells.min() and cells.max() <= high:  # nothing to look up
+            if not low and cells.dtype == np.int8 and values.missing is None:
+                return cells  # codes already, and nobody writes into codes
             shifted: Codes = cells - cells.dtype.type(low) if low else cells.copy()
             return shifted.astype(np.int16) if cells.dtype.kind == "u" else shifted
     if cells.dtype.kind in "iub":
