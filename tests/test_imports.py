@@ -71,6 +71,7 @@ LAYERS = (
     "questions batch notices",
     "gathering answers",
     "error_bars",
+    "residuals telling",
     "fitting",
     "checking",
     "learning",
@@ -94,6 +95,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
         ("posterior", "draw"),
         ("posterior_density", "draw"),
         ("estimator", "draw"),
+        ("checking", "draw"),
         ("experiments", "__version__"),  # and so does a report
         ("store", "__version__"),  # a model file tells which latentia wrote it
     }

@@ -364,8 +364,8 @@ class LatentModel(Learning):
         table = self._read(X)
         if table.length < 2:
             raise DataError(f"a check needs two rows at least, got {table.length}.")
-        fit = measure_fit(self.operators_, self.columns_, table)
-        return make_report(fit, self.plan_.notes)
+        fit = measure_fit(self.plan_, self.operators_, self.columns_, table)
+        return make_report(fit, (*self.plan_.notes, *self.operators_.notes))
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """k log N - 2 log P(rows), k free parameters and N the weight of the rows: less is better.

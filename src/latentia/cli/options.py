@@ -92,7 +92,8 @@ Settings: TypeAlias = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Settings of the learner, such as restarts=20, n_jobs=-1 or random_state=0.",
+        help="Settings of the learner, such as restarts=20, n_jobs=-1 or random_state=0; tables "
+        'and groups as JSON: tied=[["x","y"]], known=@tables.json (null: to be learned).',
     ),
 ]
 
