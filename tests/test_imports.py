@@ -26,7 +26,7 @@ LAYERS = (
     "features",
     "moments",
     "frames",
-    "gaussian",
+    "gaussian linear",
     "wiring",
     "passes",
     "estep",
@@ -42,6 +42,7 @@ LAYERS = (
     "local",
     "spectral",
     "frozen",
+    "jackknife",
     "ranks",
     "messages",
     "joint sampling subtrees",
@@ -58,6 +59,7 @@ LAYERS = (
     "testing",
     "cpts",
     "problem",
+    "influence",
     "refined",
     "informed",
     "em",
@@ -68,6 +70,8 @@ LAYERS = (
     "learners",
     "questions batch notices",
     "gathering answers",
+    "error_bars",
+    "residuals telling",
     "fitting",
     "checking",
     "learning",
@@ -91,6 +95,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
         ("posterior", "draw"),
         ("posterior_density", "draw"),
         ("estimator", "draw"),
+        ("checking", "draw"),
         ("experiments", "__version__"),  # and so does a report
         ("store", "__version__"),  # a model file tells which latentia wrote it
     }

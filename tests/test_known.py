@@ -440,3 +440,28 @@ class TestStates:
         assert homogeneous(several) == [["x", "u"], ["y", "v"]]
         both = homogeneous(lt.templates.factorial_markov(3, 2, 2))
         assert both == [["H0_1", "H0_2"], ["H1_1", "H1_2"], ["X0", "X1", "X2"]]
+
+
+@pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")
+def test_settings_on_the_command_line(tmp_path):
+    pytest.importorskip("typer")
+    pytest.importorskip("pyarrow")
+    import json
+
+    import pandas as pd
+    from typer.testing import CliRunner
+
+    from latentia.cli.commands import app
+
+    pd.DataFrame(TWO).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "known.json").write_text(json.dumps({"z": [[0.9, 0.1], [None, None]]}))
+    out = tmp_path / "m.latentia"
+    fit = ["fit", str(tmp_path / "rows.csv"), "--graph", "H->x; H->y; H->z", "--latents", "H=2"]
+    fit += ["--learner", "em", "--set", 'tied=[["x","y"]]', "--out", str(out)]
+    done = CliRunner().invoke(app, [*fit, "--set", f"known=@{tmp_path}/known.json"])
+    assert done.exit_code == 0, done.output
+    tables = lt.load(out).cpts_
+    np.testing.assert_array_equal(tables["x"], tables["y"])
+    assert tables["z"][0].tolist() == [0.9, 0.1]
+    assert CliRunner().invoke(app, [*fit, "--set", 'known={"z":']).exit_code == 2
+    assert CliRunner().invoke(app, [*fit, "--set", "known=@no.json"]).exit_code == 3

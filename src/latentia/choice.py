@@ -33,7 +33,7 @@ POOL = 25_000  # rows on which candidates are compared
 HELD_OUT = 0.2
 FEWEST = 250  # rows; fewer cannot tell candidates apart
 CLEARLY = 2.0  # standard errors
-NEARLY = 5e-2  # gain per free parameter at which a candidate rests; the winner climbs on
+NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
 FLOOR = 1e-4  # of a probability: one surprise must not decide
 BLOCK = 2**12
 
@@ -59,8 +59,12 @@ def learn_best(
         "closed": left_out_loss(closed, held),
     }
     if network is not None:
-        losses["refined"] = left_out_loss(operators_of(network.plan, network.tables, 1.0), held)
+        losses["refined"] = _network_loss(network, held)
     choice = prefer_refined(losses, held, round(large.total))
+    if network is not None and choice.chosen != "refined":  # it may have rested too early
+        network = climbed(network, part)[0]
+        losses["refined"] = _network_loss(network, held)
+        choice = prefer_refined(losses, held, round(large.total))
     found = _finished(choice.chosen, plan, source, network)
     return replace(found, choice=choice, notes=state_notes(statistics))
 
@@ -74,6 +78,10 @@ def _network(
     except PlanError:
         return None
     return climbed(started(found, source, rng, pseudo_counts), source, NEARLY)[0]
+
+
+def _network_loss(network: Network, rows: Rows) -> Array:
+    return left_out_loss(operators_of(network.plan, network.tables, 1.0), rows)
 
 
 def _marginal_loss(found: Statistics, rows: Rows) -> Array:

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 from latentia.errors import DataError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import BlockMap, coordinates, make_map
+from latentia.linear import fit_linear, linear_slots, sum_linear, with_lean
 from latentia.messages import around
 from latentia.moments import Moments, Rows, add_to, outer_sum, row_chunks
 from latentia.operators import Operators, SeparatorReport
@@ -62,6 +63,7 @@ class KernelSettings:
     ridge: tuple[float, float] = (0.3, 0.6)  # λ₁, λ₂
     floor: float = 0.1  # of P(e) / Π P(e_i), in scores
     mix: float = 0.02  # of independence, in answers
+    lean: float = 0.6  # of answers on the linear one, times its (explained variance)²
     kernel: Any = "rbf"
     map: str = "nystroem"
     features: int = 150
@@ -193,6 +195,7 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
     sums: dict[str, Array] = {}
     width = sum(_size(m) for m in found.sides.maps)
     inner = sorted({*plan.inner, *plan.roots})
+    slots = linear_slots(columns)
     for part in row_chunks(len(rows), width):
         block = rows[part]
         z = coordinates(columns, block.codes)
@@ -207,6 +210,10 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
         for x, k in enumerate(plan.leaves):
             H = hats(plan, columns, k, block.codes)  # (n, cells)
             add_to(sums, f"leaf/{x}", np.asarray(H.T @ (eta[k] * weight).T))
+        for name, total in (
+            {} if slots is None else sum_linear(slots, block.codes, block.weight)
+        ).items():
+            add_to(sums, name, total)
     return Moments("kernel products", rows.total, len(rows), sums)
 
 
@@ -246,10 +253,12 @@ def learn_embedded(
         pairs = source.fold(partial(sum_sides, columns, sides))
         found = embed(plan, sides, pairs, settings)
         products = source.fold(partial(sum_embedded, plan, columns, found))
-        return on_grids(raw_operators(plan, found, products), columns, settings)
+        return on_grids(raw_operators(plan, columns, found, products), columns, settings)
 
 
-def raw_operators(plan: Plan, found: Embedding, products: Moments) -> Operators:
+def raw_operators(
+    plan: Plan, columns: Sequence[Column], found: Embedding, products: Moments
+) -> Operators:
     """Operators on the grid, leaves not smoothed yet."""
     N = products.weight
     tensors = {}
@@ -271,7 +280,9 @@ def raw_operators(plan: Plan, found: Embedding, products: Moments) -> Operators:
         for k, e in found.strengths.items()
     }
     marginals = tuple(np.ascontiguousarray(t[:, 0]) for t in raw)
-    return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports)
+    slots = linear_slots(columns)
+    linear = None if slots is None else fit_linear(slots, products.sums, N)
+    return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports, linear=linear)
 
 
 def on_grids(
@@ -310,15 +321,20 @@ def on_grids(
             "own": settings.own,
             "rank": settings.rank,
             "ridge": settings.ridge[1],
+            "lean": settings.lean,
         },
         floor=settings.floor,
+        linear=with_lean(found.linear, 0.0 if scores_only else settings.lean),
     )
 
 
 def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:
     """Operators with raw leaves, as a file keeps them, smoothed as they were."""
     evidence, own = found.blur
-    settings = KernelSettings(evidence=evidence, own=own, floor=found.floor, mix=found.mix)
+    lean = 0.0 if found.linear is None else found.linear.lean
+    settings = KernelSettings(
+        evidence=evidence, own=own, floor=found.floor, mix=found.mix, lean=lean
+    )
     return on_grids(found, columns, settings)
 
 

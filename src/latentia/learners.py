@@ -95,9 +95,8 @@ class PBP(BaseEstimator):
     @property
     def _informed(self) -> bool:
         """Is anything known of the tables of the graph?"""
-        return (
-            self.known is not None or self.tied is not None or isinstance(self.smoothing, Mapping)
-        )
+        given = [x for x in (self.known, self.tied) if x is not None and not _is_empty(x)]
+        return bool(given) or isinstance(self.smoothing, Mapping)
 
     def _check_informed(self) -> None:
         if self._informed and (self.refine is False or not self.regularize):
@@ -199,6 +198,10 @@ class PBP(BaseEstimator):
     ) -> PublishedPBP:
         """The algorithm as published: minimal core groups and two-stage regression."""
         return PublishedPBP(ridge, stage1, folds, seed, kernel, form)
+
+
+def _is_empty(x: Any) -> bool:
+    return isinstance(x, list | tuple | Mapping) and not x
 
 
 ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))

@@ -15,6 +15,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from latentia.errors import EvidenceError
+from latentia.linear import lean_on
 from latentia.operators import Operators
 from latentia.plan import Plan
 from latentia.typing import Array, Codes
@@ -199,13 +200,33 @@ def _at_columns(
     home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
     down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
     probabilities, clipped = {}, {}
+    points = None if operators.linear is None else _points(plan, evidence)
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
     for v in wanted:
         below = down[plan.leaves[home[v]]]
         joint, prior = _at_column(operators, evidence, home[v], v, below.value)
         table, lost = repaired(joint, below.log, prior, operators.mix)
-        probabilities[v] = np.broadcast_to(table, (len(table), evidence.rows))
+        table = np.broadcast_to(table, (len(table), evidence.rows))
+        if operators.linear is not None and points is not None:
+            table = lean_on(operators.linear, points, place[v], table)
+        probabilities[v] = table
         clipped[v] = np.broadcast_to(lost, (evidence.rows,))
     return probabilities, clipped
+
+
+def _points(plan: Plan, evidence: Evidence) -> list[Codes | None] | None:
+    """Codes and positions of all columns, as they were read; None if some evidence is soft."""
+    if any(soft is not None for soft in evidence.likelihoods):
+        return None
+    found: dict[int, Codes | None] = {}
+    for x, k in enumerate(plan.leaves):
+        columns, corners = plan.nodes[k].columns, evidence.corners[x]
+        found.update(dict.fromkeys(columns, evidence.codes[x]))
+        for v, pair in zip(columns, corners or (), strict=corners is not None):
+            own, share = pair
+            gone = own[0] == plan.graph.states[v]
+            found[v] = np.where(gone, np.nan, (own * share).sum(axis=0))
+    return [found[v] for v in plan.graph.observed]
 
 
 def log_evidence(operators: Operators, evidence: Evidence) -> tuple[Array, Array]:

@@ -15,7 +15,15 @@ import numpy as np
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Codes, Label
 
-__all__ = ["DiscreteColumn", "Values", "decode", "discover_states", "encode", "sorted_states"]
+__all__ = [
+    "DiscreteColumn",
+    "Values",
+    "decode",
+    "discover_states",
+    "encode",
+    "sorted_states",
+    "without_unknown",
+]
 
 MOST_STATES = 1000
 MANY_FLOATS = 20  # floats with more distinct values than this are continuous
@@ -107,13 +115,7 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
     [1, 0, 1]
     """
     dtype = np.int8 if len(column.states) <= 127 else np.int16
-    numeric = values.cells.dtype.kind in "iufb" and all(
-        isinstance(s, int | float) for s in column.states
-    )
-    find = _numeric_codes if numeric else _object_codes
-    codes = find(column.states, values)
-    if values.missing is not None:
-        codes[values.missing] = -1
+    codes = _find_codes(column, values)
     if codes.min(initial=0) < -1:
         row = int(np.argmax(codes < -1))
         raise UnknownNameError(
@@ -123,6 +125,31 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
             "Map it to a known state or make the cell missing (None or NaN).",
         )
     return codes.astype(dtype, copy=False)
+
+
+def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
+    """The cells with those that are no state made missing; and which these are.
+
+    >>> without_unknown(DiscreteColumn("D", (1, 3)), Values(np.array([3, 2])))[1].tolist()
+    [False, True]
+    """
+    odd = np.asarray(_find_codes(column, values) < -1)
+    if not odd.any():
+        return values, odd
+    gone = odd if values.missing is None else values.missing | odd
+    return Values(values.cells, gone, values.categories), odd
+
+
+def _find_codes(column: DiscreteColumn, values: Values) -> Codes:
+    """-1 where missing, -2 for a value that is no state."""
+    numeric = values.cells.dtype.kind in "iufb" and all(
+        isinstance(s, int | float) for s in column.states
+    )
+    find = _numeric_codes if numeric else _object_codes
+    codes = find(column.states, values)
+    if values.missing is not None:
+        codes[values.missing] = -1
+    return codes
 
 
 def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
