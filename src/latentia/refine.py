@@ -173,9 +173,17 @@ class _Memory:
 
 
 def accelerate(
-    start: Tables, prior: Prior, estep: EStepOf, enough: float = ENOUGH, most: int = MOST_STEPS
+    start: Tables,
+    prior: Prior,
+    estep: EStepOf,
+    enough: float = ENOUGH,
+    most: int = MOST_STEPS,
+    patience: float = math.inf,
 ) -> Refined:
-    """L-BFGS in units of EM, until the gain it foretells is small twice in a row."""
+    """L-BFGS in units of EM, until the gain it foretells is small twice in a row.
+
+    After `patience` E-steps more is small: (steps / patience)² times as much.
+    """
     at, used = _flat(start, prior), 0
     root: Array | None = None  # √n
 
@@ -196,7 +204,8 @@ def accelerate(
     while used + 2 <= most:
         d = memory.direction(here.slope)
         ahead = min(2 * float(here.slope @ d), REST * gain)
-        quiet = quiet + 1 if ahead < enough * at.parameters and len(memory.pairs) > 1 else 0
+        small = enough * at.parameters * max(1.0, used / patience) ** 2
+        quiet = quiet + 1 if ahead < small and len(memory.pairs) > 1 else 0
         if quiet >= 2:
             break
         there = None
