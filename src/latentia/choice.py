@@ -22,6 +22,7 @@ from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.operators import Choice, Operators, independent, smooth_unseen
 from latentia.plan import Plan
 from latentia.ranks import state_notes
+from latentia.refine import PSEUDO_COUNTS
 from latentia.refined import Network, climbed, plan_refinement, polish, started
 from latentia.typing import Array, Source
 
@@ -38,7 +39,12 @@ FLOOR = 1e-4  # of a probability: one surprise must not decide
 BLOCK = 2**12
 
 
-def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operators:
+def learn_best(
+    plan: Plan,
+    source: Source,
+    rng: np.random.Generator,
+    pseudo_counts: float = PSEUDO_COUNTS,
+) -> Operators:
     """The candidate of least loss on held-out rows, learned from all rows."""
     pool = draw_sample(source, POOL, rng)
     if pool.total < FEWEST:
@@ -48,7 +54,7 @@ def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operator
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
     closed = finish_closed_form(statistics, part)
-    network = _network(statistics, part, rng)
+    network = _network(statistics, part, rng, pseudo_counts)
     losses = {
         "marginal": _marginal_loss(statistics, held),
         "closed": left_out_loss(closed, held),
@@ -64,13 +70,15 @@ def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operator
     return replace(found, choice=choice, notes=state_notes(statistics))
 
 
-def _network(found: Statistics, source: LocalRows, rng: np.random.Generator) -> Network | None:
+def _network(
+    found: Statistics, source: LocalRows, rng: np.random.Generator, pseudo_counts: float
+) -> Network | None:
     """The refined network of a part of the rows; none where its tables would be too large."""
     try:
         plan_refinement(found.layout.plan)
     except PlanError:
         return None
-    return climbed(started(found, source, rng), source, NEARLY, PATIENCE)[0]
+    return climbed(started(found, source, rng, pseudo_counts), source, NEARLY, PATIENCE)[0]
 
 
 def _network_loss(network: Network, rows: Rows) -> Array:

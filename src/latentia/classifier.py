@@ -285,18 +285,31 @@ def _scores(models: Sequence[LatentModel], table: Table) -> Array:
         raise UnknownNameError("column", table.names[0], known, "None of the columns is there.")
     asked = read_rows(models[0].columns_, table)  # the same columns for all classes
     out = np.empty((asked.rows, len(models)))
-    for k, model in enumerate(models):
-        operators = _floored(model.operators_)
+    for alike in _alike([_floored(model.operators_) for model in models]):
 
-        def work(
-            part: slice, evidence: Evidence, operators: Operators = operators, k: int = k
-        ) -> None:
-            out[part, k] = log_evidence(operators, evidence)[0]
+        def work(part: slice, evidence: Evidence, alike: Mapping[int, Operators] = alike) -> None:
+            for k, operators in alike.items():
+                out[part, k] = log_evidence(operators, evidence)[0]
 
-        in_blocks(operators, asked, work)
+        in_blocks(max(alike.values(), key=_largest), asked, work)
     out = np.ascontiguousarray(asked.spread(out.T).T)
     best = out.max(axis=1, initial=-np.inf, keepdims=True)
     return np.where(np.isneginf(best), 0.0, np.maximum(out, best - FAR))
+
+
+def _alike(operators: Sequence[Operators]) -> list[dict[int, Operators]]:
+    """Classes whose leaves hold the same columns: evidence is read once for all of them."""
+    found: dict[Any, dict[int, Operators]] = {}
+    for k, own in enumerate(operators):
+        plan = own.plan
+        leaves = tuple(plan.nodes[x].columns for x in plan.leaves)
+        states = tuple(plan.graph.states[v] for v in plan.graph.observed)
+        found.setdefault((plan.graph.observed, leaves, states), {})[k] = own
+    return list(found.values())
+
+
+def _largest(operators: Operators) -> int:
+    return max((t.size for t in operators.tensors.values()), default=0)
 
 
 def _floored(operators: Operators) -> Operators:

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from latentia.errors import LatentiaError
+from latentia.linear import Linear
 from latentia.moments import Moments
 from latentia.plan import Plan
 from latentia.typing import Array
@@ -113,6 +114,7 @@ class Operators:
     choice: Choice | None = None  # where the learner chose among several models
     # of the Gram form, instead of a tensor: T[a, …, a, c] = D[a, c], zero elsewhere; root: (N,)
     diagonals: Mapping[int, Array] = field(default_factory=dict)
+    linear: Linear | None = None  # beside an embedding: what its answers lean on
 
     def __post_init__(self) -> None:
         plan = self.plan

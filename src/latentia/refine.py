@@ -40,14 +40,13 @@ FLOOR = 1e-10
 class Prior:
     """Pseudo-counts towards the target's own marginal, for every row of every table."""
 
-    counts: Mapping[int, Array]  # variable -> (states,)
+    counts: Mapping[int, Array]  # variable -> (states,), or of all rows (parents …, states)
 
     def log_density(self, tables: Tables) -> float:
         """Σ over table rows of Σ_x a_x log T(x | row), up to a constant."""
         total = 0.0
         for v, a in self.counts.items():
-            flat = tables[v].reshape(-1, len(a))
-            total += float((np.log(np.maximum(flat, 1e-300)) @ a).sum())
+            total += float((np.log(np.maximum(tables[v], 1e-300)) * a).sum())
         return total
 
 
@@ -104,7 +103,7 @@ def _flat(tables: Tables, prior: Prior) -> _Flat:
     shapes = {v: table.shape for v, table in tables.items()}
     lengths = np.concatenate([np.full(t.size // t.shape[-1], t.shape[-1]) for t in tables.values()])
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    counts = [np.tile(prior.counts[v], t.size // t.shape[-1]) for v, t in tables.items()]
+    counts = [np.broadcast_to(prior.counts[v], t.shape).ravel() for v, t in tables.items()]
     return _Flat(shapes, starts, lengths, np.concatenate(counts) + FLOOR)
 
 
@@ -178,14 +177,19 @@ def accelerate(
     estep: EStepOf,
     enough: float = ENOUGH,
     most: int = MOST_STEPS,
+    hold: Callable[[Tables], Tables] | None = None,
     patience: float = math.inf,
 ) -> Refined:
     """L-BFGS in units of EM, until the gain it foretells is small twice in a row.
 
-    After `patience` E-steps more is small: (steps / patience)² times as much.
+    `hold` puts known cells back into tables. After `patience` E-steps more is small: (steps /
+    patience)² times as much.
     """
     at, used = _flat(start, prior), 0
     root: Array | None = None  # √n
+
+    def kept(x: Array) -> Array:
+        return x if hold is None else at.pack(hold(at.tables(x)))
 
     def look(x: Array) -> _Point:
         nonlocal used, root
@@ -194,7 +198,7 @@ def accelerate(
         total = at.pack(counts) + at.prior
         if root is None:
             root = np.sqrt(np.add.reduceat(total, at.starts)).repeat(at.lengths)
-        after, u = at.rows(total), np.sqrt(x) * root
+        after, u = kept(at.rows(total)), np.sqrt(x) * root
         return _Point(x, after, fit + at.log_prior(x), fit, u, np.sqrt(after) * root - u)
 
     here = look(at.pack(start))
@@ -211,7 +215,7 @@ def accelerate(
         there = None
         if memory.pairs:
             share = cap * _norm(here.slope) / max(_norm(d), 1e-300)
-            far = look(at.rows(_moved(here, d * min(1.0, share), root)))
+            far = look(kept(at.rows(_moved(here, d * min(1.0, share), root))))
             memory.note(here, far)
             if np.isfinite(far.level) and far.level >= here.level:
                 there, cap = far, 2 * cap if share < 1 else cap

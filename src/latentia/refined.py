@@ -46,6 +46,7 @@ __all__ = [
     "refine_closed_form",
     "start_of_graph",
     "started",
+    "without_unseen",
 ]
 
 SAMPLE = 1000  # rows whose soft states make the first tables
@@ -111,11 +112,11 @@ def climbed(
     found = accelerate(network.tables, network.prior, _estep(problem), enough, patience=patience)
     path = tuple(level / problem.weight for level in found.history)
     ascent = Ascent((path,), (found.converged,), 0)
-    tables = with_unseen(_without_unseen(found.tables, problem.marginals), problem.marginals)
+    tables = with_unseen(without_unseen(found.tables, problem.marginals), problem.marginals)
     return replace(network, tables=tables), ascent, problem.weight
 
 
-def _without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
+def without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
     """States of columns that no row has keep the floor of the climb: take it away."""
     found = dict(tables)
     for v, count in marginals.items():
