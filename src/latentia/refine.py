@@ -179,10 +179,12 @@ def accelerate(
     enough: float = ENOUGH,
     most: int = MOST_STEPS,
     hold: Callable[[Tables], Tables] | None = None,
+    patience: float = math.inf,
 ) -> Refined:
     """L-BFGS in units of EM, until the gain it foretells is small twice in a row.
 
-    `hold` puts known cells back into tables.
+    `hold` puts known cells back into tables. After `patience` E-steps more is small: (steps /
+    patience)² times as much.
     """
     at, used = _flat(start, prior), 0
     root: Array | None = None  # √n
@@ -207,7 +209,7 @@ def accelerate(
     while used + 2 <= most:
         d = memory.direction(here.slope)
         ahead = min(2 * float(here.slope @ d), REST * gain)
-        small = enough * at.parameters
+        small = enough * at.parameters * max(1.0, used / patience) ** 2
         told = len(memory.pairs) > 1 or gain < AT_REST * small
         quiet = quiet + 1 if ahead < small and told else 0
         if quiet >= 2:
