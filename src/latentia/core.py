@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
+import numpy as np
+
 from latentia.rank import GenericModel
-from latentia.triangulate import Adjacency
+from latentia.typing import Array
 
 __all__ = ["Block", "Side", "choose_side", "nearest"]
 
@@ -36,22 +38,35 @@ class Side:
 
 
 def nearest(
-    near: Adjacency, start: frozenset[int], home: Sequence[int], side: Sequence[bool], width: int
+    near: Sequence[Array],
+    start: frozenset[int],
+    home: Array,
+    below: range,
+    inside: bool,
+    width: int,
 ) -> list[int]:
     """Leaves on one side by distance from `start` in the moral graph, at least `width` if there.
 
-    `home[v]` is the leaf of column v (-1 for latents); `side[leaf]` tells whether it counts. Leaves
-    at the same distance come together.
+    `near[v]` are the neighbours of v, `home[v]` is the leaf of column v (-1 for latents); inside
+    are the leaves `below`. Leaves at the same distance come together.
     """
     found: dict[int, None] = {}
-    seen, ring = set(start), sorted(start)
-    while ring and len(found) < width:
-        for v in ring:
-            if home[v] >= 0 and side[home[v]]:
-                found.setdefault(home[v])
-        ring = sorted({u for v in ring for u in near[v]} - seen)
-        seen.update(ring)
+    ring = np.array(sorted(start), dtype=np.int64)
+    seen = np.zeros(len(near), dtype=bool)
+    while len(ring) and len(found) < width:
+        seen[ring] = True
+        homes = home[ring]
+        here = ((homes >= below.start) & (homes < below.stop)) == inside
+        found.update(dict.fromkeys(homes[here & (homes >= 0)].tolist()))
+        around = near[ring[0]] if len(ring) == 1 else _united([near[v] for v in ring])
+        ring = around[~seen[around]]
     return list(found)
+
+
+def _united(parts: Sequence[Array]) -> Array:
+    """Sorted union of sorted parts."""
+    joined = np.sort(np.concatenate(parts))
+    return joined[np.concatenate([[True], joined[1:] != joined[:-1]])] if len(joined) else joined
 
 
 def choose_side(

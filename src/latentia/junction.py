@@ -9,7 +9,7 @@ three branches are split.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -154,8 +154,9 @@ def split_branches(tree: JunctionTree, weight: Sequence[float]) -> JunctionTree:
     for start in range(len(tree.cliques)):
         hub = start
         branches = [j for j in links[hub] if useful[hub, j]]
+        shared = {j: cliques[hub] & cliques[j] for j in branches}
         while len(branches) > 3:
-            pair, rest, pair_leaves = _cheapest_pair(cliques, hub, branches, weight)
+            pair, rest, pair_leaves = _cheapest_pair(shared, branches, weight)
             moving = pair if pair_leaves else rest
             new = len(cliques)
             cliques.append(split_separator(cliques, hub, pair, rest, weight))
@@ -168,8 +169,10 @@ def split_branches(tree: JunctionTree, weight: Sequence[float]) -> JunctionTree:
             links[hub] = [j for j in links[hub] if j not in moving] + [new]
             if pair_leaves:
                 branches = [j for j in branches if j not in moving] + [new]
+                shared[new] = cliques[hub] & cliques[new]
             else:
                 hub, branches = new, [*rest, hub]
+                shared = {j: cliques[hub] & cliques[j] for j in branches}
     roots = [i for i, up in enumerate(tree.parent) if up == i]
     return _rooted(tuple(cliques), links, tuple(holds), roots)
 
@@ -187,26 +190,32 @@ def split_separator(
 
 
 def _cheapest_pair(
-    cliques: Sequence[Clique], hub: int, branches: Sequence[int], weight: Sequence[float]
+    shared: Mapping[int, Clique], branches: Sequence[int], weight: Sequence[float]
 ) -> tuple[list[int], list[int], bool]:
-    """The two branches whose cut is the smallest, the others, and whether the pair moves away."""
+    """The two branches whose cut is the smallest, the others, and whether the pair moves away.
+
+    `shared` are the separators of the branches.
+    """
     kinds: dict[Clique, list[int]] = {}
     for j in branches:
-        kinds.setdefault(cliques[hub] & cliques[j], []).append(j)
+        kinds.setdefault(shared[j], []).append(j)
     alike = list(kinds.values())  # branches with the same separator cost the same
     pairs = [k[:2] for k in alike if len(k) > 1]
     pairs += [[a[0], b[0]] for i, a in enumerate(alike) for b in alike[:i]]
     place = {j: i for i, j in enumerate(branches)}
 
+    def sizes(pair: list[int]) -> tuple[float, float]:
+        mine = [shared[j] for j in pair]
+        others = [s for s, members in kinds.items() if len(members) > mine.count(s)]
+        return _size(frozenset().union(*mine), weight), _size(frozenset().union(*others), weight)
+
     def cost(pair: list[int]) -> tuple[float, float, int]:
-        one = _size(_union(cliques, hub, pair), weight)
-        other = _size(_union(cliques, hub, [j for j in branches if j not in pair]), weight)
+        one, other = sizes(pair)
         return min(one, other), one, sum(place[j] for j in pair)
 
     pair = min(pairs, key=cost)
-    rest = [j for j in branches if j not in pair]
-    leaves = _size(_union(cliques, hub, pair), weight) <= _size(_union(cliques, hub, rest), weight)
-    return pair, rest, leaves
+    one, other = sizes(pair)
+    return pair, [j for j in branches if j not in pair], one <= other
 
 
 def leaf_intervals(tree: JunctionTree) -> tuple[dict[int, int], list[int], list[int]]:

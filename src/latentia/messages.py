@@ -31,6 +31,7 @@ __all__ = [
     "log_evidence",
     "pass_down",
     "pass_up",
+    "posteriors",
     "read_evidence",
     "repaired",
 ]
@@ -170,12 +171,34 @@ def answer(
     `columns` are variables of the graph; default: all of them. The evidence of other columns that
     share the target's leaf counts, its own does not. The log evidence is that of everything.
     """
-    plan = operators.plan
-    wanted = list(plan.graph.observed if columns is None else columns)
-    home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
+    wanted = list(operators.plan.graph.observed if columns is None else columns)
     up = _upward(operators, evidence)
-    down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
     total, none = _total(operators, _components(operators, evidence, up), evidence.rows)
+    probabilities, clipped = _at_columns(operators, evidence, up, wanted)
+    return Answers(probabilities, total, clipped, none)
+
+
+def posteriors(
+    operators: Operators,
+    evidence: Evidence,
+    columns: Iterable[int],
+    known: Mapping[int, Message] | None = None,
+) -> dict[int, Array]:
+    """The probabilities of `answer` without its log evidence: (states, n) by column.
+
+    `known` are upward messages of subtrees, without any of the columns, that are there already.
+    """
+    up = _upward(operators, evidence, known)
+    return _at_columns(operators, evidence, up, list(columns))[0]
+
+
+def _at_columns(
+    operators: Operators, evidence: Evidence, up: Mapping[int, Message], wanted: Sequence[int]
+) -> tuple[dict[int, Array], dict[int, Array]]:
+    """Down to the leaves of the columns: their probabilities, and the share clipped."""
+    plan = operators.plan
+    home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
+    down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
     probabilities, clipped = {}, {}
     points = None if operators.linear is None else _points(plan, evidence)
     place = {v: i for i, v in enumerate(plan.graph.observed)}
@@ -188,7 +211,7 @@ def answer(
             table = lean_on(operators.linear, points, place[v], table)
         probabilities[v] = table
         clipped[v] = np.broadcast_to(lost, (evidence.rows,))
-    return Answers(probabilities, total, clipped, none)
+    return probabilities, clipped
 
 
 def _points(plan: Plan, evidence: Evidence) -> list[Codes | None] | None:
@@ -211,14 +234,19 @@ def log_evidence(operators: Operators, evidence: Evidence) -> tuple[Array, Array
     return _total(operators, component_evidence(operators, evidence), evidence.rows)
 
 
-def _upward(operators: Operators, evidence: Evidence) -> dict[int, Message]:
-    """From the leaves to just below the roots."""
+def _upward(
+    operators: Operators, evidence: Evidence, known: Mapping[int, Message] | None = None
+) -> dict[int, Message]:
+    """From the leaves to just below the roots; nothing below messages that are known."""
     plan = operators.plan
-    up: dict[int, Message] = {}
+    up = dict(known or {})
+    ends = {x: n.last for n in (plan.nodes[k] for k in up) for x in range(n.first, n.last)}
     for x, k in enumerate(plan.leaves):
-        up[k] = leaf_message(operators, evidence, x)
+        if x not in ends:
+            up[k] = leaf_message(operators, evidence, x)
     for k in reversed(plan.inner):
-        up[k] = pass_up(operators, k, up)
+        if plan.nodes[k].last > ends.get(plan.nodes[k].first, 0):
+            up[k] = pass_up(operators, k, up)
     return up
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -19,7 +20,14 @@ from latentia.core import LARGEST_GROUP, Block, Side, choose_side, nearest
 from latentia.errors import GraphError, PlanError
 from latentia.graph import GraphLike, LatentGraph, Latents, as_graph, relevant, spell
 from latentia.junction import JunctionTree, clique_tree, grow_leaves, leaf_counts, split_branches
-from latentia.rank import GenericModel, check_cliques, draw_generic
+from latentia.rank import (
+    GenericModel,
+    check_clique,
+    check_cliques,
+    check_families,
+    check_width,
+    draw_generic,
+)
 from latentia.skeleton import Skeleton, contract
 from latentia.solve import one_thread
 from latentia.triangulate import eliminate, log_states, moralise
@@ -161,8 +169,11 @@ def make_plan(
     _check_states(known)
     weight = log_states(known)
     leaves = _leaf_groups(known, groups)
+    check_families(known)
     near = moralise(known, leaves)
-    tree = grow_leaves(clique_tree(eliminate(near, weight, order)), leaves, weight)
+    check_width(known, near)
+    made = eliminate(near, weight, order, partial(check_clique, known))
+    tree = grow_leaves(clique_tree(made), leaves, weight)
     check_cliques(known, tree)
     skeleton = contract(split_branches(tree, weight), weight, root)
     with one_thread():
@@ -219,6 +230,7 @@ def _nodes(
             home[v] = number
     cliques = [leaf.clique for leaf in leaves]
     sizes = [math.prod(graph.states[v] or 1 for v in leaf.columns) for leaf in leaves]
+    around, homes = [np.array(sorted(n), dtype=np.int64) for n in near], np.array(home)
     nodes = []
     for number, b in enumerate(branches):
         empty = Side((), 1, (), 1)
@@ -228,22 +240,14 @@ def _nodes(
             separator = tree.separator(i, j)
             ranks = [model.rank(i) for model in models]
             model = models[ranks.index(max(ranks))]
-            below = [b.first <= x < b.last for x in range(len(leaves))]
+            below = range(b.first, b.last)
             sides = []
-            for one, two, here in ((i, j, below), (j, i, [not x for x in below])):
+            for one, two, inside in ((i, j, True), (j, i, False)):
+                most = len(below) if inside else len(leaves) - len(below)
+                candidates = partial(nearest, around, separator, homes, below, inside)
                 sides.append(
                     _search_side(
-                        model,
-                        one,
-                        two,
-                        separator,
-                        near,
-                        home,
-                        here,
-                        cliques,
-                        sizes,
-                        max(ranks),
-                        width,
+                        model, one, two, candidates, most, cliques, sizes, max(ranks), width
                     )
                 )
             node = replace(
@@ -257,20 +261,16 @@ def _search_side(
     model: GenericModel,
     i: int,
     j: int,
-    separator: frozenset[int],
-    near: list[set[int]],
-    home: Sequence[int],
-    here: Sequence[bool],
+    candidates: Callable[[int], list[int]],
+    most: int,
     cliques: Sequence[int],
     sizes: Sequence[int],
     rank: int,
     width: int,
 ) -> Side:
-    """Look at ever more leaves until the rank is reached or the side is used up."""
-    most = sum(here)
+    """Look at ever more leaves until the rank is reached or the side, of `most`, is used up."""
     while True:
-        candidates = nearest(near, separator, home, here, min(width, most))
-        side = choose_side(model, i, j, candidates, cliques, sizes, rank)
+        side = choose_side(model, i, j, candidates(min(width, most)), cliques, sizes, rank)
         if max(side.core_rank, side.wide_rank) >= rank or width >= most:
             return side
         width *= 2

@@ -17,14 +17,25 @@ import numpy as np
 from latentia.errors import PlanError
 from latentia.graph import LatentGraph
 from latentia.junction import JunctionTree, leaf_counts, leaf_intervals
-from latentia.triangulate import maximal_cliques
+from latentia.triangulate import Adjacency, degeneracy, maximal_cliques
 from latentia.typing import Array
 
-__all__ = ["GenericModel", "calibrated", "check_cliques", "draw_generic", "numerical_rank", "push"]
+__all__ = [
+    "GenericModel",
+    "calibrated",
+    "check_clique",
+    "check_cliques",
+    "check_families",
+    "check_width",
+    "draw_generic",
+    "numerical_rank",
+    "push",
+]
 
 TOLERANCE = 1e-9  # relative; rounding stays near 1e-15, generic values above 1e-6
 LARGEST = 2**24  # joint states of a clique times the bases passed through it
 LARGEST_SUM = 2**26  # joint states of all cliques together
+MANY_TIES = 40_000  # to eliminate the variables of a dense graph with so many takes long
 MOST_AXES = 30  # numpy's arrays have few more, and a clique with more is absurd
 
 
@@ -66,6 +77,7 @@ class GenericModel:
     near: tuple[tuple[int, ...], ...]
     leaves: Leaves
     parts: dict[Any, Array] = field(default_factory=dict)  # memory of `span`
+    ranks: dict[int, int] = field(default_factory=dict)  # and of `rank`
 
     def separator_prior(self, i: int, j: int) -> Array:
         """P(s), flat."""
@@ -75,9 +87,12 @@ class GenericModel:
 
     def rank(self, i: int) -> int:
         """rank E[φ(In) φ(Out)ᵀ] at the edge above clique i."""
-        j = self.tree.parent[i]
-        prior = self.separator_prior(i, j)
-        return numerical_rank(self.spans[i, j].T @ (prior[:, None] * self.spans[j, i]))
+        if i not in self.ranks:
+            j = self.tree.parent[i]
+            prior = self.separator_prior(i, j)
+            told = self.spans[i, j].T @ (prior[:, None] * self.spans[j, i])
+            self.ranks[i] = numerical_rank(told)
+        return self.ranks[i]
 
     def reach(self, i: int, j: int, groups: Sequence[frozenset[int]]) -> int:
         """rank E[θ φ(other side)ᵀ], θ the joint indicators of groups of leaves behind i."""
@@ -108,6 +123,32 @@ class GenericModel:
             pushed = push(self.tree, self.axes, self.beliefs, i, j, known)
             self.parts[i, j, part] = _basis(pushed)
         return self.parts[i, j, group]
+
+
+def check_families(graph: LatentGraph) -> None:
+    """Refuse a variable with too many parents, before they are all tied to each other."""
+    families = [(*above, child) for child, above in enumerate(graph.parents())]
+    check_clique(graph, frozenset(max(families, key=lambda family: _cells(graph, family))))
+    check_clique(graph, frozenset(max(families, key=len)))
+
+
+def check_width(graph: LatentGraph, near: Adjacency) -> None:
+    """Refuse a large graph that no order of elimination can keep from large cliques."""
+    if sum(map(len, near)) < MANY_TIES:
+        return  # to eliminate takes no time, and names a clique
+    least = degeneracy(near) + 1
+    if least > MOST_AXES:
+        raise PlanError(
+            f"the graph of {len(graph.names)} variables is too dense: whatever the order of "
+            f"elimination, a clique of at least {least} variables is left, whose table has "
+            f"{_size(2**least)} even with two states each (at most {LARGEST:.1e} cells and "
+            f"{MOST_AXES} variables). Drop edges; or tie the columns through a few latents."
+        )
+
+
+def check_clique(graph: LatentGraph, clique: frozenset[int]) -> None:
+    """Refuse a clique whose table would not fit."""
+    _check_size(_cells(graph, clique), graph, clique)
 
 
 def check_cliques(graph: LatentGraph, tree: JunctionTree) -> None:
@@ -307,9 +348,16 @@ def _check_size(cells: int, graph: LatentGraph, clique: frozenset[int]) -> None:
     if cells > LARGEST or len(clique) > MOST_AXES:
         names = [str(graph.names[v]) for v in sorted(clique)]
         shown = ", ".join(names[:8]) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
-        size = f"{cells:.1e}" if cells < 10**300 else "countless"
         raise PlanError(
-            f"the clique {{{shown}}} needs a table of {size} cells in {len(clique)} dimensions (at "
-            f"most {LARGEST:.1e} in {MOST_AXES}). Give its variables fewer states, drop edges, or "
-            "try another elimination order."
+            f"the clique {{{shown}}} needs a table of {_size(cells)} in {len(clique)} dimensions "
+            f"(at most {LARGEST:.1e} cells in {MOST_AXES}). Give its variables fewer states, drop "
+            "edges, or try another elimination order."
         )
+
+
+def _size(cells: int) -> str:
+    """Cells, and the memory that they would take."""
+    if cells >= 10**300:
+        return "countless cells"
+    gigabytes = cells * 8 / 2**30
+    return f"{cells:.1e} cells ({gigabytes:.2g} GB)"

@@ -46,6 +46,7 @@ __all__ = [
     "refine_closed_form",
     "start_of_graph",
     "started",
+    "without_unseen",
 ]
 
 SAMPLE = 1000  # rows whose soft states make the first tables
@@ -54,7 +55,8 @@ ENOUGH_ROWS = 3000  # from here on it pays to look closely at each latent first
 MANY_ROWS = 30_000  # beyond this many different rows, first climb on fewer
 FEWER_ROWS = 20_000
 OTHER_CUTS = 2  # at random, where branches do not tell the states of a latent
-TRIAL_STEPS = 9  # of each cut on the sample
+TRIAL_STEPS = 5  # of each cut on the sample
+CLOSELY = 1e-3  # gain per free parameter still to come, where refinement was asked for
 
 
 @final
@@ -88,7 +90,7 @@ def refine_closed_form(
     if isinstance(source, LocalRows) and len(source.rows) > MANY_ROWS:
         fewer = LocalRows(source.sample(FEWER_ROWS, rng))
         network = climbed(network, fewer)[0]
-    return polish(network, source)
+    return polish(network, source, CLOSELY)
 
 
 def polish(network: Network, source: Source, enough: float = ENOUGH) -> Operators:
@@ -108,11 +110,11 @@ def climbed(
     found = _climb(problem, network.tables, enough)
     path = tuple(level / problem.weight for level in found.history)
     ascent = Ascent((path,), (found.converged,), 0)
-    tables = with_unseen(_without_unseen(found.tables, problem.marginals), problem.marginals)
+    tables = with_unseen(without_unseen(found.tables, problem.marginals), problem.marginals)
     return replace(network, tables=tables), ascent, problem.weight
 
 
-def _without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
+def without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
     """States of columns that no row has keep the floor of the climb: take it away."""
     found = dict(tables)
     for v, count in marginals.items():

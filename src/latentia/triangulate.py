@@ -18,6 +18,7 @@ from latentia.graph import LatentGraph
 __all__ = [
     "ORDERINGS",
     "Adjacency",
+    "degeneracy",
     "eliminate",
     "log_states",
     "maximal_cliques",
@@ -82,9 +83,14 @@ ORDERINGS: dict[str, Score] = {
 
 
 def eliminate(
-    near: Adjacency, weight: Sequence[float], order: str = "min_fill"
+    near: Adjacency,
+    weight: Sequence[float],
+    order: str = "min_fill",
+    check: Callable[[frozenset[int]], None] | None = None,
 ) -> list[tuple[int, frozenset[int]]]:
     """(variable, its clique) in order of elimination; ties go by input order.
+
+    `check` may refuse a clique that is too large, before more work goes into it.
 
     >>> [sorted(c) for v, c in eliminate([{1, 3}, {0, 2}, {1, 3}, {0, 2}], [1, 1, 1, 1])]
     [[0, 1, 3], [1, 2, 3], [2, 3], [3]]
@@ -104,7 +110,10 @@ def eliminate(
             continue  # an entry that was overtaken by a newer score
         done.add(v)
         around = near[v]
-        cliques.append((v, frozenset(around | {v})))
+        clique = frozenset(around | {v})
+        if check is not None:
+            check(clique)
+        cliques.append((v, clique))
         touched = set(around)
         for a, b in itertools.combinations(sorted(around), 2):
             if b not in near[a]:
@@ -117,6 +126,32 @@ def eliminate(
             current[u] = score(near, weight, u)
             heapq.heappush(heap, (current[u], u))
     return cliques
+
+
+def degeneracy(near: Adjacency) -> int:
+    """The largest d such that some part of the graph has d neighbours for each of its variables.
+
+    Whatever the order of elimination, some clique has more than d variables.
+
+    >>> degeneracy([{1, 2}, {0, 2}, {0, 1, 3}, {2}])
+    2
+    """
+    left = [len(around) for around in near]
+    heap = [(count, v) for v, count in enumerate(left)]
+    heapq.heapify(heap)
+    gone = [False] * len(near)
+    most = 0
+    while heap:
+        count, v = heapq.heappop(heap)
+        if gone[v] or count != left[v]:
+            continue
+        gone[v] = True
+        most = max(most, count)
+        for u in near[v]:
+            if not gone[u]:
+                left[u] -= 1
+                heapq.heappush(heap, (left[u], u))
+    return most
 
 
 def maximal_cliques(inside: Iterable[int], tied: Adjacency) -> list[frozenset[int]]:

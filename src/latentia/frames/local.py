@@ -18,7 +18,15 @@ from latentia.moments import Rows, row_chunks
 from latentia.solve import one_thread
 from latentia.typing import Additive, Array, Codes
 
-__all__ = ["LocalRows", "compress", "counted_once", "equal_rows", "in_parallel", "unique_rows"]
+__all__ = [
+    "LocalRows",
+    "compress",
+    "counted_once",
+    "equal_rows",
+    "in_parallel",
+    "unique_rows",
+    "usable_cores",
+]
 
 T = TypeVar("T")
 Sum = TypeVar("Sum", bound=Additive)
@@ -52,11 +60,18 @@ def in_parallel(
     work: Callable[[int], T], items: Sequence[int], threads: int | None = None
 ) -> Iterator[T]:
     """Results in order, one thread per core; each with BLAS on one thread, which scales better."""
-    if len(items) < 2 or threads == 1:
+    if len(items) < 2 or (threads or usable_cores()) == 1:
         yield from map(work, items)
         return
-    with one_thread(), ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+    with one_thread(), ThreadPoolExecutor(threads or usable_cores()) as pool:
         yield from pool.map(work, items)
+
+
+def usable_cores() -> int:
+    """Those that this process may use, which in a container may be few of the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def compress(rows: Rows, states: Sequence[int]) -> Rows:

@@ -112,7 +112,7 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
 def _version(record: dict[str, Any]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
     states = record.get("states", ())
-    if len(record.get("operators", {}).get("kernel", ())) > 4:
+    if "replicates" in record or len(record.get("operators", {}).get("kernel", ())) > 4:
         return 4
     if "choice" in record or any(isinstance(each, dict) for each in states):
         return 3
