@@ -34,6 +34,7 @@ HELD_OUT = 0.2
 FEWEST = 250  # rows; fewer cannot tell candidates apart
 CLEARLY = 2.0  # standard errors
 NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
+PATIENCE = 30.0  # E-steps after which more and more is small enough
 FLOOR = 1e-4  # of a probability: one surprise must not decide
 BLOCK = 2**12
 
@@ -62,7 +63,7 @@ def learn_best(
         losses["refined"] = _network_loss(network, held)
     choice = prefer_refined(losses, held, round(large.total))
     if network is not None and choice.chosen != "refined":  # it may have rested too early
-        network = climbed(network, part)[0]
+        network = climbed(network, part, patience=PATIENCE)[0]
         losses["refined"] = _network_loss(network, held)
         choice = prefer_refined(losses, held, round(large.total))
     found = _finished(choice.chosen, plan, source, network)
@@ -77,7 +78,7 @@ def _network(
         plan_refinement(found.layout.plan)
     except PlanError:
         return None
-    return climbed(started(found, source, rng, pseudo_counts), source, NEARLY)[0]
+    return climbed(started(found, source, rng, pseudo_counts), source, NEARLY, PATIENCE)[0]
 
 
 def _network_loss(network: Network, rows: Rows) -> Array:
@@ -98,7 +99,7 @@ def _marginal_loss(found: Statistics, rows: Rows) -> Array:
 def _finished(name: str, plan: Plan, source: Source, network: Network | None) -> Operators:
     if name == "refined":
         assert network is not None
-        return polish(network, source)
+        return polish(network, source, patience=PATIENCE)
     if name == "closed":
         return finish_closed_form(gather_statistics(plan, source), source)
     layout = pair_layout(plan)
