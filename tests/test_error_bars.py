@@ -15,6 +15,7 @@ from latentia.cli.commands import app
 from latentia.error_bars import intervals, replicate
 from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.estep import compile_estep, expected_counts, pack_rows, passed_up
+from latentia.frames import opening
 from latentia.frames.local import LocalRows
 from latentia.frozen import freeze_basis
 from latentia.influence import (
@@ -450,10 +451,14 @@ def test_rows_of_an_engine(case):
 
 
 def test_rows_that_are_read_once(case, monkeypatch):
-    from latentia.frames import opening
-
-    monkeypatch.setattr(opening, "PILOT_ROWS", 1000, raising=False)
-    frame, _ = case
+    frame, model = case
+    whole = lt.LatentModel(*GRAPHS["class"]).fit(frame).with_error_bars(iter([frame]))
+    assert whole.error_bars_.whole.weight == 4000  # short enough to be kept
+    monkeypatch.setattr(opening, "PILOT_ROWS", 1000)
+    with pytest.raises(DataError, match="read only once"):
+        whole.with_error_bars(iter([frame]))
+    with pytest.raises(DataError, match="read only once"):
+        model.predict_proba(iter([frame]), "a", confidence=0.9)
     blocks = (frame.iloc[s : s + 500] for s in range(0, 4000, 500))
     model = lt.LatentModel(*GRAPHS["class"]).fit(blocks, error_bars=True)
     found = model.query("a", {"b": "low"}, confidence=0.9)
@@ -557,6 +562,10 @@ def test_errors_say_what_to_do(case):
             lt.LatentModel(*GRAPHS["class"]).fit(frame, error_bars=wrong)
     with pytest.raises(DataError, match="of weight 4000, got rows of weight 3999"):
         plain.with_error_bars(frame[1:])
+    with pytest.raises(DataError, match="got rows of weight 3000"):
+        plain.with_error_bars([frame[:1000], frame[2000:]])
+    with pytest.raises(DataError, match="no rows"):
+        plain.with_error_bars(frame[:0])
     with pytest.raises(DataError, match="need 40 rows at least, got 39"):
         lt.LatentModel("H->a,b,c,d", {"H": 2}).fit(frame[:39], error_bars=True)
     mixed = frame.assign(d=np.random.default_rng(0).normal(size=len(frame)))
