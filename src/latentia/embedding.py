@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 from latentia.errors import DataError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import BlockMap, coordinates, make_map
-from latentia.linear import fit_linear, linear_slots, sum_linear, with_lean
+from latentia.linear import fit_linear, linear_slots, sum_linear
 from latentia.messages import around
 from latentia.moments import Moments, Rows, add_to, outer_sum, row_chunks
 from latentia.operators import Operators, SeparatorReport
@@ -64,6 +64,7 @@ class KernelSettings:
     floor: float = 0.1  # of P(e) / Π P(e_i), in scores
     mix: float = 0.02  # of independence, in answers
     lean: float = 0.6  # of answers on the linear one, times its (explained variance)²
+    pool: float = 0.3  # share of normal densities in a classifier's scores, of few rows
     kernel: Any = "rbf"
     map: str = "nystroem"
     features: int = 150
@@ -324,7 +325,7 @@ def on_grids(
             "lean": settings.lean,
         },
         floor=settings.floor,
-        linear=with_lean(found.linear, 0.0 if scores_only else settings.lean),
+        linear=None if found.linear is None else replace(found.linear, lean=settings.lean),
     )
 
 

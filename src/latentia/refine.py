@@ -27,6 +27,7 @@ PSEUDO_COUNTS = 1.0  # more helps a little at 1,000 rows, and blurs sharp tables
 FIRST_CAP, LEAST_CAP = 4.0, 2.0  # length of a step, in steps of EM
 MEMORY = 8  # steps
 FLAT = 2e-3  # least bend of a step against EM's: flatter ones are hardly known
+AT_REST = 1e-3  # of a small gain: so little needs no memory to tell that it is the last
 REST = 10  # steps as small as the last that a climb may still need
 KEEP = 0.3  # no root of a probability falls below this share of itself in one step
 ENOUGH = 5e-3  # gain per free parameter still to come: far below what noise is worth
@@ -209,7 +210,8 @@ def accelerate(
         d = memory.direction(here.slope)
         ahead = min(2 * float(here.slope @ d), REST * gain)
         small = enough * at.parameters * max(1.0, used / patience) ** 2
-        quiet = quiet + 1 if ahead < small and len(memory.pairs) > 1 else 0
+        told = len(memory.pairs) > 1 or gain < AT_REST * small
+        quiet = quiet + 1 if ahead < small and told else 0
         if quiet >= 2:
             break
         there = None

@@ -352,7 +352,7 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
     tables = len(shapes)
     shapes += gaussian_shapes(leaves, plan)
     lines = len(shapes)
-    slots = linear_slots(columns) if smooth.lean > 0 else None
+    slots = None if smooth.lean is None else linear_slots(columns)
     if slots is not None:
         size = sum(slot.size for slot in slots)
         shapes += [(size,), (size, size)]
