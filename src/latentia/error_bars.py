@@ -36,6 +36,7 @@ from latentia.jackknife import (
     marginal_replicates,
     sums_in_groups,
 )
+from latentia.known import read_knowledge
 from latentia.mixed import column_cells
 from latentia.moments import Rows
 from latentia.operators import Operators
@@ -169,7 +170,9 @@ def replicate(
             "learner='pbp' with discrete columns."
         )
     if operators.tables:
-        return table_replicates(operators, source, groups, seed)
+        known, tied = getattr(learner, "known", None), getattr(learner, "tied", None)
+        knowledge = read_knowledge(operators.plan.graph, known, tied)
+        return table_replicates(operators, source, groups, seed, knowledge)
     if operators.choice is not None and operators.choice.chosen == "marginal":
         return marginal_replicates(operators.plan, source, groups, seed)
     if frozen is None:
