@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -356,8 +357,11 @@ class LatentModel(Learning):
     def sample(self, n_samples: int = 1, random_state: Any = None) -> dict[Any, Any]:
         """Rows drawn from the learned distribution: a dict of columns, ready for any data frame."""
         self._check_fitted()
-        if n_samples < 1:
-            raise DataError(f"expected a positive number of samples, got {n_samples}.")
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise DataError(
+                f"expected a positive whole number of samples, a value of 1 or more, "
+                f"got {n_samples!r}."
+            )
         rng = _generator(random_state)
         codes = sample_rows(self.operators_, int(n_samples), rng)
         return {

@@ -33,11 +33,20 @@ __all__ = [
 ]
 
 
+LARGEST_WEIGHT = 1e15  # larger counts are no longer exact
+
+
 def checked_weight(weight: Any, rows: int) -> Array | None:
     """Weights are frequencies: finite, not negative, one per row."""
     if weight is None:
         return None
-    values = np.asarray(weight, dtype=float)
+    try:
+        values = np.asarray(weight, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(
+            "expected weights to be numbers, one per row, or the name of a column; "
+            f"got {type(weight).__name__} that holds something else."
+        ) from None
     if values.ndim == 0:
         values = np.full(rows, float(values))
     if values.shape != (rows,):
@@ -49,6 +58,11 @@ def checked_weight(weight: Any, rows: int) -> Array | None:
     total = float(values.sum())
     if not total > 0:
         raise DataError("all weights are zero; at least one row must count.")
+    if total > LARGEST_WEIGHT:
+        raise DataError(
+            f"the weights sum to {total:.3g}, more rows than can be counted (at most "
+            f"{LARGEST_WEIGHT:.0e}). Weights are frequencies: divide them by a common factor."
+        )
     if rows > 10 and abs(total - 1.0) < 1e-3:
         warnings.warn(
             f"the {rows} weights sum to {total:.4g}: they look relative, but are read as "

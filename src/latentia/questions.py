@@ -21,6 +21,9 @@ def named(variables: Any, known: Iterable[Label]) -> list[Label]:
     names = [variables] if single or _hashable_in(variables, known) else list(variables)
     if not names:
         raise EvidenceError("name at least one variable to ask for.")
+    for name in names:
+        if not _hashable(name):
+            raise EvidenceError(f"expected names of variables, got {name!r}.")
     if len(set(names)) != len(names):
         raise EvidenceError(f"variables are asked for twice: {names}.")
     return names
@@ -139,6 +142,14 @@ def _likelihood(column: Column, given: Any) -> Array:
     if not values.sum() > 0:
         raise EvidenceError(f"all likelihoods of {column.name!r} are zero; one must be positive.")
     return np.array(values)[:, None]
+
+
+def _hashable(name: Any) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
 
 
 def _hashable_in(value: Any, known: Iterable[Label]) -> bool:

@@ -24,8 +24,8 @@ def rows(r: Random, continuous: bool) -> tuple[Any, dict[str, Any], int]:
     graph = testing.random_graph(rng, r.choice(KINDS), observed_limit=500, joint_limit=20_000)
     n = r.choice([1, 2, 5, 20, 60])
     model = testing.random_model(graph, rng)
-    drawn = model.sample(n, rng)
-    data: dict[str, Any] = {name: np.asarray(x).astype(float) for name, x in drawn.items() if name in _columns(graph)}
+    drawn = model.sample(n, rng).astype(float)
+    data: dict[str, Any] = {name: drawn[:, k].copy() for k, name in enumerate(_columns(graph))}
     for name, x in data.items():
         x[rng.random(n) < r.choice([0.0, 0.0, 0.2])] = np.nan
         if continuous and r.random() < 0.5:
