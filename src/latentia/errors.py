@@ -96,9 +96,8 @@ class UnknownNameError(LatentiaError, KeyError):
     def __init__(self, what: str, got: object, known: Iterable[object], hint: str = "") -> None:
         names = [repr(k) for k in known]
         shown = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
-        self.message = f"{what} {got!r} is unknown; expected one of: {shown}." + (
-            f" {hint}" if hint else ""
-        )
+        expected = f"expected one of: {shown}" if names else "there are none"
+        self.message = f"{what} {got!r} is unknown; {expected}." + (f" {hint}" if hint else "")
         super().__init__(self.message)
 
     def __str__(self) -> str:

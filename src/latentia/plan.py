@@ -202,6 +202,8 @@ def _check_states(graph: LatentGraph) -> None:
 def _leaf_groups(graph: LatentGraph, groups: Iterable[Iterable[Label]]) -> list[tuple[int, ...]]:
     """Every column in one leaf, in input order."""
     chosen: dict[int, tuple[int, ...]] = {}
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        raise GraphError(f"expected groups as a list of lists of columns, got {groups!r}.")
     for group in groups:
         if isinstance(group, str) or not isinstance(group, Iterable):
             raise GraphError(f"expected groups as lists of columns, got {group!r} for a list.")

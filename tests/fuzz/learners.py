@@ -66,8 +66,10 @@ def ask(r: Random, model: lt.LatentModel, data: dict[str, Any], n: int) -> None:
     else:
         check_finite(matrix(model.predict_quantiles(data, column.name)), n)
     check_finite(model.score_samples(data), n, "scores")
-    if model.operators_.tables and model.states_:
-        check_probabilities(matrix(model.predict_latent(data, r.choice(list(model.states_)))), n)
+    told = model.operators_.plan.graph
+    if model.operators_.tables and told.latent:
+        latent = told.names[r.choice(sorted(told.latent))]
+        check_probabilities(matrix(model.predict_latent(data, latent)), n)
     if r.random() < 0.2:
         repr(model.check(data))
     if r.random() < 0.1 and model.operators_.tables:
@@ -114,6 +116,8 @@ def in_parts(r: Random, graph: Any, data: dict[str, Any], n: int) -> str:
         if sums.weight != n:
             raise Finding(f"{n} rows came, sums of {sums.weight} went")
         model = frozen.solve(sums)
+    elif not hasattr(model, "partial_fit"):  # as scikit-learn has it
+        return "no parts"
     else:
         model.partial_fit(first)
         model.partial_fit(second)

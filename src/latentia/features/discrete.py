@@ -164,7 +164,7 @@ def _sorted_states(name: Label, present: np.ndarray[Any, Any]) -> tuple[Hashable
     if present.dtype.kind in "iu" and len(present):
         low, high = int(present.min()), int(present.max())
         if high - low < 2**16:
-            seen = np.bincount(present.astype(np.int64) - low)
+            seen = np.bincount((present - present.min()).astype(np.int64))
             return tuple(int(s) + low for s in np.flatnonzero(seen))
     if present.dtype.kind in "iufb":
         states = np.unique(present).tolist()
@@ -189,7 +189,7 @@ def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
             return shifted.astype(np.int16) if cells.dtype.kind == "u" else shifted
     if cells.dtype.kind in "iub":
         low, high = int(known.min()), int(known.max())
-        if (known == known.astype(np.int64)).all() and high - low < 2**16:
+        if high - low < 2**16 and max(-low, high) < 2**53 and (known == np.rint(known)).all():
             table = np.full(high - low + 3, -2, dtype=np.int16)
             table[known.astype(np.int64) - low + 1] = np.arange(len(known))
             codes: Codes = table[np.clip(cells.astype(np.int64) - low + 1, 0, high - low + 2)]

@@ -164,6 +164,8 @@ def _is_pandas(data: Any) -> bool:
 
 def _series_values(series: nw.Series[Any]) -> Values:
     dtype = series.dtype
+    if dtype in (nw.Int128, nw.UInt128):  # numpy has no such numbers
+        return _listed(series)
     if (dtype.is_integer() or dtype == nw.Boolean) and series.null_count() == 0:
         return Values(series.to_numpy())
     missing = series.is_null().to_numpy()
@@ -177,9 +179,14 @@ def _series_values(series: nw.Series[Any]) -> Values:
             cells[~missing] = kept
             return Values(cells, missing)
         return Values(series.to_numpy())
+    return _listed(series)
+
+
+def _listed(series: nw.Series[Any]) -> Values:
+    """The cells as Python's objects."""
     cells = np.empty(len(series), dtype=object)
     cells[:] = series.to_list()
-    return _object_values(cells, missing, _categories(series))
+    return _object_values(cells, series.is_null().to_numpy(), _categories(series))
 
 
 def _categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
