@@ -17,12 +17,64 @@ from .trial import Finding, check_finite, check_probabilities, matrix, rows_of
 
 GRAPH, LATENTS = "H->a,b; H->G; G->c,d; e", {"H": 2, "G": 2}
 STATES: dict[str, list[Any]] = {
-    "a": ["lo", "hi", "no"], "b": [0, 1], "c": [("t", 1), ("t", 2.5)], "d": [False, True], "e": [1, 2, 3]}
+    "a": ["lo", "hi", "no"],
+    "b": [0, 1],
+    "c": [("t", 1), ("t", 2.5)],
+    "d": [False, True],
+    "e": [1, 2, 3],
+}
 NAN = float("nan")
-ODD: list[Any] = [None, NAN, np.nan, np.float64("nan"), float("inf"), -1, 99, 2.5, "odd", "", True, b"x",
-                  (), [], {}, (1, 2), (NAN, 1), (None, None), (3, 1), (0, "x"), (1, 2, 3), [0.0, 1.0],
-                  object(), 10**400, np.int64(1), np.array(1), np.array([1, 0]), 1e308, {"a": 1}, {1, 2}]
-NAMES: list[Any] = ["a", "b", "c", "d", "e", "u", "v", "H", "G", "zz", 0, None, NAN, ("a", "b"), ["a"], {}, ""]
+ODD: list[Any] = [
+    None,
+    NAN,
+    np.nan,
+    np.float64("nan"),
+    float("inf"),
+    -1,
+    99,
+    2.5,
+    "odd",
+    "",
+    True,
+    b"x",
+    (),
+    [],
+    {},
+    (1, 2),
+    (NAN, 1),
+    (None, None),
+    (3, 1),
+    (0, "x"),
+    (1, 2, 3),
+    [0.0, 1.0],
+    object(),
+    10**400,
+    np.int64(1),
+    np.array(1),
+    np.array([1, 0]),
+    1e308,
+    {"a": 1},
+    {1, 2},
+]
+NAMES: list[Any] = [
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "u",
+    "v",
+    "H",
+    "G",
+    "zz",
+    0,
+    None,
+    NAN,
+    ("a", "b"),
+    ["a"],
+    {},
+    "",
+]
 
 
 def discrete_rows(n: int = 120) -> dict[str, Any]:
@@ -41,17 +93,34 @@ def mixed_rows(n: int = 120) -> dict[str, Any]:
     h = rng.integers(2, size=n)
     u = np.round(h * 2 + rng.normal(size=n), 4)
     v = np.where(rng.random(n) < 0.2, 0.0, np.exp(h + rng.normal(size=n)))  # an atom, a long tail
-    return {"a": np.array(["lo", "hi"], dtype=object)[h], "b": (h + (rng.random(n) < 0.2)) % 2, "u": u, "v": v}
+    return {
+        "a": np.array(["lo", "hi"], dtype=object)[h],
+        "b": (h + (rng.random(n) < 0.2)) % 2,
+        "u": u,
+        "v": v,
+    }
 
 
 @cache
 def models() -> list[lt.LatentModel]:
     """Every learner, with and without continuous columns."""
-    learners: list[Any] = [lt.PBP(refine=False), lt.PBP(), lt.PBP(regularize=False), lt.PBP(refine=True),
-                           "paper", "spectral", lt.Spectral(repair=False), lt.EM(1, tol=1e-3, random_state=0),
-                           lt.StepwiseEM(restarts=1, epochs=2, random_state=0)]
-    mixed: list[Any] = [lt.PBP(refine=False, kernel=lt.KernelSettings()), lt.PBP(refine=True, random_state=0),
-                        lt.EM(1, tol=1e-3, random_state=0), lt.PBP.paper(kernel="rbf")]
+    learners: list[Any] = [
+        lt.PBP(refine=False),
+        lt.PBP(),
+        lt.PBP(regularize=False),
+        lt.PBP(refine=True),
+        "paper",
+        "spectral",
+        lt.Spectral(repair=False),
+        lt.EM(1, tol=1e-3, random_state=0),
+        lt.StepwiseEM(restarts=1, epochs=2, random_state=0),
+    ]
+    mixed: list[Any] = [
+        lt.PBP(refine=False, kernel=lt.KernelSettings()),
+        lt.PBP(refine=True, random_state=0),
+        lt.EM(1, tol=1e-3, random_state=0),
+        lt.PBP.paper(kernel="rbf"),
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows, more = discrete_rows(), mixed_rows()
@@ -75,10 +144,31 @@ def value(r: Random, name: Any) -> Any:
 
 def soft_value(r: Random, name: Any) -> Any:
     if r.random() < 0.3:
-        return r.choice([*ODD, lambda x: x, lambda x: x * NAN, lambda x: "no", lambda x: 1 / 0, {0: -1.0},
-                         {0: NAN}, {0: 0.0}, {0: "x"}, {"zz": 1.0}, {}])
+        return r.choice(
+            [
+                *ODD,
+                lambda x: x,
+                lambda x: x * NAN,
+                lambda x: "no",
+                lambda x: 1 / 0,
+                {0: -1.0},
+                {0: NAN},
+                {0: 0.0},
+                {0: "x"},
+                {"zz": 1.0},
+                {},
+            ]
+        )
     if name in ("u", "v"):
-        return r.choice([lambda x: np.exp(-x * x), lambda x: x > 1, lambda x: 1.0, lambda x: x[:2], lambda x: 0 * x])
+        return r.choice(
+            [
+                lambda x: np.exp(-x * x),
+                lambda x: x > 1,
+                lambda x: 1.0,
+                lambda x: x[:2],
+                lambda x: 0 * x,
+            ]
+        )
     states = STATES.get(name, [0]) if isinstance(name, str) else [0]
     weights = [0.0, 0.0, 0.5, 1.0, 1e-300, 1e300, -0.1, NAN, float("inf"), 2]
     return {s: r.choice(weights[: r.choice([4, 6, 10])]) for s in states if r.random() < 0.8}
@@ -154,7 +244,9 @@ def ask_rows(r: Random, model: lt.LatentModel) -> str:
     target = r.choice([c.name for c in model.columns_]) if r.random() < 0.9 else r.choice(NAMES)
     what = r.randint(0, 7)
     if what == 0:
-        found = model.predict_proba(cells, target, dtype=r.choice([None, "float32", "float64", "int8", 3]))
+        found = model.predict_proba(
+            cells, target, dtype=r.choice([None, "float32", "float64", "int8", 3])
+        )
         check_probabilities(matrix(found), rows)
     elif what == 1:
         check_finite(model.score_samples(cells), rows, "scores")
@@ -166,7 +258,11 @@ def ask_rows(r: Random, model: lt.LatentModel) -> str:
             numbers = matrix(found)
             (check_finite if name in ("u", "v") else check_probabilities)(numbers, rows)
     elif what == 4:
-        check_finite(matrix(model.predict_quantiles(cells, target, r.choice([(0.1, 0.9), 0.5, (), (2,), "x"]))))
+        check_finite(
+            matrix(
+                model.predict_quantiles(cells, target, r.choice([(0.1, 0.9), 0.5, (), (2,), "x"]))
+            )
+        )
     elif what == 5:
         if rows_of(model.predict(cells)) != rows:
             raise Finding("filling in lost rows")

@@ -14,7 +14,23 @@ from latentia import testing
 
 from .trial import Finding, check_finite, check_probabilities, matrix
 
-ODD: list[Any] = [0, -1, 1, 2, 2.5, None, "x", float("nan"), float("inf"), True, [], (1, 2), 1e-9, "auto", "random"]
+ODD: list[Any] = [
+    0,
+    -1,
+    1,
+    2,
+    2.5,
+    None,
+    "x",
+    float("nan"),
+    float("inf"),
+    True,
+    [],
+    (1, 2),
+    1e-9,
+    "auto",
+    "random",
+]
 KINDS = ["tree", "chain", "latent_class", "inside", "forest", "undirected", "latent_class", "loop"]
 
 
@@ -52,11 +68,22 @@ def settings(r: Random, made: Any) -> Any:
 
 
 def make(r: Random) -> Any:
-    return settings(r, r.choice([
-        lambda: lt.PBP(refine=False), lambda: lt.PBP(refine=False), lambda: lt.PBP(), lambda: lt.PBP(refine=True),
-        lambda: lt.PBP.paper(), lambda: lt.Spectral(), lambda: lt.Spectral(repair=False),
-        lambda: lt.EM(1, max_iter=5, random_state=0), lambda: lt.StepwiseEM(restarts=1, epochs=1, random_state=0),
-    ])())
+    return settings(
+        r,
+        r.choice(
+            [
+                lambda: lt.PBP(refine=False),
+                lambda: lt.PBP(refine=False),
+                lambda: lt.PBP(),
+                lambda: lt.PBP(refine=True),
+                lambda: lt.PBP.paper(),
+                lambda: lt.Spectral(),
+                lambda: lt.Spectral(repair=False),
+                lambda: lt.EM(1, max_iter=5, random_state=0),
+                lambda: lt.StepwiseEM(restarts=1, epochs=1, random_state=0),
+            ]
+        )(),
+    )
 
 
 def ask(r: Random, model: lt.LatentModel, data: dict[str, Any], n: int) -> None:
@@ -93,11 +120,43 @@ def kept(model: lt.LatentModel, data: Any) -> None:
 def classify(r: Random, graph: Any, data: dict[str, Any], n: int) -> str:
     y: Any = [r.choice([0, 1]) for _ in range(n)]
     if r.random() < 0.3:
-        y = r.choice([[0] * n, ["a"] * n, None, [float("nan")] * n, [0.5] * n, y[:-1], [[v] for v in y], [None] * n,
-                      list(range(n)), [(1, 2)] * n, [True] * n, [1, "a"] * n, 5])
-    priors = r.choice([None, None, None, [0.5, 0.5], {0: 0.1, 1: 0.9}, {0: 1.0}, [1, 1], "x", [float("nan")] * 2, 5])
-    model = lt.LatentClassifier(r.choice([None, graph]), learner=lt.PBP(refine=False), priors=priors,
-                                calibrate=r.random() < 0.05).fit(data, y)
+        y = r.choice(
+            [
+                [0] * n,
+                ["a"] * n,
+                None,
+                [float("nan")] * n,
+                [0.5] * n,
+                y[:-1],
+                [[v] for v in y],
+                [None] * n,
+                list(range(n)),
+                [(1, 2)] * n,
+                [True] * n,
+                [1, "a"] * n,
+                5,
+            ]
+        )
+    priors = r.choice(
+        [
+            None,
+            None,
+            None,
+            [0.5, 0.5],
+            {0: 0.1, 1: 0.9},
+            {0: 1.0},
+            [1, 1],
+            "x",
+            [float("nan")] * 2,
+            5,
+        ]
+    )
+    model = lt.LatentClassifier(
+        r.choice([None, graph]),
+        learner=lt.PBP(refine=False),
+        priors=priors,
+        calibrate=r.random() < 0.05,
+    ).fit(data, y)
     check_probabilities(model.predict_proba(data), n)
     if len(model.predict(data)) != n:
         raise Finding("the classifier lost rows")
@@ -105,8 +164,16 @@ def classify(r: Random, graph: Any, data: dict[str, Any], n: int) -> str:
 
 
 def in_parts(r: Random, graph: Any, data: dict[str, Any], n: int) -> str:
-    learner = r.choice([lt.PBP(refine=False), lt.PBP(), "paper", "spectral", "em",
-                        lt.StepwiseEM(restarts=1, epochs=1, random_state=0)])
+    learner = r.choice(
+        [
+            lt.PBP(refine=False),
+            lt.PBP(),
+            "paper",
+            "spectral",
+            "em",
+            lt.StepwiseEM(restarts=1, epochs=1, random_state=0),
+        ]
+    )
     model = lt.LatentModel(graph, learner=learner)
     cut = r.randint(0, n)
     first, second = ({k: v[s] for k, v in data.items()} for s in (slice(cut), slice(cut, None)))

@@ -66,7 +66,10 @@ def _foreign(error: BaseException) -> str:
 @contextlib.contextmanager
 def _in_time() -> Iterator[None]:
     """Seconds of computing, not of the clock: other work on the machine is no hang."""
-    if not hasattr(signal, "SIGVTALRM") or threading.current_thread() is not threading.main_thread():
+    if (
+        not hasattr(signal, "SIGVTALRM")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 

@@ -132,11 +132,9 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
     else:
         x = cells.astype(float)
         y = x if own is None else x * own
-    with np.errstate(over="ignore"):  # such a column is refused by its values
+    with np.errstate(over="ignore", invalid="ignore"):  # such a column is refused by its values
         sums = (float(x.min()), float(x.max()), float(y.sum()), float(y @ x))
-    return ColumnSketch(
-        *(count, gone, kept, values.categories), *sums, _sample_numbers(cells, own)
-    )
+    return ColumnSketch(*(count, gone, kept, values.categories), *sums, _sample_numbers(cells, own))
 
 
 def _sample_numbers(cells: np.ndarray[Any, Any], weight: Array | None) -> Array:
