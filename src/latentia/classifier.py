@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from latentia.batch import in_blocks, read_rows
 from latentia.embedding import KernelSettings
-from latentia.errors import ColumnWarning, DataError, LatentiaError, UnknownNameError
+from latentia.errors import ConstantColumnWarning, DataError, LatentiaError, UnknownNameError
 from latentia.estimator import LatentModel, as_learner
 from latentia.features.continuous import Column
 from latentia.features.discrete import Values
@@ -262,7 +262,9 @@ def _fit_class(model: LatentModel, rows: TrainingRows, learner: Any, label: Any)
                     "rows that have it."
                 )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ColumnWarning)  # constant here, not in other classes
+            warnings.simplefilter(
+                "ignore", ConstantColumnWarning
+            )  # constant here, not in other classes
             return model._fit_columns(rows.graph, rows.columns, rows.cells, rows.weight)
     except LatentiaError as error:
         raise DataError(f"class {label!r} cannot be learned: {error}") from error

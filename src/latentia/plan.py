@@ -36,10 +36,11 @@ from latentia.typing import Label
 if TYPE_CHECKING:
     from latentia.draw import Drawing
 
-__all__ = ["Node", "Plan", "make_plan"]
+__all__ = ["SHORTFALL", "Node", "Plan", "make_plan"]
 
 LARGEST_TENSOR = 2**26
 DRAWS = 2
+SHORTFALL = "the features"  # how notes on features that miss their rank begin
 
 
 @final
@@ -321,7 +322,7 @@ def _shortfalls(graph: LatentGraph, nodes: Sequence[Node]) -> list[str]:
             if reached < node.rank:
                 names = ", ".join(str(graph.names[v]) for v in sorted(node.separator))
                 notes.append(
-                    f"the features {where} separator {{{names}}} reach rank {reached} of "
+                    f"{SHORTFALL} {where} separator {{{names}}} reach rank {reached} of "
                     f"{node.rank}: it takes joint ones of columns with more than {LARGEST_GROUP:,} "
                     f"joint states. Give these columns fewer states."
                 )
