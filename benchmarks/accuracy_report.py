@@ -64,6 +64,7 @@ def table(found: Results) -> list[str]:
             line.append("{:.2f} ({:.2f}–{:.2f})".format(*interval(both)))
             for learner in ("default", "closed"):
                 line.append(f"{np.median(1 / ratios(cell, learner, 'EM10', 'seconds')):.0f}")
+        line += ["–"] * (len(head) - len(line))
         rows.append("| " + " | ".join(line) + " |")
     return rows
 

@@ -186,14 +186,14 @@ def test_chain_of_a_thousand_latents():
     edges += [(f"h{t}", f"x{t}") for t in range(length)]
     cpts = {f"h{t + 1}": step[t] for t in range(length - 1)} | {"h0": start}
     cpts |= {f"x{t}": emit[t] for t in range(length)}
-    begin = time.perf_counter()
+    begin = time.process_time()
     model = TabularModel(edges, cpts, latents=[f"h{t}" for t in range(length)])
     codes = model.sample(3, rng)
     found, log_evidence = (
         model.posteriors(model.evidence(codes)),
         model.log_evidence(model.evidence(codes)),
     )
-    assert time.perf_counter() - begin < 20
+    assert time.process_time() - begin < 20
     for row, seen in enumerate(codes):
         expected, log_expected = forward_backward(start, step, emit, seen)
         got = np.array([found[f"h{t}"][row] for t in range(length)])

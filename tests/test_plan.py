@@ -162,10 +162,10 @@ def test_a_star_with_fifty_children_stays_small() -> None:
 
 
 def test_a_chain_of_a_thousand_plans_within_seconds() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     plan = make_plan(hidden_markov(1000, 3, 4))
     assert len(plan.leaves) == 1000
-    assert time.perf_counter() - start < 20  # 3 s on one quiet core
+    assert time.process_time() - start < 20  # 3 s on one quiet core
 
 
 def test_variables_with_one_state_do_no_harm() -> None:
@@ -240,7 +240,7 @@ def test_long_lists_are_cut_short() -> None:
 @pytest.mark.parametrize("arrow", ["->", "--"])
 def test_absurd_sizes_are_refused_quickly_and_in_little_memory(arrow: str, states: int) -> None:
     graph = dense(60, arrow, states)
-    start = time.perf_counter()
+    start = time.process_time()
     tracemalloc.start()
     with pytest.raises(PlanError) as caught:
         make_plan(graph)
@@ -249,7 +249,7 @@ def test_absurd_sizes_are_refused_quickly_and_in_little_memory(arrow: str, state
     assert "the clique {v0, v1, v2, v3, v4, v5, v6, v7, … (60 in all)}" in str(caught.value)
     assert "drop edges" in str(caught.value)
     assert peak < 50e6
-    assert time.perf_counter() - start < 20  # 0.2 s on one quiet core, without tracing
+    assert time.process_time() - start < 20  # 0.2 s on one quiet core, without tracing
 
 
 @pytest.mark.parametrize("size", [16, 24])

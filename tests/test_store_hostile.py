@@ -268,7 +268,7 @@ FORGED: dict[Callable[[bytes, Random], bytes], int] = {
 def test_mutated_files(mutate: Callable[[bytes, Random], bytes], tmp_path: Path) -> None:
     path = tmp_path / "m.latentia"
     rng = np.random.default_rng(11)
-    started, found = time.monotonic(), Counter[str]()
+    started, worked, found = time.monotonic(), time.process_time(), Counter[str]()
     for learner in MODELS:
         model = small_model(learner)
         model.save(path)
@@ -280,7 +280,7 @@ def test_mutated_files(mutate: Callable[[bytes, Random], bytes], tmp_path: Path)
     assert sum(found.values()) >= (HONEST | FORGED)[mutate]
     assert found["error"] > 0.6 * sum(found.values())
     assert set(found) <= ({"error", "same"} if mutate in HONEST else {"error", "same", "other"})
-    assert time.monotonic() - started < 60
+    assert time.process_time() - worked < 300  # 30 s on one core: nothing hangs
 
 
 # -- hostile files, with little memory -------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,11 +22,13 @@ from latentia.typing import Array, Label
 
 __all__ = [
     "SCORE",
+    "ask_bars",
     "ask_best",
     "ask_everything",
     "ask_marginals",
     "ask_one",
     "ask_scores",
+    "asker",
     "best_value",
     "engine_of",
     "everything",
@@ -89,6 +91,40 @@ def ask_best(engine: Engine, operators: Operators, columns: Columns, place: int)
     kinds = {column.name: _kind(column)}
     work = partial(_best, operators, columns, place)
     return engine.answer(work, kinds, _there(engine, columns, place))
+
+
+def asker(columns: Columns, place: int | None) -> Callable[[Operators, Table], Found]:
+    """What a table is asked: probabilities of one column's states, or of all columns'."""
+    return partial(_one_or_all, columns, place)
+
+
+def _one_or_all(columns: Columns, place: int | None, operators: Operators, table: Table) -> Found:
+    if place is None:
+        return everything(operators, columns, table)
+    return summary_of(operators, columns, place, table)
+
+
+def ask_bars(
+    engine: Engine, ask: Callable[[Table], Sequence[Found]], columns: Columns, place: int | None
+) -> list[Any]:
+    """Probabilities, lower and upper ends: three lazy tables."""
+    if engine.once:
+        raise DataError(
+            "these rows can be read only once, but probabilities with a confidence are three "
+            "tables. Pass a function that opens them anew, or write them to a Parquet file."
+        )
+    names = (
+        [f"{c.name}={state}" for c in columns for state in summary_names(c)]
+        if place is None
+        else summary_names(columns[place])
+    )
+    kinds = dict.fromkeys(names, float)
+    wanted = _there(engine, columns, place)
+    return [engine.answer(partial(_one_of, ask, k), kinds, wanted) for k in range(3)]
+
+
+def _one_of(ask: Callable[[Table], Sequence[Found]], which: int, table: Table) -> Found:
+    return ask(table)[which]
 
 
 def ask_scores(engine: Engine, operators: Operators, columns: Columns) -> Any:

@@ -15,8 +15,9 @@ from latentia.features.continuous import Column, ContinuousColumn, place_cells, 
 from latentia.frames.local import in_parallel
 from latentia.frames.table import Table
 from latentia.graph import LatentGraph
-from latentia.messages import Evidence, answer, log_evidence, read_evidence
+from latentia.messages import Evidence, log_evidence, posteriors, read_evidence
 from latentia.operators import Operators
+from latentia.subtrees import look_up, subtree_tables
 from latentia.typing import Array, Codes
 
 __all__ = [
@@ -182,9 +183,9 @@ def every_column(
     out = [_nothing(operators, c, reduce) for c in columns]
 
     def work(part: slice, evidence: Evidence) -> None:
-        found = answer(operators, evidence)
+        found = posteriors(operators, evidence, operators.plan.graph.observed)
         for i, v in enumerate(operators.plan.graph.observed):
-            p = found.probabilities[v]
+            p = found[v]
             _put(out, i, p if reduce is None else reduce(columns[i], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
@@ -201,10 +202,13 @@ def one_column(
     """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
     asked = read_rows(columns, table, without=place)
     out = [_nothing(operators, columns[place], reduce)]
-    v = operators.plan.graph.observed[place]
+    plan = operators.plan
+    v = plan.graph.observed[place]
+    own = {x for x, k in enumerate(plan.leaves) if v in plan.nodes[k].columns}
+    tables = subtree_tables(operators, asked.rows, own)
 
     def work(part: slice, evidence: Evidence) -> None:
-        p = answer(operators, evidence, [v]).probabilities[v]
+        p = posteriors(operators, evidence, [v], look_up(tables, evidence))[v]
         _put(out, 0, p if reduce is None else reduce(columns[place], p), part, asked.rows)
 
     in_blocks(operators, asked, work)

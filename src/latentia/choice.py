@@ -22,6 +22,7 @@ from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.operators import Choice, Operators, independent, smooth_unseen
 from latentia.plan import Plan
 from latentia.ranks import state_notes
+from latentia.refine import PSEUDO_COUNTS
 from latentia.refined import Network, climbed, plan_refinement, polish, started
 from latentia.typing import Array, Source
 
@@ -32,12 +33,18 @@ POOL = 25_000  # rows on which candidates are compared
 HELD_OUT = 0.2
 FEWEST = 250  # rows; fewer cannot tell candidates apart
 CLEARLY = 2.0  # standard errors
-NEARLY = 5e-2  # gain per free parameter at which a candidate rests; the winner climbs on
+NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
+PATIENCE = 30.0  # E-steps after which more and more is small enough
 FLOOR = 1e-4  # of a probability: one surprise must not decide
 BLOCK = 2**12
 
 
-def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operators:
+def learn_best(
+    plan: Plan,
+    source: Source,
+    rng: np.random.Generator,
+    pseudo_counts: float = PSEUDO_COUNTS,
+) -> Operators:
     """The candidate of least loss on held-out rows, learned from all rows."""
     pool = draw_sample(source, POOL, rng)
     if pool.total < FEWEST:
@@ -47,25 +54,35 @@ def learn_best(plan: Plan, source: Source, rng: np.random.Generator) -> Operator
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
     closed = finish_closed_form(statistics, part)
-    network = _network(statistics, part, rng)
+    network = _network(statistics, part, rng, pseudo_counts)
     losses = {
         "marginal": _marginal_loss(statistics, held),
         "closed": left_out_loss(closed, held),
     }
     if network is not None:
-        losses["refined"] = left_out_loss(operators_of(network.plan, network.tables, 1.0), held)
+        losses["refined"] = _network_loss(network, held)
     choice = prefer_refined(losses, held, round(large.total))
+    if network is not None and choice.chosen != "refined":  # it may have rested too early
+        network = climbed(network, part, patience=PATIENCE)[0]
+        losses["refined"] = _network_loss(network, held)
+        choice = prefer_refined(losses, held, round(large.total))
     found = _finished(choice.chosen, plan, source, network)
     return replace(found, choice=choice, notes=state_notes(statistics))
 
 
-def _network(found: Statistics, source: LocalRows, rng: np.random.Generator) -> Network | None:
+def _network(
+    found: Statistics, source: LocalRows, rng: np.random.Generator, pseudo_counts: float
+) -> Network | None:
     """The refined network of a part of the rows; none where its tables would be too large."""
     try:
         plan_refinement(found.layout.plan)
     except PlanError:
         return None
-    return climbed(started(found, source, rng), source, NEARLY)[0]
+    return climbed(started(found, source, rng, pseudo_counts), source, NEARLY, PATIENCE)[0]
+
+
+def _network_loss(network: Network, rows: Rows) -> Array:
+    return left_out_loss(operators_of(network.plan, network.tables, 1.0), rows)
 
 
 def _marginal_loss(found: Statistics, rows: Rows) -> Array:
@@ -82,7 +99,7 @@ def _marginal_loss(found: Statistics, rows: Rows) -> Array:
 def _finished(name: str, plan: Plan, source: Source, network: Network | None) -> Operators:
     if name == "refined":
         assert network is not None
-        return polish(network, source)
+        return polish(network, source, patience=PATIENCE)
     if name == "closed":
         return finish_closed_form(gather_statistics(plan, source), source)
     layout = pair_layout(plan)

@@ -30,6 +30,7 @@ from latentia.features.discrete import Values
 from latentia.frames.local import LocalRows
 from latentia.frames.table import Table, read_table
 from latentia.graph import LatentGraph
+from latentia.linear import pool_scores
 from latentia.messages import Evidence, log_evidence
 from latentia.mixed import has_continuous
 from latentia.moments import Rows
@@ -65,6 +66,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     classes_, priors_, temperature_
     models_ : list of LatentModel, one per class
     settings_ : KernelSettings of all classes (continuous columns, learner="pbp"), or None
+    pool_ : share of a normal density per class in the scores of kernel embeddings
 
     Examples
     --------
@@ -116,6 +118,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self.settings_ = None
         if hasattr(learner, "settle") and has_continuous(rows.columns):
             learner, self.settings_ = self._settle(base, rows, labels, learner)
+        self.pool_ = _pool_share(learner)
         self.models_ = self._fit_classes(base, rows, labels, learner)
         self.columns_ = self.models_[0].columns_
         self.n_features_in_ = self.models_[0].n_features_in_
@@ -168,7 +171,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             there = np.zeros(len(labels), dtype=bool)
             there[learn] = True
             models = self._fit_classes(base, rows.where(there), labels[learn], learner)
-            scores[test] = _scores(models, rows.where(~there).as_table())
+            scores[test] = _scores(models, rows.where(~there).as_table(), self.pool_)
         return _temperature(scores, np.log(self.priors_), labels, rows.weight)
 
     def _read_priors(self, labels: Codes, weight: Array | None) -> Array:
@@ -197,7 +200,8 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any) -> Array:
         """log P(class | present cells): (rows, classes)."""
         self._check_fitted()
-        scores = _scores(self.models_, read_table(X, [c.name for c in self.columns_]))
+        table = read_table(X, [c.name for c in self.columns_])
+        scores = _scores(self.models_, table, self.pool_)
         return _log_posterior(scores, np.log(self.priors_), self.temperature_)
 
     def predict_proba(self, X: Any) -> Array:
@@ -290,25 +294,46 @@ def _numbers(given: Any) -> Array:
         raise DataError(f"expected priors as numbers, got {given!r}.") from None
 
 
-def _scores(models: Sequence[LatentModel], table: Table) -> Array:
+def _pool_share(learner: Any) -> float:
+    """Share of normal densities in scores: of kernel embeddings with settings, else none."""
+    settings = getattr(learner, "kernel", None)
+    return settings.pool if isinstance(settings, KernelSettings) else 0.0
+
+
+def _scores(models: Sequence[LatentModel], table: Table, pool: float = 0.0) -> Array:
     """log P̂(present cells | class), floored and never infinite: (rows, classes)."""
     known = [c.name for c in models[0].columns_]
     if table.names and not set(known) & set(table.names):
         raise UnknownNameError("column", table.names[0], known, "None of the columns is there.")
     asked = read_rows(models[0].columns_, table)  # the same columns for all classes
     out = np.empty((asked.rows, len(models)))
-    for k, model in enumerate(models):
-        operators = _floored(model.operators_)
+    for alike in _alike([_floored(model.operators_) for model in models]):
 
-        def work(
-            part: slice, evidence: Evidence, operators: Operators = operators, k: int = k
-        ) -> None:
-            out[part, k] = log_evidence(operators, evidence)[0]
+        def work(part: slice, evidence: Evidence, alike: Mapping[int, Operators] = alike) -> None:
+            for k, operators in alike.items():
+                out[part, k] = log_evidence(operators, evidence)[0]
 
-        in_blocks(operators, asked, work)
-    out = np.ascontiguousarray(asked.spread(out.T).T)
+        in_blocks(max(alike.values(), key=_largest), asked, work)
+    lines = [m.operators_.linear for m in models if m.operators_.linear is not None]
+    out = pool_scores(out.T, lines, asked.codes, pool)
+    out = np.ascontiguousarray(asked.spread(out).T)
     best = out.max(axis=1, initial=-np.inf, keepdims=True)
     return np.where(np.isneginf(best), 0.0, np.maximum(out, best - FAR))
+
+
+def _alike(operators: Sequence[Operators]) -> list[dict[int, Operators]]:
+    """Classes whose leaves hold the same columns: evidence is read once for all of them."""
+    found: dict[Any, dict[int, Operators]] = {}
+    for k, own in enumerate(operators):
+        plan = own.plan
+        leaves = tuple(plan.nodes[x].columns for x in plan.leaves)
+        states = tuple(plan.graph.states[v] for v in plan.graph.observed)
+        found.setdefault((plan.graph.observed, leaves, states), {})[k] = own
+    return list(found.values())
+
+
+def _largest(operators: Operators) -> int:
+    return max((t.size for t in operators.tensors.values()), default=0)
 
 
 def _floored(operators: Operators) -> Operators:

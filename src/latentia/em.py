@@ -22,6 +22,8 @@ from latentia.estep import Tables
 from latentia.features.continuous import Column
 from latentia.gaussian import grid_masses, leaf_prior, maximise_leaf, rescaled
 from latentia.graph import LatentGraph
+from latentia.known import read_knowledge, short_tables
+from latentia.matching import matched
 from latentia.moments import Moments
 from latentia.operators import Ascent, Operators
 from latentia.plan import Plan
@@ -75,11 +77,12 @@ class EM(BaseEstimator):
         Iterations of each start.
     tol : float
         A start has converged when an iteration gains less than this in log-likelihood per row.
-    smoothing : float
+    smoothing : float or dict of variable -> float or table
         Pseudo-counts for every row of every table, spread like the column's own marginal (uniformly
         for latents and variables without parents): maximum a posteriori instead of maximum
         likelihood. Levels and the choice among restarts then include the prior. For a continuous
-        column: so many rows with the column's own mean and variance.
+        column: so many rows with the column's own mean and variance. A dict tells them variable by
+        variable (none for those it leaves out), perhaps as a table of pseudo-counts.
     init : "random", "pbp" or dict of variable -> table
         Random starts draw every row of every table from a flat Dirichlet. "pbp" is a single start
         from the closed form's statistics, which makes restarts unnecessary; it needs a separator of
@@ -99,6 +102,11 @@ class EM(BaseEstimator):
     verbose : bool or function
         Print a line when a start has ended, below a progress bar where stdout is a terminal and
         rich is installed; a function gets the line instead.
+    known : dict of variable -> table, optional
+        Cells of tables that are known and held fixed, NaN where they are to be learned; a zero
+        stays a zero. Axes (parents in the graph's order, variable), states in order.
+    tied : list of lists of variables, optional
+        Variables of a group share one table, which is learned from the counts of all of them.
     """
 
     def __init__(
@@ -106,18 +114,22 @@ class EM(BaseEstimator):
         restarts: int = 10,
         max_iter: int = 200,
         tol: float = 1e-6,
-        smoothing: float = 0.0,
+        smoothing: Any = 0.0,
         init: Any = "random",
         mixture: int = 1,
         variance_floor: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: Verbose = False,
+        known: Any = None,
+        tied: Any = None,
     ) -> None:
         self.restarts = restarts
         self.max_iter = max_iter
         self.tol = tol
         self.smoothing = smoothing
+        self.known = known
+        self.tied = tied
         self.init = init
         self.mixture = mixture
         self.variance_floor = variance_floor
@@ -126,16 +138,14 @@ class EM(BaseEstimator):
         self.verbose = verbose
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        shown = self.get_params(deep=False)
-        if isinstance(self.init, Mapping):
-            shown["init"] = f"tables of {len(self.init)} variables"
-        return repr_of(self, shown, N_CHAR_MAX)
+        return repr_of(self, self.get_params(deep=False), N_CHAR_MAX)
 
     gaussian = True  # leaves of continuous columns
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
-        scales = grid_scales(plan.graph, columns)
+        tied = read_knowledge(plan.graph, None, self.tied).tied
+        scales = grid_scales(plan.graph, columns, tied)
         return in_units(self.learn(plan, source, scales), columns, source, scales)
 
     def learn(
@@ -149,7 +159,10 @@ class EM(BaseEstimator):
         at_least("max_iter", self.max_iter, 1, whole=True)
         at_least("tol", self.tol, 0)
         at_least("variance_floor", self.variance_floor, 0)
-        problem = pose(plan, source, self.smoothing, self.variance_floor, scales=scales)
+        knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
+        problem = pose(
+            plan, source, self.smoothing, self.variance_floor, scales=scales, knowledge=knowledge
+        )
         seeding = seeding_of(problem, self.mixture)
         if isinstance(self.init, str) and self.init == "pbp":
             first = self._closed_form_start(plan, source, problem)
@@ -168,11 +181,12 @@ class EM(BaseEstimator):
                 f"init='pbp' is for discrete columns, and {names} is not. Use init='random'."
             )
         rng = np.random.default_rng(spawn_seeds(self.random_state or 0, 1)[0])
-        return start_of_graph(plan, source, rng)
+        return matched(plan.graph, start_of_graph(plan, source, rng), problem.knowledge)
 
 
 def repr_of(learner: BaseEstimator, shown: dict[str, Any], most: int) -> str:
-    """As scikit-learn has it, without a function that listens to progress."""
+    """As scikit-learn has it, without a function that listens to progress, and tables in short."""
+    shown = {name: short_tables(value) for name, value in shown.items()}
     if callable(shown["verbose"]):
         shown["verbose"] = False
     return str(BaseEstimator.__repr__(type(learner)(**shown), most))
@@ -195,7 +209,7 @@ def climb_from(
     problem: Problem, start: Callable[[], dict[int, Array]], max_iter: int, tol: float
 ) -> Climb:
     """`climb`, from a start that is made where it is needed."""
-    return climb(problem, start(), max_iter, tol)
+    return climb(problem, problem.knowledge.imposed(start()), max_iter, tol)
 
 
 def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
@@ -221,21 +235,25 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
 def level(problem: Problem, tables: Tables, moments: Moments) -> float:
     """Log-likelihood, plus the log of the prior, per row; densities of standardised columns."""
     prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
-    prior += sum(leaf_prior(tables[v], problem.smoothing) for v in problem.scales)
+    for v, pseudo in problem.smoothing.items():
+        prior += leaf_prior(tables[v], pseudo) * problem.knowledge.share(v)
     return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
 
 
 def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
     """The M-step of all tables and Gaussians."""
-    tables = maximise({v: x for v, x in counts.items() if v not in problem.scales}, problem.prior)
-    alike: dict[tuple[int, ...], list[int]] = {}  # one by one, many small leaves take their time
-    for v in problem.scales:
-        alike.setdefault(counts[v].shape, []).append(v)
-    for columns in alike.values():
+    knowledge, prior = problem.knowledge, problem.prior
+    counts = knowledge.pooled(counts)
+    if knowledge.tied and prior is not None:
+        prior = Prior(knowledge.pooled(prior.counts))
+    tables = maximise({v: x for v, x in counts.items() if v not in problem.scales}, prior)
+    alike: dict[Any, list[int]] = {}  # one by one, many small leaves take their time
+    for v, pseudo in problem.smoothing.items():
+        alike.setdefault((counts[v].shape, pseudo), []).append(v)
+    for (_, pseudo), columns in alike.items():
         sums = np.stack([counts[v] for v in columns])
-        leaves = maximise_leaf(sums, problem.floor, problem.smoothing)
-        tables |= zip(columns, leaves, strict=True)
-    return tables
+        tables |= zip(columns, maximise_leaf(sums, problem.floor, pseudo), strict=True)
+    return knowledge.held(tables) if knowledge.cells else tables
 
 
 def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
@@ -264,10 +282,10 @@ def best_of(
     found = dict(climbs[best].tables)
     leaves = {v: rescaled(found[v], *scale) for v, scale in problem.scales.items()}
     found |= {v: leaf_masses(leaf, plan.graph.states[v] or 1) for v, leaf in leaves.items()}
-    orders = fixed_orders(plan.graph, found)
+    orders = problem.knowledge.orders(fixed_orders(plan.graph, found))
     tables = renumbered(plan.graph, found, orders)
     leaves = renumbered(plan.graph, leaves, orders)
-    tables = with_unseen(tables, problem.marginals)
+    tables = with_unseen(tables, problem.learned_marginals)
     ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
     return operators_of(plan, tables, problem.weight, ascent, leaves)
 

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 from latentia.errors import DataError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import BlockMap, coordinates, make_map
+from latentia.linear import fit_linear, linear_slots, sum_linear
 from latentia.messages import around
 from latentia.moments import Moments, Rows, add_to, outer_sum, row_chunks
 from latentia.operators import Operators, SeparatorReport
@@ -62,6 +63,8 @@ class KernelSettings:
     ridge: tuple[float, float] = (0.3, 0.6)  # λ₁, λ₂
     floor: float = 0.1  # of P(e) / Π P(e_i), in scores
     mix: float = 0.02  # of independence, in answers
+    lean: float = 0.6  # of answers on the linear one, times its (explained variance)²
+    pool: float = 0.3  # share of normal densities in a classifier's scores, of few rows
     kernel: Any = "rbf"
     map: str = "nystroem"
     features: int = 150
@@ -144,12 +147,14 @@ def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
         block = rows[part]
         z = coordinates(columns, block.codes)
         phi = [_with_one(m(z)) for m in sides.maps]
-        weight = np.ones(len(block)) if block.weight is None else block.weight
+        weight = block.weight
+        whole = not np.isnan(z).any()
         for m in sorted({*sides.outside.values()}):
-            add_to(sums, f"outside/{m}", (phi[m] * weight) @ phi[m].T)
+            add_to(sums, f"outside/{m}", _weighted(phi[m], weight) @ phi[m].T)
         for k, a in sides.inside.items():
-            there = weight * present(sides.maps[a], z)
-            add_to(sums, f"across/{k}", (phi[a] * there) @ phi[sides.outside[k]].T)
+            here = None if whole else present(sides.maps[a], z)
+            own = _weighted(_weighted(phi[a], weight), here)
+            add_to(sums, f"across/{k}", own @ phi[sides.outside[k]].T)
     return Moments("kernel sides", rows.total, len(rows), sums)
 
 
@@ -191,18 +196,12 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
     sums: dict[str, Array] = {}
     width = sum(_size(m) for m in found.sides.maps)
     inner = sorted({*plan.inner, *plan.roots})
+    slots = linear_slots(columns)
     for part in row_chunks(len(rows), width):
         block = rows[part]
         z = coordinates(columns, block.codes)
-        phi = [m(z) for m in found.sides.maps]
         weight = np.ones(len(block)) if block.weight is None else block.weight
-        f, here, eta = {}, {}, {}
-        for k, (Q, mean) in found.inside.items():
-            a = found.sides.inside[k]
-            here[k] = present(found.sides.maps[a], z)
-            f[k] = _with_one(Q @ (phi[a] - mean[:, None]) * here[k])
-            V, middle = found.outside[k]
-            eta[k] = _with_one(V @ (phi[found.sides.outside[k]] - middle[:, None]))
+        f, here, eta = _coordinates(found, z)
         for k in inner:
             node = plan.nodes[k]
             above = [] if node.parent == k else [eta[k]]
@@ -212,7 +211,37 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
         for x, k in enumerate(plan.leaves):
             H = hats(plan, columns, k, block.codes)  # (n, cells)
             add_to(sums, f"leaf/{x}", np.asarray(H.T @ (eta[k] * weight).T))
+        for name, total in (
+            {} if slots is None else sum_linear(slots, block.codes, block.weight)
+        ).items():
+            add_to(sums, name, total)
     return Moments("kernel products", rows.total, len(rows), sums)
+
+
+def _coordinates(
+    found: Embedding, z: Array
+) -> tuple[dict[int, Array], dict[int, Array], dict[int, Array]]:
+    """f, which rows have it, and η̃ of every separator; each map is looked at once."""
+    asked: dict[int, list[tuple[str, int, Array, Array]]] = {}
+    for k, (Q, mean) in found.inside.items():
+        asked.setdefault(found.sides.inside[k], []).append(("f", k, Q, mean))
+        asked.setdefault(found.sides.outside[k], []).append(("eta", k, *found.outside[k]))
+    sides: dict[str, dict[int, Array]] = {"f": {}, "eta": {}}
+    here = {}
+    for m, wanted in asked.items():
+        block = found.sides.maps[m]
+        joint = block.project(np.concatenate([matrix for *_, matrix, _ in wanted]), z)
+        there, start = present(block, z), 0
+        for side, k, matrix, mean in wanted:
+            own = np.empty((1 + len(matrix), z.shape[1]))
+            own[0] = 1.0
+            np.subtract(joint[start : start + len(matrix)], (matrix @ mean)[:, None], out=own[1:])
+            start += len(matrix)
+            if side == "f":
+                here[k] = there
+                own[1:] *= there
+            sides[side][k] = own
+    return sides["f"], here, sides["eta"]
 
 
 def learn_embedded(
@@ -225,10 +254,12 @@ def learn_embedded(
         pairs = source.fold(partial(sum_sides, columns, sides))
         found = embed(plan, sides, pairs, settings)
         products = source.fold(partial(sum_embedded, plan, columns, found))
-        return on_grids(raw_operators(plan, found, products), columns, settings)
+        return on_grids(raw_operators(plan, columns, found, products), columns, settings)
 
 
-def raw_operators(plan: Plan, found: Embedding, products: Moments) -> Operators:
+def raw_operators(
+    plan: Plan, columns: Sequence[Column], found: Embedding, products: Moments
+) -> Operators:
     """Operators on the grid, leaves not smoothed yet."""
     N = products.weight
     tensors = {}
@@ -250,7 +281,9 @@ def raw_operators(plan: Plan, found: Embedding, products: Moments) -> Operators:
         for k, e in found.strengths.items()
     }
     marginals = tuple(np.ascontiguousarray(t[:, 0]) for t in raw)
-    return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports)
+    slots = linear_slots(columns)
+    linear = None if slots is None else fit_linear(slots, products.sums, N)
+    return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports, linear=linear)
 
 
 def on_grids(
@@ -289,15 +322,20 @@ def on_grids(
             "own": settings.own,
             "rank": settings.rank,
             "ridge": settings.ridge[1],
+            "lean": settings.lean,
         },
         floor=settings.floor,
+        linear=None if found.linear is None else replace(found.linear, lean=settings.lean),
     )
 
 
 def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:
     """Operators with raw leaves, as a file keeps them, smoothed as they were."""
     evidence, own = found.blur
-    settings = KernelSettings(evidence=evidence, own=own, floor=found.floor, mix=found.mix)
+    lean = 0.0 if found.linear is None else found.linear.lean
+    settings = KernelSettings(
+        evidence=evidence, own=own, floor=found.floor, mix=found.mix, lean=lean
+    )
     return on_grids(found, columns, settings)
 
 
@@ -372,6 +410,10 @@ def _size(block: BlockMap) -> int:
     if block.waves is not None:
         return len(block.waves[0])
     return len(block.mixing) or max(block.discrete)
+
+
+def _weighted(values: Array, weight: Array | None) -> Array:
+    return values if weight is None else values * weight
 
 
 def _with_one(values: Array) -> Array:

@@ -43,6 +43,7 @@ __all__ = [
     "expected_counts",
     "pack_rows",
     "packed_counts",
+    "passed_up",
     "posteriors",
     "row_answers",
 ]
@@ -110,6 +111,17 @@ def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
     sums |= {f"counts/{v}": total for v, total in totals.leaves.items()}
     sums["log_likelihood"] = np.array([totals.log_likelihood])
     return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
+
+
+def passed_up(
+    estep: EStep, tables: Tables, rows: Rows
+) -> Iterator[tuple[slice, tuple[Any, ...], Upward, Factors]]:
+    """Packed rows block by block: which rows, their codes, the pass up, and the factors it took."""
+    both = _Both(estep, tables)
+    for start, block in _chunks(estep, rows):
+        values = _values(estep, tables, block)
+        up, used = both.pass_up(values, start)
+        yield slice(start, start + len(block)), values.codes, up, used
 
 
 def posteriors(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from latentia.answers import (
+    ask_bars,
     ask_best,
     ask_everything,
     ask_marginals,
     ask_one,
     ask_scores,
+    asker,
     best_value,
     engine_of,
     everything,
@@ -26,6 +29,7 @@ from latentia.answers import (
 from latentia.batch import every_column, in_precision, latent_codes, one_column, row_scores
 from latentia.checking import CheckReport, make_report
 from latentia.density import draw, quantiles
+from latentia.error_bars import Bars, bars_of, checked_confidence, intervals
 from latentia.errors import (
     DataError,
     EvidenceError,
@@ -46,7 +50,8 @@ from latentia.gathering import (
     engine_weight,
     weights_of,
 )
-from latentia.joint import joint_posterior, most_probable
+from latentia.jackknife import Replicates
+from latentia.joint import joint_posterior, most_probable, one_answer
 from latentia.learning import LEARNERS, Learning, as_learner
 from latentia.messages import Answers, Evidence, answer, read_evidence
 from latentia.mixed import column_cells, state_labels
@@ -109,14 +114,20 @@ class LatentModel(Learning):
         variables: Any,
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Any] | None = None,
+        confidence: float | None = None,
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
         Evidence of a continuous column is a number, or an interval ``{"x": (0, 3)}``. `soft` gives
         likelihoods of states instead of one state, ``{"G": {0: .2, 1: .8}}``, or for a continuous
         column a function of its values. A continuous variable is answered by a `Density`.
+
+        With a `confidence`, such as 0.9, the posterior has `lower` and `upper`: intervals that
+        cover the sampling error (not a wrong graph). It needs fit(frame, error_bars=True).
         """
         self._check_fitted()
+        level = None if confidence is None else checked_confidence(confidence)
+        replicates = None if level is None else self._error_bars()
         names = named(variables, self.plan_.graph.names)
         codes, likelihoods = one_row(
             self.columns_, self.plan_.graph.names, names, evidence or {}, soft or {}
@@ -133,6 +144,12 @@ class LatentModel(Learning):
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
             table = flat.reshape([column_cells(self.columns_[i]) for i in places])
+        ends: tuple[Any, Any] = (None, None)
+        if level is not None and replicates is not None:
+            ask = partial(one_answer, codes=codes, soft=likelihoods, places=places)
+            others = (ask(each) for each in replicates.without)
+            flat_ends = intervals(table.ravel(), ask(replicates.whole), others, level)
+            ends = (flat_ends[0].reshape(table.shape), flat_ends[1].reshape(table.shape))
         shown = {
             **(evidence or {}),
             **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in (soft or {}).items()},
@@ -142,7 +159,7 @@ class LatentModel(Learning):
         if len(places) == 1 and isinstance(first, ContinuousColumn):
             return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
         states = tuple(state_labels(self.columns_[i]) for i in places)
-        return Posterior(tuple(names), states, np.array(table), log, clipped, shown)
+        return Posterior(tuple(names), states, np.array(table), log, clipped, shown, *ends, level)
 
     def map_query(
         self,
@@ -170,13 +187,19 @@ class LatentModel(Learning):
         }
         return Assignment(values, log, exact)
 
-    def predict_proba(self, X: Any, target: Any = None, *, dtype: Any = None) -> Any:
+    def predict_proba(
+        self, X: Any, target: Any = None, *, dtype: Any = None, confidence: float | None = None
+    ) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
         Without a target: those of all discrete columns side by side, named ``column=state``. With
-        ``dtype="float32"`` messages are passed in single precision.
+        ``dtype="float32"`` messages are passed in single precision. With a `confidence`, such as
+        0.9: three such tables, ``proba, lower, upper = …``, the ends of intervals that cover the
+        sampling error; it needs fit(frame, error_bars=True).
         """
         self._check_fitted()
+        if confidence is not None:
+            return self._bars(X, target, dtype, checked_confidence(confidence))
         operators = in_precision(self.operators_, dtype)
         engine = engine_of(X, self.columns_)
         if target is None:
@@ -194,6 +217,28 @@ class LatentModel(Learning):
             return ask_one(engine, operators, self.columns_, place)
         table = self._read(X)
         return table.like(summary_of(operators, self.columns_, place, table))
+
+    def _error_bars(self) -> Replicates:
+        if not hasattr(self, "error_bars_"):
+            raise NotLearnedError(
+                "a confidence needs error bars, which this model was learned without. Use "
+                "fit(frame, error_bars=True); or model.with_error_bars(frame) with the same rows."
+            )
+        return self.error_bars_
+
+    def _bars(self, X: Any, target: Any, dtype: Any, confidence: float) -> Bars:
+        """Probabilities with both ends, as the frame came."""
+        kept = self._error_bars()
+        operators = in_precision(self.operators_, dtype)
+        without = tuple(in_precision(each, dtype) for each in kept.without)
+        replicates = Replicates(in_precision(kept.whole, dtype), without)
+        place = None if target is None else self._place(target)
+        ask = partial(bars_of, asker(self.columns_, place), operators, replicates, confidence)
+        engine = engine_of(X, self.columns_)
+        if engine is not None:
+            return Bars(*ask_bars(engine, ask, self.columns_, place))
+        table = self._read(X)
+        return Bars(*(table.like(found) for found in ask(table)))
 
     def predict(self, X: Any, target: Any = None) -> Any:
         """The most probable state of `target` given all other present cells of each row.
@@ -321,8 +366,8 @@ class LatentModel(Learning):
         table = self._read(X)
         if table.length < 2:
             raise DataError(f"a check needs two rows at least, got {table.length}.")
-        fit = measure_fit(self.operators_, self.columns_, table)
-        return make_report(fit, self.plan_.notes)
+        fit = measure_fit(self.plan_, self.operators_, self.columns_, table)
+        return make_report(fit, (*self.plan_.notes, *self.operators_.notes))
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """k log N - 2 log P(rows), k free parameters and N the weight of the rows: less is better.

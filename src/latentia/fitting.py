@@ -1,35 +1,33 @@
 """Does the model fit? Figures from held-out rows, against the marginal and pair by pair.
 
 Column by column the log loss of P̂(column | all others) against that of its marginal, and whether
-probabilities come true. Pair by pair, counts against the model's own P̂(x_i, x_j):
-
-    χ² = Σ (n_ab − n P̂_ab)² / (n P̂_ab (1 + n / N)),
-
-where 1 + n / N stands for the sampling error of a model that was learned from N rows.
+probabilities come true; pair by pair what the model leaves untold (`residuals`); latent by latent
+how clearly its states are told (`telling`).
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import final
 
 import numpy as np
-from scipy.stats import chi2
 
 from latentia.batch import Asked, in_blocks
-from latentia.density import interval_likelihood, quantiles
 from latentia.features.continuous import Column, ContinuousColumn, place_cells, to_values
+from latentia.features.discrete import without_unknown
 from latentia.frames.table import Table
-from latentia.messages import Evidence, answer, around, read_evidence
+from latentia.messages import Evidence, answer, around
 from latentia.operators import Operators
+from latentia.plan import Plan
+from latentia.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
+from latentia.telling import LatentFit, tell_latents
 from latentia.typing import Array, Codes, Label
 
-__all__ = ["ColumnFit", "Fit", "PairFit", "measure_fit"]
+__all__ = ["ColumnFit", "Fit", "Level", "measure_fit"]
 
-BINS = 4  # of a continuous column, and at most …
-MOST_BINS = 8  # … of a discrete one
 LEVELS = 10  # of predicted probability, for calibration
 COVERED = 0.9
 
@@ -56,65 +54,126 @@ class ColumnFit:
 
 @final
 @dataclass(frozen=True, slots=True)
-class PairFit:
-    """Counts of a pair of columns against the model."""
+class Level:
+    """Answers that were given with about the same probability, and the share that came true."""
 
-    names: tuple[Label, Label]
-    chi2: float
-    freedom: int
-    gap: float  # ½ Σ |share seen − P̂|
-
-    @property
-    def log_p(self) -> float:
-        """log of the chance of so large a χ² if the model were right."""
-        return float(chi2.logsf(self.chi2, self.freedom))
+    stated: float
+    seen: float
+    rows: float  # answers of which it tells
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """All figures; `report` turns them into words."""
+    """All figures; `checking` turns them into words, `draw` into a picture."""
 
     rows: int
     weight: float  # N of training
     columns: tuple[ColumnFit, ...]
     pairs: tuple[PairFit, ...]  # worst first
+    latents: tuple[LatentFit, ...]
+    levels: tuple[Level, ...]  # of the most probable states of discrete columns
+    coverage: tuple[Level, ...]  # of the middle shares of densities
     clipped: float  # mean share of negative mass cut off
     repaired: float  # share of rows whose evidence had no positive probability
+    outside: float  # share of cells beyond the values of training
 
 
-def measure_fit(operators: Operators, columns: Sequence[Column], table: Table) -> Fit:
+@final
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """A column of the rows: codes or positions, and which of its values training never saw."""
+
+    codes: Codes
+    outside: Codes
+
+
+def measure_fit(plan: Plan, operators: Operators, columns: Sequence[Column], table: Table) -> Fit:
     """Look at every row once, and at every pair of columns."""
-    seen, clipped, repaired = _column_records(operators, columns, table)
-    fits = tuple(_column_fit(operators, columns, i, seen[i], table) for i in range(len(columns)))
-    pairs = _pair_fits(operators, columns, table)
-    return Fit(table.length, operators.weight, fits, pairs, clipped, repaired)
+    there = set(table.names)
+    cells = [_read(c, table) if c.name in there else None for c in columns]
+    marginals = {i: _marginal(operators, i) for i, own in enumerate(cells) if own is not None}
+    bins = {i: column_bins(columns[i], mu) for i, mu in marginals.items()}
+    seen = _look(operators, columns, cells, bins, table.length)
+    fits = tuple(
+        _column_fit(columns[i], own, marginals.get(i), seen.records[i])
+        for i, own in enumerate(cells)
+    )
+    present = [own for own in cells if own is not None]
+    values = sum(int(_present(own.codes).sum() + own.outside.sum()) for own in present)
+    return Fit(
+        table.length,
+        operators.weight,
+        fits,
+        pair_fits(columns, bins, seen.residuals, operators.weight),
+        tell_latents(plan, operators),
+        _levels([r for c, r in zip(columns, seen.records, strict=True) if not _dense(c)]),
+        _coverage([r for c, r in zip(columns, seen.records, strict=True) if _dense(c)]),
+        seen.clipped,
+        seen.repaired,
+        sum(int(own.outside.sum()) for own in present) / max(values, 1),
+    )
+
+
+def _dense(column: Column) -> bool:
+    return isinstance(column, ContinuousColumn)
+
+
+def _present(codes: Codes) -> Codes:
+    return np.asarray(~np.isnan(codes) if codes.dtype.kind == "f" else codes >= 0)
+
+
+def _read(column: Column, table: Table) -> _Cells:
+    """States that training never saw are as good as missing, and counted."""
+    values = table.column(column.name)
+    if isinstance(column, ContinuousColumn):
+        codes = place_cells(column, values)
+        return _Cells(codes, column.outside(to_values(values)) & _present(codes))
+    known, odd = without_unknown(column, values)
+    return _Cells(place_cells(column, known), odd)
 
 
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _column_records(
-    operators: Operators, columns: Sequence[Column], table: Table
-) -> tuple[list[Array], float, float]:
-    """Per column (4, n): P̂(x | others), top probability, whether the top came true, P̂(X ≤ x)."""
-    records = [np.full((4, table.length), np.nan) for _ in columns]
-    lost, none = np.zeros(table.length), np.zeros(table.length)
-    there = set(table.names)
-    cells = [place_cells(c, table.column(c.name)) if c.name in there else None for c in columns]
+@final
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one look at the rows left: records of each column, and sums."""
+
+    records: list[Array]  # (4, n): P̂(x | others), top, whether the top came true, P̂(X ≤ x)
+    residuals: ResidualSums
+    clipped: float
+    repaired: float
+
+
+def _look(
+    operators: Operators,
+    columns: Sequence[Column],
+    cells: Sequence[_Cells | None],
+    bins: dict[int, Array],
+    rows: int,
+) -> _Seen:
+    records = [np.full((4, rows), np.nan) for _ in columns]
+    lost, none = np.zeros(rows), np.zeros(rows)
+    sums: dict[int, ResidualSums] = {}
+    observed = operators.plan.graph.observed
+    codes = {i: own.codes for i, own in enumerate(cells) if own is not None}
 
     def work(part: slice, evidence: Evidence) -> None:
         found = answer(operators, evidence)
         none[part] = found.repaired
-        for i, v in enumerate(operators.plan.graph.observed):
-            values = cells[i]
-            if values is not None:
-                p = found.probabilities[v]
-                records[i][:, part] = _record(columns[i], p, values[part])
-                lost[part] += found.clipped[v] / len(columns)
+        answers = {i: found.probabilities[observed[i]] for i in codes}
+        for i, values in codes.items():
+            records[i][:, part] = _record(columns[i], answers[i], values[part])
+            lost[part] += found.clipped[observed[i]] / len(columns)
+        block = {i: values[part] for i, values in codes.items()}
+        sums[part.start] = sum_residuals(bins, block, answers)
 
-    in_blocks(operators, Asked(table.length, tuple(cells), None), work)
-    return records, float(lost.mean()), float(none.mean())
+    asked = tuple(codes.get(i) for i in range(len(columns)))
+    in_blocks(operators, Asked(rows, asked, None), work)
+    total = reduce(add, (sums[k] for k in sorted(sums)))  # in order: the same on any machine
+    return _Seen(records, total, float(lost.mean()), float(none.mean()))
 
 
 def _record(column: Column, p: Array, values: Codes) -> Array:
@@ -132,29 +191,48 @@ def _record(column: Column, p: Array, values: Codes) -> Array:
 
 
 def _column_fit(
-    operators: Operators, columns: Sequence[Column], i: int, record: Array, table: Table
+    column: Column, cells: _Cells | None, marginal: Array | None, record: Array
 ) -> ColumnFit:
-    column = columns[i]
     kept = ~np.isnan(record[0])
     n = int(kept.sum())
-    if n == 0:
+    if cells is None or marginal is None:
         return ColumnFit(column.name, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    cells = place_cells(column, table.column(column.name))[kept]
-    marginal = _marginal(operators, i)
-    own, share = around(cells, len(marginal), n)
+    present = _present(cells.codes) | cells.outside
+    outside = float(cells.outside.sum() / max(int(present.sum()), 1))
+    if n == 0:
+        return ColumnFit(column.name, 0, 0.0, 0.0, 0.0, 0.0, 0.0, outside)
+    own, share = around(cells.codes[kept], len(marginal), n)
     alone = sum(marginal[c] * s for c, s in zip(own, share, strict=True))
     loss, base = (-np.log(np.maximum(p, 1e-12)) for p in (record[0][kept], alone))
     error = float((base - loss).std() / np.sqrt(n))
-    if isinstance(column, ContinuousColumn):
+    if _dense(column):
         inside = np.abs(record[3][kept] - 0.5) <= COVERED / 2
         off, noise = abs(float(inside.mean()) - COVERED), np.sqrt(COVERED * (1 - COVERED) / n)
-        outside = float(column.outside(to_values(table.column(column.name)))[kept].mean())
     else:
         off, noise = _calibration(record[1][kept], record[2][kept])
-        outside = 0.0
     return ColumnFit(
         column.name, n, float(loss.mean()), float(base.mean()), error, off, float(noise), outside
     )
+
+
+def _levels(records: Sequence[Array]) -> tuple[Level, ...]:
+    """The probability of the likeliest state, all columns together, against how often it came."""
+    if not records:
+        return ()
+    top, right = np.concatenate([r[1:3][:, ~np.isnan(r[0])] for r in records], axis=1)
+    level = np.minimum((top * LEVELS).astype(int), LEVELS - 1)
+    some = [level == k for k in np.unique(level)]
+    return tuple(Level(float(top[s].mean()), float(right[s].mean()), float(s.sum())) for s in some)
+
+
+def _coverage(records: Sequence[Array]) -> tuple[Level, ...]:
+    """Middle shares of densities against how many values lay there."""
+    below = [r[3][~np.isnan(r[0])] for r in records]
+    far = 2.0 * np.abs(np.concatenate(below) - 0.5) if below else np.empty(0)
+    if not len(far):
+        return ()
+    shares = [k / LEVELS for k in range(1, LEVELS)]
+    return tuple(Level(p, float((far <= p).mean()), float(len(far))) for p in shares)
 
 
 def _calibration(top: Array, right: Array) -> tuple[float, float]:
@@ -179,106 +257,3 @@ def _marginal(operators: Operators, i: int) -> Array:
     axes = tuple(a for a, u in enumerate(members) if u != v)
     mu = np.maximum(table.reshape(shape).sum(axis=axes), 0.0)
     return np.asarray(mu / mu.sum())
-
-
-# --- pairs ----------------------------------------------------------------------------------------
-
-
-def _pair_fits(
-    operators: Operators, columns: Sequence[Column], table: Table
-) -> tuple[PairFit, ...]:
-    """Every pair from one batch of questions: P̂(x_j | bin of x_i), for all i and j."""
-    there = set(table.names)
-    places = [i for i, c in enumerate(columns) if c.name in there]
-    marginals = {i: _marginal(operators, i) for i in places}
-    bins = {i: _bins(columns[i], marginals[i]) for i in places}  # (bins, cells)
-    tables = _predicted(operators, columns, bins, marginals)
-    counts = {i: _binned(columns[i], bins[i], table) for i in places}
-    found = []
-    for a, i in enumerate(places):
-        for j in places[a + 1 :]:
-            both = counts[i].T @ counts[j]
-            n = float(both.sum())
-            if n < 1:
-                continue
-            P = np.maximum(tables[i, j], 1e-9)
-            P = P / P.sum()
-            spread = n * P * (1.0 + n / max(operators.weight, 1.0))
-            solid = n * P >= 1.0  # cells with next to no rows say nothing
-            statistic = float((((both - n * P) ** 2) / spread)[solid].sum())
-            freedom = max(int(solid.sum()) - 1, 1)
-            gap = 0.5 * float(np.abs(both / n - P).sum())
-            found.append(PairFit((columns[i].name, columns[j].name), statistic, freedom, gap))
-    return tuple(sorted(found, key=lambda pair: pair.log_p))
-
-
-def _bins(column: Column, marginal: Array) -> Array:
-    """Which cells belong together: (bins, cells), columns summing to one."""
-    if isinstance(column, ContinuousColumn):
-        inner = np.concatenate([marginal[: column.points], np.zeros(len(column.atoms))])
-        scale = max(float(inner.sum()), 1e-300)
-        plain = inner / scale
-        cuts = quantiles_of(column, plain)
-        ends = [-np.inf, *cuts, np.inf]
-        low, high = column.unscaled(np.array([column.low, column.high]))
-        rows = [
-            interval_likelihood(column, max(a, float(low)), min(b, float(high)))
-            for a, b in itertools.pairwise(ends)
-        ]
-        found = np.array(rows)
-        found[:, column.points :] = 0.0
-        atoms = np.zeros((len(column.atoms), column.cells))
-        atoms[:, column.points :] = np.eye(len(column.atoms))
-        return np.concatenate([found, atoms])
-    states = len(marginal)
-    if states <= MOST_BINS:
-        return np.eye(states)
-    found = np.zeros((MOST_BINS, states))  # the frequent ones alone, the rest together
-    order = np.argsort(-marginal, kind="stable")
-    for k, s in enumerate(order):
-        found[min(k, MOST_BINS - 1), s] = 1.0
-    return found
-
-
-def quantiles_of(column: ContinuousColumn, masses: Array) -> list[float]:
-    plain = ContinuousColumn(
-        column.name,
-        column.centre,
-        column.scale,
-        column.warped,
-        column.low,
-        column.high,
-        column.spread,
-        column.points,
-    )
-    levels = [(k + 1) / BINS for k in range(BINS - 1)]
-    return [float(q) for q in quantiles(plain, masses[: column.points, None], levels)[:, 0]]
-
-
-def _predicted(
-    operators: Operators,
-    columns: Sequence[Column],
-    bins: dict[int, Array],
-    marginals: dict[int, Array],
-) -> dict[tuple[int, int], Array]:
-    """P̂(bin of i, bin of j) for all pairs: (bins of i, bins of j)."""
-    plan, found = operators.plan, {}
-    for i, B in bins.items():
-        none: list[Codes | None] = [None] * len(columns)
-        evidence = read_evidence(plan, none, {i: np.ascontiguousarray(B.T)})
-        told = answer(operators, evidence)
-        own = B @ marginals[i]
-        for j, other in bins.items():
-            if j > i:
-                p = told.probabilities[plan.graph.observed[j]]
-                found[i, j] = own[:, None] * (other @ p).T
-    return found
-
-
-def _binned(column: Column, bins: Array, table: Table) -> Array:
-    """Weights of the bins for every row, (n, bins); zero where missing."""
-    cells = place_cells(column, table.column(column.name))
-    own, share = around(cells, bins.shape[1], len(cells))
-    wide = np.concatenate([bins, np.zeros((len(bins), 1))], axis=1)
-    total = sum(wide[:, c] * s for c, s in zip(own, share, strict=True))
-    return np.asarray(total).T

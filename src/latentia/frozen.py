@@ -120,6 +120,7 @@ class FrozenBasis:
     basis: Basis
     pilot: float  # Σ w of the rows that it was found from
     regularize: bool = True
+    own: bool = False  # found from the very rows that are summed: these are no news to it
 
     @property
     def layout(self) -> PairLayout:
@@ -250,11 +251,16 @@ def _turned(M: Array, maps: list[Array]) -> Array:
 
 
 def _gain(frozen: FrozenBasis, k: int, d: Array, N: float) -> Array:
-    """g = d / (d² + ν²/2) as in the closed form; the noise is that of the frozen coordinates."""
+    """g = d / (d² + ν²/2) as in the closed form; the noise is that of the frozen coordinates.
+
+    Coordinates of a basis that was found from these rows have the noise of all its features.
+    """
     if not frozen.regularize:
         return np.asarray(1.0 / d, dtype=float)
+    one, other = frozen.basis.features[k]
     count = frozen.basis.size(k) - 1
-    noise = 4.0 * count / (N * frozen.basis.weights[k] / frozen.pilot)
+    spread = (one**0.5 + other**0.5) ** 2 if frozen.own else 4.0 * count
+    noise = spread / (N * frozen.basis.weights[k] / frozen.pilot)
     return np.asarray(d / (d**2 + noise / 2), dtype=float)
 
 

@@ -241,7 +241,7 @@ def _gram(
     )
     own = z[list(members)]
     none = np.zeros((0, 0))
-    bare = BlockMap(members, states, own, none, settings.sigma, settings.smooth, none, unequal=0.0)
+    bare = BlockMap(members, states, own, none, settings.sigma, settings.smooth, unequal=0.0)
     return bare.factors(own)
 
 

@@ -16,7 +16,7 @@ from latentia.messages import Evidence, answer, component_evidence, log_evidence
 from latentia.operators import Operators
 from latentia.typing import Array, Codes
 
-__all__ = ["joint_posterior", "most_probable"]
+__all__ = ["joint_posterior", "most_probable", "one_answer"]
 
 ENUMERATE = 10**6  # joint states
 CHUNK = 2**15
@@ -63,6 +63,20 @@ def joint_posterior(
     size = np.exp(magnitude - max(magnitude.max(), -1e300))
     clipped = float(size[negative].sum() / max(size.sum(), 1e-300))
     return table / table.sum(), float(total[0]), clipped
+
+
+def one_answer(
+    operators: Operators,
+    codes: Sequence[Codes | None],
+    soft: Mapping[int, Array],
+    places: Sequence[int],
+) -> Array:
+    """P̂(columns at `places` | one row of evidence), flat: of one column as messages tell it."""
+    if len(places) > 1:
+        return joint_posterior(operators, codes, soft, places)[0]
+    v = operators.plan.graph.observed[places[0]]
+    found = answer(operators, read_evidence(operators.plan, codes, soft), [v])
+    return found.probabilities[v][:, 0]
 
 
 def most_probable(

@@ -1,8 +1,9 @@
 """Settings of the kernel embedding, chosen on held-out rows (design 7.7).
 
-The score is the floored log density of held-out rows; the bandwidth of answers is chosen by the log
-density of each column given the others. Pass 1 is shared by all settings of one feature bandwidth,
-pass 2 by all ranks and evidence bandwidths: ranks are nested, smoothing comes last.
+The score is the floored log density of held-out rows; the bandwidth of answers, and how far they
+lean on a line, are chosen by the log density of each column given the others.
+Pass 1 is shared by all settings of one feature bandwidth, pass 2 by all ranks and evidence
+bandwidths: ranks are nested, smoothing comes last.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from latentia.embedding import (
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import coordinates
 from latentia.frames.local import LocalRows
-from latentia.messages import answer, around, log_evidence, read_evidence
+from latentia.linear import Linear, lean_on, pool_scores
+from latentia.messages import Answers, answer, around, log_evidence, read_evidence
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
@@ -40,6 +42,8 @@ BANDWIDTHS = (0.4, 0.65, 1.0)
 RIDGES = (0.6, 0.2, 2.0)
 EVIDENCE = (0.1, 0.16, 0.25, 0.35)
 OWN = (0.03, 0.05, 0.08, 0.13, 0.2)
+POOL = (0.0, 0.6)  # beside the start's
+LEAN = (0.0, 0.3, 0.6, 0.9)
 RANKS = (6, 14, 30)
 CLASS_EVIDENCE = (0.35, 0.25, 0.5)  # wider: what tells classes apart is coarse (design 7.6)
 FIT_ROWS, HELD_ROWS = 2000, 600
@@ -66,7 +70,7 @@ def choose_settings(
     fixed: frozenset[str] = frozenset(),
 ) -> Choice:
     """Coordinate by coordinate from `start`; names in `fixed` stay as they are."""
-    if fixed >= {"bandwidth", "ridge", "rank", "evidence", "own"}:
+    if fixed >= {"bandwidth", "ridge", "rank", "evidence", "own", "lean"}:
         return Choice(start, {}, 0)
     splits = list(_splits(sample, rng))
     scores: dict[str, float] = {}
@@ -82,8 +86,8 @@ def choose_settings(
             found, score = _try_all(plan, columns, splits, trial, scores, fixed)
             if score > best_score:
                 best, best_score = found, score
-        if "own" not in fixed:
-            best = _choose_own(plan, columns, splits[0], best, scores)
+        if not fixed >= {"own", "lean"}:
+            best = _choose_answers(plan, columns, splits[0], best, scores, fixed)
     return Choice(best, scores, sum(len(held) for _, held in splits))
 
 
@@ -147,7 +151,7 @@ def _learn(
     sides = choose_sides(plan, columns, z, settings, rows.weight)
     found = embed(plan, sides, source.fold(partial(sum_sides, columns, sides)), settings)
     products = source.fold(partial(sum_embedded, plan, columns, found))
-    return raw_operators(plan, found, products)
+    return raw_operators(plan, columns, found, products)
 
 
 def cut_rank(operators: Operators, rank: int) -> Operators:
@@ -171,36 +175,59 @@ def _score(model: Operators, columns: Sequence[Column], held: Rows) -> float:
     return float(np.average(np.maximum(log, -1e4), weights=weight))
 
 
-def _choose_own(
+def _choose_answers(
     plan: Plan,
     columns: Sequence[Column],
     split: tuple[Rows, Rows],
     settings: KernelSettings,
     scores: dict[str, float],
+    fixed: frozenset[str],
 ) -> KernelSettings:
-    """By the log density of each continuous column given all others."""
+    """The answers' own bandwidth, then how far they lean on a line.
+
+    By the log density of each continuous column given all others.
+    """
     raw = cut_rank(_learn(plan, columns, split[0], settings), settings.rank)
     held = split[1]
-    best: tuple[float, KernelSettings] = (-np.inf, settings)
-    for own in OWN:
+    widths = (settings.own,) if "own" in fixed else OWN
+    best, found, top = settings, None, -np.inf
+    for own in widths:
         trial = replace(settings, own=own)
-        model = on_grids(raw, columns, trial)
-        found = answer(model, read_evidence(plan, held.codes))
-        total = 0.0
-        for i, v in enumerate(plan.graph.observed):
-            if isinstance(columns[i], ContinuousColumn):
-                p = found.probabilities[v]
-                cells, share = around(held.codes[i], len(p), len(held))
-                p = np.concatenate([p, np.ones((1, p.shape[1]))])  # a missing cell scores zero
-                at = sum(
-                    np.take_along_axis(p, c[None], 0)[0] * s
-                    for c, s in zip(cells, share, strict=True)
-                )
-                total += float(np.average(np.log(np.maximum(at, 1e-12)), weights=held.weight))
-        scores[f"own {own:g}"] = total
-        if total > best[0]:
-            best = (total, trial)
-    return best[1]
+        model = on_grids(raw, columns, replace(trial, lean=0.0))
+        answers = answer(model, read_evidence(plan, held.codes))
+        scores[f"own {own:g}"] = _left_out(plan, columns, held, answers, None, 0.0)
+        if scores[f"own {own:g}"] > top:
+            best, found, top = trial, answers, scores[f"own {own:g}"]
+    if "lean" in fixed or found is None or raw.linear is None:
+        return best
+    each = {x: _left_out(plan, columns, held, found, raw.linear, x) for x in LEAN}
+    scores.update({f"lean {x:g}": value for x, value in each.items()})
+    return replace(best, lean=max(each, key=lambda x: each[x]))
+
+
+def _left_out(
+    plan: Plan,
+    columns: Sequence[Column],
+    held: Rows,
+    found: Answers,
+    linear: Linear | None,
+    lean: float,
+) -> float:
+    """Σ over continuous columns of the mean log density at the held-out values."""
+    total = 0.0
+    for i, v in enumerate(plan.graph.observed):
+        if not isinstance(columns[i], ContinuousColumn):
+            continue
+        p = found.probabilities[v]
+        if linear is not None and lean > 0:
+            p = lean_on(replace(linear, lean=lean), held.codes, i, p)
+        cells, share = around(held.codes[i], len(p), len(held))
+        p = np.concatenate([p, np.ones((1, p.shape[1]))])  # a missing cell scores zero
+        at = sum(
+            np.take_along_axis(p, c[None], 0)[0] * s for c, s in zip(cells, share, strict=True)
+        )
+        total += float(np.average(np.log(np.maximum(at, 1e-12)), weights=held.weight))
+    return total
 
 
 # --- one model per class --------------------------------------------------------------------------
@@ -252,7 +279,7 @@ def _clearly_better(one: Array, other: Array) -> bool:
 
 def _named(settings: KernelSettings) -> str:
     name = f"bandwidth {settings.bandwidth:g}, ridge {settings.ridge[1]:g}"
-    return f"{name}, rank {settings.rank}, evidence {settings.evidence:g}"
+    return f"{name}, rank {settings.rank}, evidence {settings.evidence:g}, pool {settings.pool:g}"
 
 
 def _class_splits(
@@ -306,7 +333,9 @@ def _try_classes(
 
     widths = [settings.evidence] if "evidence" in fixed else list(CLASS_EVIDENCE)
     best = reduce(better, (replace(settings, evidence=w) for w in widths))
-    return reduce(better, (replace(best, rank=r) for r in (best.rank, *ranks)))
+    best = reduce(better, (replace(best, rank=r) for r in (best.rank, *ranks)))
+    pools = () if "pool" in fixed else POOL
+    return reduce(better, (replace(best, pool=p) for p in (best.pool, *pools)))
 
 
 def _class_score(
@@ -322,7 +351,9 @@ def _class_score(
     for k, own in enumerate(raw):
         model = on_grids(cut_rank(own, settings.rank), columns, settings, scores_only=True)
         model = replace(model, floor=CLASS_FLOOR)
-        logs[k] = log_prior[k] + log_evidence(model, read_evidence(model.plan, together))[0]
+        logs[k] = log_evidence(model, read_evidence(model.plan, together))[0]
+    lines = [own.linear for own in raw if own.linear is not None]
+    logs = log_prior[:, None] + pool_scores(logs, lines, together, settings.pool)
     label = np.repeat(np.arange(len(held)), [len(r) for r in held])
     weight = np.concatenate([np.ones(len(r)) if r.weight is None else r.weight for r in held])
     true = logs[label, np.arange(len(label))] - logsumexp(logs, axis=0)

@@ -29,6 +29,7 @@ from latentia.plan import Plan
 from latentia.sharpen import needs_sharpening, sharpen
 from latentia.solve import one_thread
 from latentia.typing import Array, Source
+from latentia.windows import product_windows, sum_windows
 
 __all__ = [
     "Statistics",
@@ -73,12 +74,16 @@ def gather_statistics(plan: Plan, source: Source, regularize: bool = True) -> St
 
 def finish_closed_form(found: Statistics, source: Source, regularize: bool = True) -> Operators:
     """The last pass, and operators from it."""
-    products = source.fold(partial(sum_products, found.layout, found.basis))
-    return solve_operators(found.layout, found.basis, found.pairs, products, regularize)
+    layout, basis = found.layout, found.basis
+    if basis.rounds:
+        products = source.fold(partial(sum_products, layout, basis))
+    else:
+        products = source.fold(partial(sum_windows, product_windows(layout, basis)))
+    return solve_operators(layout, basis, found.pairs, products, regularize)
 
 
 def sum_products(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
-    """Pass 2: Σ w θ_1 ⊗ θ_2 ⊗ η at every inner node, Σ w ⊗ θ at roots."""
+    """Pass 2: Σ w θ_1 ⊗ θ_2 ⊗ η at every inner node, Σ w ⊗ θ at roots; through any rounds."""
     plan = layout.plan
     nodes = sorted({*plan.inner, *plan.roots})
     sums: dict[str, Array] = {}

@@ -18,13 +18,17 @@ from latentia.frames.local import LocalRows, counted_once
 from latentia.frames.sample import draw_sample
 from latentia.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.gram import as_published_kernel, code_columns, learn_gram
+from latentia.informed import refine_known
 from latentia.kernel_choice import Choice, choose_settings, choose_settings_for_classes
+from latentia.known import read_knowledge, short_tables
 from latentia.learn import finish_closed_form, gather_statistics
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.paper import learn_as_published
 from latentia.plan import Plan
+from latentia.problem import at_least
 from latentia.ranks import state_notes
+from latentia.refine import PSEUDO_COUNTS
 from latentia.refined import refine_closed_form
 from latentia.refined_mixed import SmoothSettings, refine_mixed
 from latentia.seeds import as_generator
@@ -55,6 +59,12 @@ class PBP(BaseEstimator):
         chosen on held-out rows.
     random_state : int, optional
         Seed of the sample that a refinement starts from, of landmarks, and of the rows held out.
+    smoothing : float, or dict of variable -> float or table
+        Pseudo-counts for every row of every table of a refined network, spread like its own
+        marginal. A dict tells them variable by variable of the graph, perhaps as tables.
+    known, tied
+        Known cells of tables and tables that are shared, as in `EM`. The closed form has no tables:
+        the refined network is then that of the graph itself, and is taken without a trial.
     """
 
     pairs = True  # two continuous children of one latent share a leaf (design 7)
@@ -66,12 +76,35 @@ class PBP(BaseEstimator):
         groups: Any = None,
         kernel: Any = None,
         random_state: Any = None,
+        smoothing: Any = PSEUDO_COUNTS,
+        known: Any = None,
+        tied: Any = None,
     ) -> None:
         self.regularize = regularize
         self.refine = refine
         self.groups = groups
         self.kernel = kernel
         self.random_state = random_state
+        self.smoothing = smoothing
+        self.known = known
+        self.tied = tied
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        shown = {name: short_tables(x) for name, x in self.get_params(deep=False).items()}
+        return str(BaseEstimator.__repr__(type(self)(**shown), N_CHAR_MAX))
+
+    @property
+    def _informed(self) -> bool:
+        """Is anything known of the tables of the graph?"""
+        given = [x for x in (self.known, self.tied) if x is not None and not _is_empty(x)]
+        return bool(given) or isinstance(self.smoothing, Mapping)
+
+    def _check_informed(self) -> None:
+        if self._informed and (self.refine is False or not self.regularize):
+            raise DataError(
+                "the closed form has no tables in which known cells, ties or pseudo-counts of "
+                "single variables could be kept. Use PBP(refine=True), or lt.EM(...)."
+            )
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows, four on loops; refined, one more for each E-step."""
@@ -81,18 +114,23 @@ class PBP(BaseEstimator):
             sizes = [plan.graph.states[v] or 1 for v in plan.graph.observed]
             source = replace(source, rows=counted_once(source.rows, sizes))
         rng = as_generator(0 if self.random_state is None else self.random_state)
+        self._check_informed()
+        if self._informed:
+            knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
+            return refine_known(plan, source, rng, self.smoothing, knowledge)
+        at_least("smoothing", self.smoothing, 0)
         if self.regularize and self.refine == "auto":
-            return learn_best(plan, source, rng)
+            return learn_best(plan, source, rng, self.smoothing)
         found = gather_statistics(plan, source, self.regularize)
         if self.refine and self.regularize:
-            made = refine_closed_form(found, source, rng)
+            made = refine_closed_form(found, source, rng, self.smoothing)
         else:
             made = finish_closed_form(found, source, self.regularize)
         return replace(made, notes=state_notes(found)) if self.regularize else made
 
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
         """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""
-        if self.refine is True:
+        if self.refine is True or self._informed:
             raise DataError(
                 "refinement reads the rows several times; these sums are gathered once. Use "
                 "PBP(refine=False), or rows that can be read again: a file, a list of frames."
@@ -111,6 +149,11 @@ class PBP(BaseEstimator):
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns: settings on held-out rows, then two passes over the rows."""
+        if self._informed:
+            raise DataError(
+                "known cells, ties and pseudo-counts of single variables are for discrete columns "
+                "here. Use lt.EM(...), whose leaves of continuous columns are Gaussian."
+            )
         rng = as_generator(0 if self.random_state is None else self.random_state)
         settings, fixed = _kernel_settings(self.kernel)
         sample = _shuffled_sample(source, rng)
@@ -156,6 +199,10 @@ class PBP(BaseEstimator):
     ) -> PublishedPBP:
         """The algorithm as published: minimal core groups and two-stage regression."""
         return PublishedPBP(ridge, stage1, folds, seed, kernel, form)
+
+
+def _is_empty(x: Any) -> bool:
+    return isinstance(x, list | tuple | Mapping) and not x
 
 
 ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,13 @@ from sklearn.utils.metaestimators import available_if
 
 from latentia.diagnostics import Diagnostics, diagnose
 from latentia.em import EM
+from latentia.error_bars import (
+    check_kinds,
+    checked_groups,
+    replicate,
+    replicate_once,
+    rows_again,
+)
 from latentia.errors import (
     DataError,
     NotLearnedError,
@@ -45,7 +53,9 @@ from latentia.gathering import (
 )
 from latentia.gaussian import gaussian_tables
 from latentia.graph import LatentGraph, as_graph, relevant
+from latentia.jackknife import Replicates
 from latentia.learners import PBP, PublishedPBP, Spectral
+from latentia.matching import share_states
 from latentia.mixed import column_cells, has_continuous, prepare_mixed
 from latentia.moments import Moments, Rows
 from latentia.notices import (
@@ -108,22 +118,48 @@ class Learning(BaseEstimator):
         self.state_names = state_names
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        progress: Any = None,
+        error_bars: bool | int = False,
     ) -> Self:
         """Learn from a table: in memory, in files, or of an engine (docs/scale.md tells which).
 
         `sample_weight` is one number per row or the name of a column. `progress`: True, or a
-        function that is told of every pass over rows that are read block by block.
+        function that is told of every pass over rows that are read block by block. With
+        `error_bars` (True, or a number of groups of rows) questions can be asked with a confidence.
         """
+        groups = 0 if error_bars is False else checked_groups(error_bars)
         for name in ("progress_", "frozen_", "sums_"):
             self.__dict__.pop(name, None)  # fit starts anew
         graph = self._graph_given()
         told = None if graph is None else _columns_of(graph)
         engine = open_engine(X, told, as_progress(progress))
         if engine is not None:
-            return self._fit_engine(engine, graph, sample_weight)
+            return self._fit_engine(engine, graph, sample_weight, groups)
         graph, cells, weight = self._training(X, sample_weight, graph)
-        return self._fit_columns(graph, self._discover_all(graph, cells, weight), cells, weight)
+        columns = self._discover_all(graph, cells, weight)
+        return self._fit_columns(graph, columns, cells, weight, groups)
+
+    error_bars_: Replicates
+
+    def with_error_bars(self, X: Any, sample_weight: Any = None, groups: bool | int = True) -> Self:
+        """One more look at the rows that the model was learned from, for answers with intervals.
+
+        Rows fall into groups at random (20, unless told otherwise); kept are the models without one
+        group each. `query` and `predict_proba` then take a confidence.
+        """
+        self._check_fitted()
+        count = checked_groups(groups)
+        check_kinds(self.columns_)
+        source = rows_again(self, X, sample_weight)
+        frozen = self.frozen_.frozen if hasattr(self, "frozen_") else None
+        learner = as_learner(self.learner)
+        self.error_bars_ = replicate(learner, self.operators_, source, count, frozen=frozen)
+        return self
 
     def _training(
         self, X: Any, sample_weight: Any, graph: LatentGraph | None
@@ -144,10 +180,11 @@ class Learning(BaseEstimator):
     def _discover_all(
         self, graph: LatentGraph, cells: Sequence[Values], weight: Array | None
     ) -> list[Column]:
-        return [
+        found = [
             self._discover(name, c, weight)
             for name, c in zip(_columns_of(graph), cells, strict=True)
         ]
+        return share_states(found, getattr(as_learner(self.learner), "tied", None))
 
     def _fit_columns(
         self,
@@ -155,10 +192,13 @@ class Learning(BaseEstimator):
         columns: Sequence[Column],
         cells: Sequence[Values],
         weight: Array | None,
+        groups: int = 0,
     ) -> Self:
         """Learn from cells whose columns are known, perhaps from more rows than these."""
         names = _columns_of(graph)
         learner = as_learner(self.learner)
+        if groups:
+            check_kinds(columns)
         if has_continuous(columns):
             return self._fit_mixed(graph, columns, cells, weight, learner)
         codes = [place_cells(c, values) for c, values in zip(columns, cells, strict=True)]
@@ -178,6 +218,8 @@ class Learning(BaseEstimator):
         note_states(operators)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(columns, codes, strict=True)}
         self._keep(plan, operators, tuple(columns), diagnose(operators, repr(learner), gaps))
+        if groups:
+            self.error_bars_ = replicate(learner, operators, source, groups)
         return self
 
     def _graph_given(self) -> LatentGraph | None:
@@ -185,10 +227,15 @@ class Learning(BaseEstimator):
         fixed = self.graph is not None and not callable(self.graph)
         return as_graph(self.graph, self.latents) if fixed else None
 
-    def _fit_engine(self, engine: Engine, graph: LatentGraph | None, sample_weight: Any) -> Self:
+    def _fit_engine(
+        self, engine: Engine, graph: LatentGraph | None, sample_weight: Any, groups: int
+    ) -> Self:
         """Rows that are not in memory: discovered, encoded and summed where they are."""
         opened, graph = self._open_engine(engine, graph, sample_weight)
         learner = as_learner(self.learner)
+        if groups:
+            check_kinds(opened.columns)
+        replicates: Replicates | None = None
         if has_continuous(opened.columns):
             if self.graph is None and getattr(learner, "chooses_ranks", False):
                 graph = latent_class(_columns_of(graph))
@@ -198,9 +245,16 @@ class Learning(BaseEstimator):
             plan = operators.plan
         else:
             plan, columns = self._plan_discrete(graph, opened), opened.columns
-            operators = learn_from(learner, plan, opened)
+            if groups and opened.once:  # one pass for both
+                replicates = replicate_once(learner, plan, opened, groups)
+                operators = replicates.whole
+            else:
+                operators = learn_from(learner, plan, opened)
         note_unfinished(operators, learner)
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), opened.missing))
+        if groups:
+            source = opened.source(columns)
+            self.error_bars_ = replicates or replicate(learner, operators, source, groups)
         return self
 
     def _open_engine(
@@ -214,6 +268,8 @@ class Learning(BaseEstimator):
         given = dict.fromkeys(self.state_names or {}, "discrete")
         kinds = {**given, **(self.kinds or {})}
         opened = open_rows(engine, names, weight, self._discover, kinds)
+        shared = share_states(opened.columns, getattr(as_learner(self.learner), "tied", None))
+        opened = replace(opened, columns=tuple(shared))
         note_flat(opened.constant)
         return opened, graph
 
@@ -306,7 +362,7 @@ class Learning(BaseEstimator):
     ) -> tuple[Plan, tuple[Column, ...]]:
         """Columns, states and plan from the first of several tables."""
         names = _columns_of(graph)
-        found = [self._discover(name, c) for name, c in zip(names, cells, strict=True)]
+        found = self._discover_all(graph, cells, None)
         if has_continuous(found):
             return prepare_mixed(graph, found, learner)
         sizes = [column_cells(c) for c in found]
@@ -413,6 +469,7 @@ class Learning(BaseEstimator):
         columns: tuple[Column, ...],
         diagnostics: Diagnostics,
     ) -> None:
+        self.__dict__.pop("error_bars_", None)  # of what was learned before
         self.plan_ = plan
         self.operators_ = operators
         self.moments_ = operators.moments

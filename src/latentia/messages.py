@@ -15,6 +15,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from latentia.errors import EvidenceError
+from latentia.linear import lean_on
 from latentia.operators import Operators
 from latentia.plan import Plan
 from latentia.typing import Array, Codes
@@ -30,6 +31,7 @@ __all__ = [
     "log_evidence",
     "pass_down",
     "pass_up",
+    "posteriors",
     "read_evidence",
     "repaired",
 ]
@@ -39,6 +41,7 @@ LARGEST_LOG = 600.0
 
 
 Corners: TypeAlias = tuple[tuple[Codes, Array], ...]  # per column: (corners, n) both
+Cells: TypeAlias = tuple[Codes, Array, bool]  # cells and weights, (corners, n); with sums?
 
 
 @final
@@ -55,6 +58,7 @@ class Evidence:
     codes: tuple[Codes | None, ...]  # per leaf: (n,)
     likelihoods: tuple[Array | None, ...]  # per leaf: (states, n), where codes cannot say it
     corners: tuple[Corners | None, ...] = ()  # per leaf
+    cells: tuple[Cells | None, ...] = ()  # … and where its corners lie in the leaf's table
 
 
 @final
@@ -120,7 +124,10 @@ def read_evidence(
             corners[-1] = tuple(
                 around(codes[i], size, n) for i, size in zip(members, sizes, strict=True)
             )
-    return Evidence(n, tuple(hard), tuple(likelihoods), tuple(corners))
+    cells = tuple(
+        None if c is None else _joint_cells(c, _leaf_sizes(plan, x)) for x, c in enumerate(corners)
+    )
+    return Evidence(n, tuple(hard), tuple(likelihoods), tuple(corners), cells)
 
 
 def around(values: Codes | None, size: int, n: int) -> tuple[Codes, Array]:
@@ -164,20 +171,62 @@ def answer(
     `columns` are variables of the graph; default: all of them. The evidence of other columns that
     share the target's leaf counts, its own does not. The log evidence is that of everything.
     """
-    plan = operators.plan
-    wanted = list(plan.graph.observed if columns is None else columns)
-    home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
+    wanted = list(operators.plan.graph.observed if columns is None else columns)
     up = _upward(operators, evidence)
-    down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
     total, none = _total(operators, _components(operators, evidence, up), evidence.rows)
+    probabilities, clipped = _at_columns(operators, evidence, up, wanted)
+    return Answers(probabilities, total, clipped, none)
+
+
+def posteriors(
+    operators: Operators,
+    evidence: Evidence,
+    columns: Iterable[int],
+    known: Mapping[int, Message] | None = None,
+) -> dict[int, Array]:
+    """The probabilities of `answer` without its log evidence: (states, n) by column.
+
+    `known` are upward messages of subtrees, without any of the columns, that are there already.
+    """
+    up = _upward(operators, evidence, known)
+    return _at_columns(operators, evidence, up, list(columns))[0]
+
+
+def _at_columns(
+    operators: Operators, evidence: Evidence, up: Mapping[int, Message], wanted: Sequence[int]
+) -> tuple[dict[int, Array], dict[int, Array]]:
+    """Down to the leaves of the columns: their probabilities, and the share clipped."""
+    plan = operators.plan
+    home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
+    down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
     probabilities, clipped = {}, {}
+    points = None if operators.linear is None else _points(plan, evidence)
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
     for v in wanted:
         below = down[plan.leaves[home[v]]]
         joint, prior = _at_column(operators, evidence, home[v], v, below.value)
         table, lost = repaired(joint, below.log, prior, operators.mix)
-        probabilities[v] = np.broadcast_to(table, (len(table), evidence.rows))
+        table = np.broadcast_to(table, (len(table), evidence.rows))
+        if operators.linear is not None and points is not None:
+            table = lean_on(operators.linear, points, place[v], table)
+        probabilities[v] = table
         clipped[v] = np.broadcast_to(lost, (evidence.rows,))
-    return Answers(probabilities, total, clipped, none)
+    return probabilities, clipped
+
+
+def _points(plan: Plan, evidence: Evidence) -> list[Codes | None] | None:
+    """Codes and positions of all columns, as they were read; None if some evidence is soft."""
+    if any(soft is not None for soft in evidence.likelihoods):
+        return None
+    found: dict[int, Codes | None] = {}
+    for x, k in enumerate(plan.leaves):
+        columns, corners = plan.nodes[k].columns, evidence.corners[x]
+        found.update(dict.fromkeys(columns, evidence.codes[x]))
+        for v, pair in zip(columns, corners or (), strict=corners is not None):
+            own, share = pair
+            gone = own[0] == plan.graph.states[v]
+            found[v] = np.where(gone, np.nan, (own * share).sum(axis=0))
+    return [found[v] for v in plan.graph.observed]
 
 
 def log_evidence(operators: Operators, evidence: Evidence) -> tuple[Array, Array]:
@@ -185,14 +234,19 @@ def log_evidence(operators: Operators, evidence: Evidence) -> tuple[Array, Array
     return _total(operators, component_evidence(operators, evidence), evidence.rows)
 
 
-def _upward(operators: Operators, evidence: Evidence) -> dict[int, Message]:
-    """From the leaves to just below the roots."""
+def _upward(
+    operators: Operators, evidence: Evidence, known: Mapping[int, Message] | None = None
+) -> dict[int, Message]:
+    """From the leaves to just below the roots; nothing below messages that are known."""
     plan = operators.plan
-    up: dict[int, Message] = {}
+    up = dict(known or {})
+    ends = {x: n.last for n in (plan.nodes[k] for k in up) for x in range(n.first, n.last)}
     for x, k in enumerate(plan.leaves):
-        up[k] = leaf_message(operators, evidence, x)
+        if x not in ends:
+            up[k] = leaf_message(operators, evidence, x)
     for k in reversed(plan.inner):
-        up[k] = pass_up(operators, k, up)
+        if plan.nodes[k].last > ends.get(plan.nodes[k].first, 0):
+            up[k] = pass_up(operators, k, up)
     return up
 
 
@@ -245,19 +299,17 @@ def leaf_message(operators: Operators, evidence: Evidence, x: int) -> Message:
     """t summed over what is possible at leaf x, divided by P̂(evidence at x)."""
     table, mu = operators.leaves[x], operators.marginals[x]  # (states, r), (states,)
     likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
-    corners = evidence.corners[x] if evidence.corners else None
+    cells = evidence.cells[x] if evidence.cells else None
     if likelihood is not None:
         value = table.T @ likelihood / np.maximum(mu @ likelihood, 1e-300)
     elif codes is not None:
         # one row more, for code -1: nothing observed is the sum over all states
         rows = np.concatenate([table / np.maximum(mu, 1e-300)[:, None], table.sum(axis=0)[None]])
         value = rows.T.take(codes, axis=1)
-    elif corners is not None:
+    elif cells is not None:
         sizes = _leaf_sizes(operators.plan, x)
-        value = _gathered(_with_sums(table, sizes), corners, sizes)
-        value = value / np.maximum(
-            _gathered(_with_sums(mu, sizes)[:, None], corners, sizes), 1e-300
-        )
+        value = _gathered(table, cells, sizes)
+        value /= np.maximum(_gathered(mu[:, None], cells, sizes), 1e-300)
     else:
         value = table.sum(axis=0)[:, None]
     return Message(value, np.zeros(1), 1)
@@ -276,14 +328,23 @@ def _with_sums(table: Array, sizes: Sequence[int]) -> Array:
     return found.reshape(-1, *rest)
 
 
-def _gathered(table: Array, corners: Corners, sizes: Sequence[int]) -> Array:
-    """Σ over corners of their weight times the table's row there: (r, n)."""
+def _joint_cells(corners: Corners, sizes: Sequence[int]) -> Cells:
+    """Corners of all columns of a leaf together; "not observed" needs the table with its sums."""
     n = corners[0][0].shape[1]
-    index: Codes = np.zeros((1, n), dtype=np.int64)
-    share = np.ones((1, n))
-    for (own, weight), size in zip(corners, sizes, strict=True):
-        index = (index[:, None] * (size + 1) + own).reshape(-1, n)
+    sums = any((own[0] == size).any() for (own, _), size in zip(corners, sizes, strict=True))
+    index, share = corners[0]
+    for (own, weight), size in zip(corners[1:], sizes[1:], strict=True):
+        index = (index[:, None] * (size + sums) + own).reshape(-1, n)
         share = (share[:, None] * weight).reshape(-1, n)
+    return index, share, sums
+
+
+def _gathered(table: Array, cells: Cells, sizes: Sequence[int]) -> Array:
+    """Σ over corners of their weight times the table's row there: (r, n)."""
+    index, share, sums = cells
+    table = _with_sums(table, sizes) if sums else table
+    if table.shape[1] == 1:
+        return np.asarray((table[:, 0].take(index) * share).sum(axis=0)[None])
     total = table.take(index[0], axis=0) * share[0][:, None]  # rows of the table are contiguous
     for i, w in zip(index[1:], share[1:], strict=True):
         total += table.take(i, axis=0) * w[:, None]
@@ -401,10 +462,9 @@ def _alone(plan: Plan, mu: Array, evidence: Evidence, x: int) -> Array:
             return np.asarray(np.log(mu @ likelihood), dtype=float)
         if codes is not None:
             return np.append(np.log(mu), 0.0).take(codes)  # code -1 picks log 1
-        corners = evidence.corners[x] if evidence.corners else None
-        if corners is not None:
-            sizes = _leaf_sizes(plan, x)
-            alone = _gathered(_with_sums(mu, sizes)[:, None], corners, sizes)[0]
+        cells = evidence.cells[x] if evidence.cells else None
+        if cells is not None:
+            alone = _gathered(mu[:, None], cells, _leaf_sizes(plan, x))[0]
             return np.asarray(np.log(alone), dtype=float)
     return np.zeros(1)
 

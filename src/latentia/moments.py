@@ -35,6 +35,7 @@ __all__ = [
 
 PANEL_STATES = 256  # indicators gathered in one product
 CHUNK_CELLS = 2**22  # cells of an indicator matrix at a time
+LEAN_CELLS = 2**20  # the same, where it is small enough for a cache
 
 
 @final
@@ -138,8 +139,12 @@ def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
     dtype = np.float32 if rows.weight is None else np.float64
     sums: dict[str, Array] = {}
     leaves = leaf_codes(layout.plan, rows)
+    lean = rows.weight is None and all(c.min(initial=0) >= 0 for c in leaves)
     for p in range(len(layout.spans)):
         width = layout.width(p)
+        if lean:
+            sums[f"pairs/{p}"] = _count_lean(layout, p, leaves)
+            continue
         total = np.zeros((width, width))
         for part in row_chunks(len(rows), width):
             F = one_hot(layout, p, [c[part] for c in leaves], dtype)  # (width, n)
@@ -147,6 +152,41 @@ def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
             total += F @ G.T
         sums[f"pairs/{p}"] = total
     return Moments(f"pairs of plan {layout.plan.fingerprint}", rows.total, len(rows), sums)
+
+
+def _count_lean(layout: PairLayout, panel: int, leaves: Sequence[Codes]) -> Array:
+    """The counts where nothing is missing: the last state of a block is one less the others.
+
+    So it need not be counted: with k states only (k - 1)² / k² of the product is left. Counts are
+    whole numbers, so that what is put together from them is exact.
+    """
+    sizes = layout.plan.leaf_states()
+    spans = layout.spans[panel]
+    width, kept = layout.width(panel), layout.width(panel) - len(spans) + 1
+    n = len(leaves[0])
+    step = max(512, LEAN_CELLS // kept)
+    marks, F = np.ones((kept, min(step, n)), dtype=bool), np.empty((kept, min(step, n)), np.float32)
+    total = np.zeros((kept, kept))
+    for start in range(0, n, step):
+        part = slice(start, min(start + step, n))
+        here = [c[part] for c in leaves]
+        now, row = part.stop - part.start, 1  # the first row is one
+        for block, span in spans.items():
+            codes = block_codes(here, sizes, block)
+            for state in range(span.stop - span.start - 1):
+                np.equal(codes, state, out=marks[row, :now])
+                row += 1
+        np.copyto(F[:, :now], marks[:, :now])
+        total += F[:, :now] @ F[:, :now].T
+    E = np.zeros((width, kept))  # from what was counted to all states
+    row = 1
+    for span in spans.values():
+        states = span.stop - span.start - 1
+        E[span.start : span.stop - 1, row : row + states] = np.eye(states)
+        E[span.stop - 1, row : row + states] = -1.0
+        E[span.stop - 1, 0] = 1.0
+        row += states
+    return np.asarray(E @ total @ E.T, dtype=float)
 
 
 def one_hot(

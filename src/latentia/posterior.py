@@ -38,6 +38,17 @@ class Posterior:
     log_evidence: float = 0.0
     clipped: float = 0.0  # share of negative mass that was cut off (design 6)
     evidence: Mapping[Any, Any] | None = None
+    lower: Array | None = None  # ends of intervals, shaped as the table, if a confidence was asked
+    upper: Array | None = None
+    confidence: float | None = None
+
+    @property
+    def intervals(self) -> dict[Any, tuple[float, float]] | None:
+        """(lower, upper) by state name; None unless a confidence was asked for."""
+        if self.lower is None or self.upper is None:
+            return None
+        ends = zip(self.lower.ravel().tolist(), self.upper.ravel().tolist(), strict=True)
+        return dict(zip(map(self._key, itertools.product(*self.states)), ends, strict=True))
 
     @property
     def probabilities(self) -> dict[Any, float]:
@@ -82,10 +93,17 @@ class Posterior:
             parts.append(f"log P(evidence) = {self.log_evidence:.4f}")
         if self.clipped > 0.005:
             parts.append(f"clipped {self.clipped:.1%}")
+        if self.confidence is not None:
+            parts.append(f"{100 * self.confidence:.4g} % intervals of sampling error")
         return "; ".join(parts)
 
-    def _shown(self) -> tuple[list[tuple[str, float]], int]:
-        cells = [(", ".join(map(str, key)), p) for key, p in self._cells()]
+    def _shown(self) -> tuple[list[tuple[str, float, str]], int]:
+        """Words, probability and interval of the cells that there is room for."""
+        ends = self.intervals
+        cells = [
+            (", ".join(map(str, key)), p, _ends(None if ends is None else ends[self._key(key)]))
+            for key, p in self._cells()
+        ]
         if len(cells) <= MOST_ROWS:
             return cells, 0
         top = sorted(cells, key=lambda cell: -cell[1])[:MOST_ROWS]
@@ -99,10 +117,10 @@ class Posterior:
 
     def __repr__(self) -> str:
         cells, hidden = self._shown()
-        width = max(len(name) for name, _ in cells)
+        width = max(len(name) for name, _, _ in cells)
         lines = [self.title]
-        for name, p in cells:
-            lines.append(f"  {name.ljust(width)}  {p:6.4f}  {_bar(p)}".rstrip())
+        for name, p, ends in cells:
+            lines.append(f"  {name.ljust(width)}  {p:6.4f}  {ends}{_bar(p)}".rstrip())
         if hidden:
             lines.append(f"  … and {hidden} less probable ones")
         return "\n".join(lines + ([self.footnote] if self.footnote else []))
@@ -111,11 +129,12 @@ class Posterior:
         cells, hidden = self._shown()
         rows = "".join(
             f"<tr><td style='text-align:left'>{html.escape(name)}</td>"
-            f"<td>{p:.4f}</td><td style='width:160px'><div style='background:#4477aa;height:10px;"
+            f"<td>{p:.4f}</td>{f'<td>{ends.strip()}</td>' if ends else ''}"
+            f"<td style='width:160px'><div style='background:#4477aa;height:10px;"
             f"width:{max(p, 0) * 160:.1f}px'></div></td></tr>"
-            for name, p in cells
+            for name, p, ends in cells
         )
-        more = f"<tr><td colspan='3'>… and {hidden} more</td></tr>" if hidden else ""
+        more = f"<tr><td colspan='4'>… and {hidden} more</td></tr>" if hidden else ""
         return (
             f"<table><caption style='text-align:left'>{html.escape(self.title)}</caption>"
             f"{rows}{more}</table><small>{html.escape(self.footnote)}</small>"
@@ -141,6 +160,10 @@ class Assignment(dict[Any, Any]):
     def __repr__(self) -> str:
         how = "exact" if self.exact else "by search"
         return f"{dict(self)} with probability {self.probability:.4g} ({how})"
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else "[{:.4f}, {:.4f}]  ".format(*interval)
 
 
 def _bar(p: float) -> str:

@@ -17,6 +17,8 @@ from latentia.features.continuous import Column, ContinuousColumn
 from latentia.frames.local import LocalRows, unique_rows
 from latentia.gaussian import MOST_SEEDED, draw_leaves, features
 from latentia.graph import LatentGraph
+from latentia.known import Knowledge, Smoothing, check_kinds, read_smoothing
+from latentia.matching import common_scales
 from latentia.moments import Moments, Rows
 from latentia.operators import smooth_unseen
 from latentia.plan import Plan
@@ -61,14 +63,21 @@ class Problem:
     marginals: Mapping[int, Array]  # counts of the states of each discrete column
     prior: Prior | None  # None: maximum likelihood
     scales: Mapping[int, Scale] = field(default_factory=dict)  # of continuous columns
-    smoothing: float = 0.0  # pseudo-counts of continuous columns
+    smoothing: Mapping[int, float] = field(default_factory=dict)  # their pseudo-counts
     floor: float = 0.0  # of their variances
+    knowledge: Knowledge = field(default_factory=Knowledge)
 
     def sum(self, tables: Tables) -> Moments:
         """One E-step."""
         if self.packed:
             return self.source.fold(partial(packed_counts, self.estep, tables))
         return self.source.fold(partial(_counts_of, self.estep, tables, self.scales))
+
+    @property
+    def learned_marginals(self) -> Mapping[int, Array]:
+        """Counts of the states of columns whose tables are learned, tied ones together."""
+        counts = self.knowledge.pooled(self.marginals)
+        return {v: x for v, x in counts.items() if v not in self.knowledge.cells}
 
     def on(self, threads: int) -> Problem:
         """The same, each fold on so many threads."""
@@ -90,10 +99,11 @@ class Seen:
 def pose(
     plan: Plan,
     source: Source,
-    smoothing: float = 0.0,
+    smoothing: Any = 0.0,
     floor: float = 0.0,
     before: Seen | None = None,
     scales: Mapping[int, Scale] | None = None,
+    knowledge: Knowledge | None = None,
 ) -> Problem:
     """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept.
 
@@ -101,8 +111,9 @@ def pose(
     deviation. Where learning goes on after `before`, every column may have holes, and the rows
     before count, too.
     """
-    at_least("smoothing", smoothing, 0)
     graph = plan.graph
+    pseudo = read_smoothing(graph, smoothing)
+    knowledge = knowledge or Knowledge()
     check_graph(graph)
     check_operators(plan)
     seen = source.fold(partial(_count_columns, graph))
@@ -122,10 +133,12 @@ def pose(
     gaps = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
     holes = gaps if before is None else None
     if scales is None:
-        scales = {v: scale_of(sums) for v, sums in moments.items()}
+        scales = {v: scale_of(sums) for v, sums in knowledge.pooled(moments).items()}
+    check_kinds(graph, knowledge, scales)
     estep = compile_estep(graph, holes, continuous=scales)
-    prior = _make_prior(graph, counts, smoothing) if smoothing > 0 else None
-    rest = (weight, counts, prior, scales, float(smoothing), float(floor))
+    prior = _make_prior(graph, counts, pseudo, knowledge)
+    rows_of = {v: _pseudo_rows(graph, v, pseudo.get(v, 0.0)) for v in scales}
+    rest = (weight, counts, prior, scales, rows_of, float(floor), knowledge)
     if not isinstance(source, LocalRows):
         return Problem(estep, source, False, *rest)
     rows = pack_rows(estep, standardised(graph, source.rows, scales))
@@ -141,17 +154,20 @@ def scale_of(sums: Array) -> Scale:
     return mean, deviation if deviation > 1e-9 * (1 + abs(mean)) else 1.0
 
 
-def grid_scales(graph: LatentGraph, columns: Sequence[Column]) -> dict[int, Scale]:
-    """Mean and deviation of continuous columns in steps of their grids.
+def grid_scales(
+    graph: LatentGraph, columns: Sequence[Column], tied: Sequence[Sequence[int]] = ()
+) -> dict[int, Scale]:
+    """Mean and deviation of continuous columns in steps of their grids, tied ones in common.
 
     Those of the column as it was discovered, perhaps over more rows than these: the floor of
     variances is a share of what the whole column varies, not of what one class of it does.
     """
-    return {
+    scales = {
         v: (-column.low / column.step - 0.5, column.spread / column.step)
         for v, column in zip(graph.observed, columns, strict=True)
         if isinstance(column, ContinuousColumn)
     }
+    return common_scales(graph, columns, scales, tied)
 
 
 def standardised(graph: LatentGraph, rows: Rows, scales: Mapping[int, Scale]) -> Rows:
@@ -195,17 +211,32 @@ def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> 
     return replace(found, sums={**found.sums, "log_units": np.array([total])})
 
 
-def _make_prior(graph: LatentGraph, counts: Counts, smoothing: float) -> Prior:
-    found = {}
+def _make_prior(
+    graph: LatentGraph, counts: Counts, pseudo: Smoothing, knowledge: Knowledge
+) -> Prior | None:
+    """Pseudo-counts of discrete tables, none at known cells; those of tied ones shared out."""
+    seen = knowledge.pooled(counts)
+    found: dict[int, Array] = {}
     for v, above in enumerate(graph.parents()):
         if v not in graph.latent and v not in counts:
             continue  # continuous
-        size = graph.states[v] or 1
+        size, given = graph.states[v] or 1, pseudo.get(v, 0.0)
         share = np.full(size, 1.0 / size)
-        if above and v in counts:
-            share = smooth_unseen(counts[v] / counts[v].sum(), float(counts[v].sum()))
-        found[v] = smoothing * share
-    return Prior(found)
+        if above and v in seen:
+            share = smooth_unseen(seen[v] / seen[v].sum(), float(seen[v].sum()))
+        found[v] = (given if isinstance(given, np.ndarray) else given * share) * knowledge.share(v)
+        if v in knowledge.cells:
+            found[v] = np.where(np.isnan(knowledge.cells[v]), found[v], 0.0)
+    return Prior(found) if any(a.any() for a in found.values()) else None
+
+
+def _pseudo_rows(graph: LatentGraph, v: int, given: float | Array) -> float:
+    if isinstance(given, np.ndarray):
+        raise DataError(
+            f"expected one number as smoothing of the continuous column {graph.names[v]!r}, rows "
+            "with its own mean and variance, got a table."
+        )
+    return given
 
 
 # --- starts ---------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ class GenericModel:
     near: tuple[tuple[int, ...], ...]
     leaves: Leaves
     parts: dict[Any, Array] = field(default_factory=dict)  # memory of `span`
+    ranks: dict[int, int] = field(default_factory=dict)  # and of `rank`
 
     def separator_prior(self, i: int, j: int) -> Array:
         """P(s), flat."""
@@ -86,9 +87,12 @@ class GenericModel:
 
     def rank(self, i: int) -> int:
         """rank E[φ(In) φ(Out)ᵀ] at the edge above clique i."""
-        j = self.tree.parent[i]
-        prior = self.separator_prior(i, j)
-        return numerical_rank(self.spans[i, j].T @ (prior[:, None] * self.spans[j, i]))
+        if i not in self.ranks:
+            j = self.tree.parent[i]
+            prior = self.separator_prior(i, j)
+            told = self.spans[i, j].T @ (prior[:, None] * self.spans[j, i])
+            self.ranks[i] = numerical_rank(told)
+        return self.ranks[i]
 
     def reach(self, i: int, j: int, groups: Sequence[frozenset[int]]) -> int:
         """rank E[θ φ(other side)ᵀ], θ the joint indicators of groups of leaves behind i."""

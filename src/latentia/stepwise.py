@@ -36,6 +36,7 @@ from latentia.exact import TabularModel
 from latentia.features.continuous import Column
 from latentia.frames.local import LocalRows
 from latentia.gaussian import leaf_sums, rescaled
+from latentia.known import read_knowledge
 from latentia.moments import Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
@@ -77,8 +78,8 @@ class StepwiseEM(BaseEstimator):
         Passes over the rows, each in a new order.
     restarts : int
         Random starts; the one with the largest training likelihood is kept.
-    smoothing : float
-        Pseudo-counts for every row of every table, as in `EM`.
+    smoothing, known, tied
+        Pseudo-counts, known cells and tied tables, as in `EM`.
     n_jobs, random_state, verbose
         As in `EM`.
     mixture, variance_floor
@@ -91,18 +92,22 @@ class StepwiseEM(BaseEstimator):
         batch_size: int = 500,
         epochs: int = 5,
         restarts: int = 10,
-        smoothing: float = 0.0,
+        smoothing: Any = 0.0,
         mixture: int = 1,
         variance_floor: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: Verbose = False,
+        known: Any = None,
+        tied: Any = None,
     ) -> None:
         self.exponent = exponent
         self.batch_size = batch_size
         self.epochs = epochs
         self.restarts = restarts
         self.smoothing = smoothing
+        self.known = known
+        self.tied = tied
         self.mixture = mixture
         self.variance_floor = variance_floor
         self.n_jobs = n_jobs
@@ -116,7 +121,7 @@ class StepwiseEM(BaseEstimator):
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
-        scales = grid_scales(plan.graph, columns)
+        scales = self._scales(plan, columns)
         return in_units(self.learn(plan, source, scales), columns, source, scales)
 
     def learn(
@@ -125,7 +130,7 @@ class StepwiseEM(BaseEstimator):
         """Two passes over the rows for every epoch of every start: one learns, one looks."""
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
-        problem = pose(plan, source, self.smoothing, self.variance_floor, scales=scales)
+        problem = self._pose(plan, source, None, scales)
         seeding = seeding_of(problem, self.mixture)
         if not isinstance(problem.source, LocalRows):
             raise DataError(
@@ -155,8 +160,7 @@ class StepwiseEM(BaseEstimator):
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
         before = _seen(plan, previous)
-        scales = grid_scales(plan.graph, columns)
-        problem = pose(plan, source, self.smoothing, self.variance_floor, before, scales)
+        problem = self._pose(plan, source, before, self._scales(plan, columns))
         if not isinstance(problem.source, LocalRows):
             raise DataError("stepwise EM shuffles the rows of each call: bring them into memory.")
         now = _resumed(self, problem, previous)
@@ -174,6 +178,20 @@ class StepwiseEM(BaseEstimator):
         climbs = [Climb(run.tables, run.path, _rests(run.path)) for run in runs]
         best = int(np.argmax([run.foretold for run in runs]))
         return best_of(plan, problem, climbs, best), progress
+
+    def _pose(
+        self,
+        plan: Plan,
+        source: Source,
+        before: Seen | None,
+        scales: Mapping[int, Scale] | None,
+    ) -> Problem:
+        knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
+        return pose(plan, source, self.smoothing, self.variance_floor, before, scales, knowledge)
+
+    def _scales(self, plan: Plan, columns: Sequence[Column]) -> dict[int, Scale]:
+        tied = read_knowledge(plan.graph, None, self.tied).tied
+        return grid_scales(plan.graph, columns, tied)
 
     def _check(self) -> None:
         if not isinstance(self.exponent, int | float) or not 0.5 < self.exponent <= 1.0:
@@ -204,7 +222,7 @@ def _climb_from(
 ) -> Climb:
     """A random start, and the order of the rows, from one seed."""
     rng = np.random.default_rng(seed.spawn(1)[0])
-    start = random_tables(problem.estep.graph, seed, seeding)
+    start = problem.knowledge.imposed(random_tables(problem.estep.graph, seed, seeding))
     return climb_stepwise(problem, start, exponent, batch, epochs, rng)
 
 
@@ -288,7 +306,8 @@ def _resumed(
     if previous is None:
         seeds = spawn_seeds(learner.random_state, learner.restarts)
         seeding = seeding_of(problem, learner.mixture)
-        starts = [random_tables(problem.estep.graph, seed, seeding) for seed in seeds]
+        drawn = [random_tables(problem.estep.graph, seed, seeding) for seed in seeds]
+        starts = [problem.knowledge.imposed(tables) for tables in drawn]
         runs = [Run(t, first_sums(problem, t), 0.0, ()) for t in starts]
         return Progress(tuple(runs), 0, 0, Seen())
     tables = dict(previous.tables)

@@ -13,7 +13,14 @@ from latentia.errors import GraphError
 from latentia.graph import LatentGraph, as_graph
 from latentia.typing import Label
 
-__all__ = ["factorial_markov", "grid", "hidden_markov", "latent_class", "latent_tree"]
+__all__ = [
+    "factorial_markov",
+    "grid",
+    "hidden_markov",
+    "homogeneous",
+    "latent_class",
+    "latent_tree",
+]
 
 
 def latent_class(columns: Sequence[Label] | int, states: int | None = None) -> LatentGraph:
@@ -122,3 +129,33 @@ def _fresh(name: str, taken: Sequence[Label]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def homogeneous(graph: LatentGraph) -> list[list[Label]]:
+    """Tables that steps of a chain have in common, as `tied` of a learner takes them.
+
+    Latents that follow a latent share a table with those before and after them, and so do the
+    columns that hang on them, the first of each step, the second, …
+
+    >>> homogeneous(hidden_markov(3, 2))
+    [['H1', 'H2'], ['X0', 'X1', 'X2']]
+    """
+    parents = graph.parents()
+    ahead: dict[int, int] = {}  # latent -> the one at the head of its chain
+    for v in sorted(graph.latent):
+        u = v
+        while higher := [a for a in parents[u] if a in graph.latent]:
+            u = higher[0]
+        ahead[v] = u
+    groups: dict[Any, list[Label]] = {}
+    place: dict[Any, int] = {}  # how many columns have these parents already
+    for v, above in enumerate(parents):
+        role = tuple(ahead.get(u, -1) for u in above)
+        if v in graph.latent:
+            key: Any = ("latent", role, ahead[v])
+        else:
+            place[above] = place.get(above, -1) + 1
+            key = ("column", role, place[above])
+        if above and set(above) <= graph.latent:
+            groups.setdefault(key, []).append(graph.names[v])
+    return [group for group in groups.values() if len(group) > 1]

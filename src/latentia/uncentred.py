@@ -34,7 +34,6 @@ from latentia.typing import Array, Source
 __all__ = ["learn_uncentred"]
 
 CUT = 1e-12  # of eigenvalues of landmarks: a leaf has to tell the constant 1, too
-NONE = np.zeros((0, 0))
 SINGULAR = 1e-12  # directions below this share of the largest are none
 
 
@@ -107,7 +106,7 @@ def _make_maps(
         block = tuple(sorted(place[v] for node in nodes for v in node.columns))
         if not block and block not in found:  # of rank one: the constant tells it all
             found[block] = len(maps)
-            maps.append(BlockMap((), (), np.zeros((0, 1)), np.ones((1, 1)), 1.0, "rbf", NONE))
+            maps.append(BlockMap((), (), np.zeros((0, 1)), np.ones((1, 1)), 1.0, "rbf"))
         if block not in found:
             dim = sum(isinstance(columns[i], ContinuousColumn) for i in block)
             found[block] = len(maps)

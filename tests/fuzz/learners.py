@@ -1,4 +1,4 @@
-"""Learners: all of them, with odd settings, on small random models; classifier, sums, parts, check."""
+"""Learners: all of them, with odd settings, on small models; classifier, sums, parts, check."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PATIENCE = 20.0  # seconds of one core after which a case hangs
 LONGEST_MESSAGE = 3000
 
 
-class Finding(AssertionError):
+class Finding(AssertionError):  # noqa: N818 (a finding of ours, no error of the library)
     """The library gave a wrong kind of number, a foreign error or warning, or no answer in time."""
 
 

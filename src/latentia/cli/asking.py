@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -106,8 +107,27 @@ def read_learner(name: str, settings: Sequence[str]) -> Any:
                 else f"the learner {name} has no setting {key!r}; it has {', '.join(known)}.",
                 param_hint="--set",
             )
-        found[key] = _value(value)
+        found[key] = _setting(value)
     return learner.set_params(**found)
+
+
+def _setting(text: str) -> Any:
+    """JSON for what is nested, in place or in a file (@tied.json); else a plain value.
+
+    >>> _setting('[["x", "y"]]'), _setting("20")
+    ([['x', 'y']], 20)
+    """
+    if text.startswith("@"):
+        with open(text[1:], encoding="utf-8") as file:
+            text = file.read().strip()
+    elif not text.startswith(("{", "[[")):
+        return _value(text)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise typer.BadParameter(
+            f"{text[:60]!r} is no JSON: {error}.", param_hint="--set"
+        ) from None
 
 
 def _value(text: str) -> Any:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+import typer
 
 from latentia.checking import CheckReport
 from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
 from latentia.cli.reading import count_rows, read_rows
 from latentia.cli.screen import answering
+from latentia.cli.writing import check_folder
 from latentia.errors import DataError
 from latentia.store import load
 
 __all__ = ["check_command"]
+
+Picture: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--out", metavar="FILE", help="A picture (.svg), or a page with words and table (.html)."
+    ),
+]
 
 
 @app.command("check")
 def check_command(
     model: Model,
     data: Data,
+    out: Picture = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -27,9 +38,16 @@ def check_command(
     \b
     Examples:
       latentia check m.latentia held_out.csv
+      latentia check m.latentia held_out.csv --out check.svg
       latentia check m.latentia held_out.csv --json
     """
     with answering(as_json, quiet, debug) as screen:
+        if out is not None and not out.endswith((".svg", ".html")):
+            raise typer.BadParameter(
+                f"expected a file called ….svg or ….html, got {out!r}.", param_hint="--out"
+            )
+        if out is not None:
+            check_folder(out)
         loaded = load(model)
         names = [str(c.name) for c in loaded.columns_]
         with screen.working(f"reading {data}"):
@@ -39,6 +57,8 @@ def check_command(
             raise DataError(f"a check needs two rows at least, {data!r} has {count}.")
         with screen.working(f"checking {count:,} rows"):
             report = loaded.check(rows)
+        if out is not None:
+            report.save(out)
         if as_json:
             screen.dump(check_facts(report))
         else:
@@ -67,6 +87,19 @@ def check_facts(report: CheckReport) -> dict[str, Any]:
             {"names": list(p.names), "chi2": p.chi2, "freedom": p.freedom, "gap": p.gap}
             for p in report.pairs[:20]
         ],
+        "latents": [
+            {
+                "name": str(x.name),
+                "states": x.states,
+                "rank": x.rank,
+                "wanted": x.wanted,
+                "weakest": x.weakest,
+                "closest": x.closest,
+            }
+            for x in report.latents
+        ],
+        "levels": [{"stated": x.stated, "seen": x.seen, "rows": x.rows} for x in report.fit.levels],
         "clipped": report.fit.clipped,
         "repaired": report.fit.repaired,
+        "outside": report.fit.outside,
     }

@@ -74,6 +74,14 @@ Out: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Where to: .csv, .csv.gz or .parquet; default: stdout."),
 ]
+ErrorBars: TypeAlias = Annotated[
+    bool,
+    typer.Option("--error-bars", help="Keep what `query --confidence` needs: one more pass."),
+]
+Confidence: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar=".9", help="Intervals of sampling error; after `fit --error-bars`."),
+]
 Learner: TypeAlias = Annotated[
     str,
     typer.Option(metavar="NAME", callback=_known_learner, help=f"One of {', '.join(LEARNERS)}."),
@@ -84,7 +92,8 @@ Settings: TypeAlias = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Settings of the learner, such as restarts=20, n_jobs=-1 or random_state=0.",
+        help="Settings of the learner, such as restarts=20, n_jobs=-1 or random_state=0; tables "
+        'and groups as JSON: tied=[["x","y"]], known=@tables.json (null: to be learned).',
     ),
 ]
 

@@ -15,7 +15,16 @@ import numpy as np
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Codes, Label
 
-__all__ = ["DiscreteColumn", "Values", "decode", "discover_states", "distinct_states", "encode"]
+__all__ = [
+    "DiscreteColumn",
+    "Values",
+    "decode",
+    "discover_states",
+    "distinct_states",
+    "encode",
+    "sorted_states",
+    "without_unknown",
+]
 
 MOST_STATES = 1000
 MANY_FLOATS = 20  # floats with more distinct values than this are continuous
@@ -107,13 +116,7 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
     [1, 0, 1]
     """
     dtype = np.int8 if len(column.states) <= 127 else np.int16
-    numeric = values.cells.dtype.kind in "iufb" and all(
-        isinstance(s, int | float) for s in column.states
-    )
-    find = _numeric_codes if numeric else _object_codes
-    codes = find(column.states, values)
-    if values.missing is not None:
-        codes[values.missing] = -1
+    codes = _find_codes(column, values)
     if codes.min(initial=0) < -1:
         row = int(np.argmax(codes < -1))
         raise UnknownNameError(
@@ -123,6 +126,31 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
             "Map it to a known state or make the cell missing (None or NaN).",
         )
     return codes.astype(dtype, copy=False)
+
+
+def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
+    """The cells with those that are no state made missing; and which these are.
+
+    >>> without_unknown(DiscreteColumn("D", (1, 3)), Values(np.array([3, 2])))[1].tolist()
+    [False, True]
+    """
+    odd = np.asarray(_find_codes(column, values) < -1)
+    if not odd.any():
+        return values, odd
+    gone = odd if values.missing is None else values.missing | odd
+    return Values(values.cells, gone, values.categories), odd
+
+
+def _find_codes(column: DiscreteColumn, values: Values) -> Codes:
+    """-1 where missing, -2 for a value that is no state."""
+    numeric = values.cells.dtype.kind in "iufb" and all(
+        isinstance(s, int | float) for s in column.states
+    )
+    find = _numeric_codes if numeric else _object_codes
+    codes = find(column.states, values)
+    if values.missing is not None:
+        codes[values.missing] = -1
+    return codes
 
 
 def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
@@ -170,11 +198,15 @@ def _sorted_states(name: Label, present: np.ndarray[Any, Any]) -> tuple[Hashable
         states = np.unique(present).tolist()
         whole = all(isinstance(s, float) and s.is_integer() for s in states)
         return tuple(int(s) for s in states) if whole else tuple(states)
-    seen_objects = distinct_states(present.tolist(), name)
+    return sorted_states(distinct_states(present.tolist(), name))
+
+
+def sorted_states(states: Iterable[Any]) -> tuple[Hashable, ...]:
+    """In the order of their kind; of several types: by type, then by what they print."""
     try:
-        return tuple(sorted(seen_objects))
-    except TypeError:  # values of several types: by type, then by what they print
-        return tuple(sorted(seen_objects, key=lambda s: (type(s).__name__, str(s))))
+        return tuple(sorted(states))
+    except TypeError:
+        return tuple(sorted(states, key=lambda s: (type(s).__name__, str(s))))
 
 
 def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
@@ -185,6 +217,8 @@ def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
         low, high = int(known[0]), int(known[-1])
         fits = low == known[0] and high - low < 2**7 and low >= np.iinfo(cells.dtype).min
         if fits and low <= cells.min() and cells.max() <= high:  # nothing to look up
+            if not low and cells.dtype == np.int8 and values.missing is None:
+                return cells  # codes already, and nobody writes into codes
             shifted: Codes = cells - cells.dtype.type(low) if low else cells.copy()
             return shifted.astype(np.int16) if cells.dtype.kind == "u" else shifted
     if cells.dtype.kind in "iub":

@@ -25,6 +25,7 @@ Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadca
 UNEQUAL = 0.3  # kernel between different states of a discrete column
 ATOM_APART = 0.5  # factor between an atom and other values
 FILL = 200  # rows for the mean factor of a missing cell
+NOTHING = (np.zeros((0, 0)), np.zeros(0))
 SMALLEST = 1e-6  # eigenvalues of K_LL below this share of the largest are dropped
 
 
@@ -90,7 +91,7 @@ class BlockMap:
     mixing: Array  # (features, m)
     bandwidth: float
     kernel: Any
-    fill: Array  # (d, m): mean factor of each member, for missing cells
+    seen: tuple[Array, Array] = NOTHING  # (d, n) a few rows, (n,) their weights: for missing cells
     waves: tuple[Array, Array, Array] | None = None  # of random Fourier features
     unequal: float = UNEQUAL  # kernel between different states of a discrete member
     cut: float = SMALLEST
@@ -103,6 +104,13 @@ class BlockMap:
         if len(self.members) == 1 and self.discrete[0]:
             return np.asarray(own[0] == np.arange(self.discrete[0])[:, None], dtype=float)
         return np.asarray(self.mixing @ self.factors(own))
+
+    def project(self, matrix: Array, z: Array) -> Array:
+        """matrix @ φ, the two matrices multiplied first: (rows of the matrix, n)."""
+        own = z[list(self.members)]
+        if self.waves is not None or (len(self.members) == 1 and self.discrete[0]):
+            return np.asarray(matrix @ self(z))
+        return np.asarray((matrix @ self.mixing) @ self.factors(own))
 
     def factors(self, own: Array) -> Array:
         """k(landmark, x): (m, n)."""
@@ -118,15 +126,18 @@ class BlockMap:
             else:
                 part = k(a / self.bandwidth, np.where(gone, 0.0, x) / self.bandwidth)
             if gone.any():
-                part = np.where(gone, self.fill[i][:, None], part)
+                part = np.where(gone, _mean_factor(self, i)[:, None], part)
             total *= part
         return total
 
 
 def _rbf_at_once(a: Array, x: Array) -> Array:
     """Π over members of exp(−(a − x)²/2), through one matrix product."""
-    squares = (a**2).sum(axis=0)[:, None] + (x**2).sum(axis=0) - 2.0 * (a.T @ x)
-    return np.asarray(np.exp(-0.5 * np.maximum(squares, 0.0)))
+    found = a.T @ x  # in place from here: the matrix is large and its passes through memory count
+    found -= 0.5 * (a**2).sum(axis=0)[:, None]
+    found -= 0.5 * (x**2).sum(axis=0)
+    np.minimum(found, 0.0, out=found)
+    return np.asarray(np.exp(found, out=found))
 
 
 def make_map(
@@ -160,8 +171,9 @@ def make_map(
     weight = np.ones(complete.shape[1]) if weight is None else weight[whole]
     empty = np.zeros((len(members), 0))
     none = np.zeros((0, 0))
-    blank = BlockMap(members, states, empty, none, wide, kernel, empty, None, unequal, cut)
-    return MAPS[kind](blank, complete, weight, features, seed)
+    seen = (complete[:, :FILL], weight[:FILL])
+    blank = BlockMap(members, states, empty, none, wide, kernel, seen, None, unequal, cut)
+    return MAPS[kind](blank, complete, features, seed)
 
 
 def _present_means(own: Array) -> Array:
@@ -171,17 +183,12 @@ def _present_means(own: Array) -> Array:
     return np.asarray(total / np.maximum(there.sum(axis=1, keepdims=True), 1))
 
 
-def _nystroem(block: BlockMap, sample: Array, weight: Array, features: int, seed: int) -> BlockMap:
+def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
     """Landmarks are rows of the sample; K_LL^-½ on the eigenvalues that matter."""
     if len(block.members) == 1 and block.discrete[0]:
         return block
-    L = np.unique(sample, axis=1)  # rows that come twice are one landmark, as with weights
-    if L.shape[1] > features:
-        L = np.unique(sample[:, :features], axis=1)
-    fill = np.stack(
-        [_mean_factor(block, i, L[i], sample[i][:FILL], weight[:FILL]) for i in range(len(L))]
-    )
-    bare = replace(block, landmarks=L, fill=fill)
+    bare = replace(block, landmarks=_landmarks(sample, features))
+    L = bare.landmarks
     K = bare.factors(L)
     values, vectors = np.linalg.eigh((K + K.T) / 2)
     kept = values > block.cut * values[-1]
@@ -189,16 +196,28 @@ def _nystroem(block: BlockMap, sample: Array, weight: Array, features: int, seed
     return replace(bare, mixing=mixing)
 
 
-def _mean_factor(block: BlockMap, i: int, landmarks: Array, values: Array, weight: Array) -> Array:
+def _landmarks(sample: Array, features: int) -> Array:
+    """Rows of the sample, each once, as with weights: all if they are few, or the first ones."""
+    for part in (sample[:, : 2 * features], sample):  # a part tells as a rule that there are many
+        L = np.unique(part, axis=1)
+        if L.shape[1] > features:
+            return np.unique(sample[:, :features], axis=1)
+    return L
+
+
+def _mean_factor(block: BlockMap, i: int) -> Array:
+    """Mean over a few rows of member i's factor: (m,)."""
+    values, weight = block.seen[0][i], block.seen[1]
+    landmarks = block.landmarks[i][:, None]
     if block.discrete[i]:
-        factors = np.where(landmarks[:, None] == values, 1.0, block.unequal)
-        return np.asarray(np.average(factors, axis=1, weights=weight))
-    k = as_kernel(block.kernel)
-    factors = k(landmarks[:, None] / block.bandwidth, values / block.bandwidth)
+        factors = np.where(landmarks == values, 1.0, block.unequal)
+    else:
+        k = as_kernel(block.kernel)
+        factors = k(landmarks / block.bandwidth, values / block.bandwidth)
     return np.asarray(np.average(factors, axis=1, weights=weight))
 
 
-def _fourier(block: BlockMap, sample: Array, weight: Array, features: int, seed: int) -> BlockMap:
+def _fourier(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
     """√2 cos(ωᵀx + b) Π signs: E over ω, b and signs is the kernel."""
     rng = np.random.default_rng([seed, *block.members])
     shape = (features, len(block.members))
@@ -232,7 +251,7 @@ def _wave(block: BlockMap, own: Array) -> Array:
     return np.asarray(out)
 
 
-MAPS: dict[str, Callable[[BlockMap, Array, Array, int, int], BlockMap]] = {
+MAPS: dict[str, Callable[[BlockMap, Array, int, int], BlockMap]] = {
     "nystroem": _nystroem,
     "fourier": _fourier,
 }

@@ -36,7 +36,7 @@ from latentia.typing import Array
 __all__ = ["load", "save"]
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
-VERSION = 3
+VERSION = 4
 HEAD = struct.Struct("<8sIIQ32s")
 SIGNED = HEAD.size - 32  # the checksum covers all but itself
 LARGEST_FILE = 2**31
@@ -112,6 +112,8 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
 def _version(record: dict[str, Any]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
     states = record.get("states", ())
+    if "replicates" in record or len(record.get("operators", {}).get("kernel", ())) > 4:
+        return 4
     if "choice" in record or any(isinstance(each, dict) for each in states):
         return 3
     old = "operators" in record and "tables" not in record["operators"]

@@ -5,9 +5,9 @@ Shapes are not written down: they follow from the plan and the rank of each node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias, final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from latentia.errors import LatentiaError, StoreError
 from latentia.estimator import LEARNERS, LatentModel
 from latentia.features.continuous import Column
 from latentia.graph import LatentGraph, as_graph
+from latentia.linear import linear_slots
 from latentia.mixed import column_cells
 from latentia.operators import Ascent, Choice, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.store.columns import read_column, write_column
 from latentia.store.gaussians import gaussian_shapes, read_gaussians, write_gaussians
+from latentia.store.kernels import read_linear, read_smoothing, write_smoothing
 from latentia.store.plain import (
     LARGEST_COUNT,
     fields,
@@ -33,6 +35,7 @@ from latentia.store.plain import (
     whole,
     wholes,
 )
+from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
 from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
 from latentia.typing import Array
 
@@ -50,7 +53,6 @@ Shape: TypeAlias = tuple[int, ...]
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
 
 MOST_ROWS = 2**62
-WIDEST_BLUR = 1e6
 LARGEST_NUMBER = 1e100  # messages are scaled at every step, so that answers cannot overflow
 
 
@@ -69,7 +71,9 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     tensors = [operators.tensors[k] for k in sorted(operators.tensors)]
     tables = [operators.tables[v] for v in sorted(operators.tables)]
     gaussians = [operators.gaussians[v] for v in sorted(operators.gaussians)]
-    arrays = [*leaves, *tensors, *tables, *gaussians]
+    linear = operators.linear
+    lines = [] if linear is None else [linear.mean, linear.covariance]
+    arrays = [*leaves, *tensors, *tables, *gaussians, *lines]
     for array in arrays:
         if array.dtype != np.float64:
             raise StoreError(f"operators must be 64-bit numbers, got {array.dtype}.")
@@ -95,14 +99,18 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
         record["settings"] = [[name, float(x)] for name, x in operators.settings.items()]
     if operators.plan is not model.plan_:  # a refined model answers by a network of its own
         record["network"] = write_plan(operators.plan)
-    return record, [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
+    written = [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
+    if hasattr(model, "error_bars_"):
+        record["replicates"], more = write_replicates(model.error_bars_)
+        written += more
+    return record, written
 
 
 def read_record(record: Any, fetch: Fetch) -> LatentModel:
     """The model of a record; `fetch` brings the arrays once their shapes are known."""
     there = record if isinstance(record, dict) else {}
     more = [
-        name for name in ("network", "choice", "settings") if name in there
+        name for name in ("network", "choice", "settings", "replicates") if name in there
     ]  # some models, newer files
     kind, parameters, structure, states, learned, fit, *rest = fields(
         record, "kind", "parameters", "plan", "states", "operators", "fit", *more
@@ -115,7 +123,17 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
-    operators = _read_operators(learned, inner, columns, fetch)
+    bars = given.get("replicates")
+    beyond = [] if bars is None else replicate_shapes(bars, inner)
+    last: list[Array] = []
+
+    def fetch_all(shapes: list[Shape]) -> Sequence[Array]:
+        """Arrays come at once; those of error bars are the last."""
+        found = fetch([*shapes, *beyond])
+        last.extend(found[len(shapes) :])
+        return found[: len(shapes)]
+
+    operators = _read_operators(learned, inner, columns, fetch_all)
     if "choice" in given:
         operators = replace(operators, choice=_read_choice(given["choice"]))
     if "settings" in given:
@@ -125,6 +143,8 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     gaps = {column.name: number(share) for column, share in shares}
     model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
+    if bars is not None:
+        model.error_bars_ = read_replicates(bars, inner, last)
     return model
 
 
@@ -190,10 +210,17 @@ def _write_learner(learner: Any) -> dict[str, Any]:
             values = learner.get_params(deep=False)
             if isinstance(values.get("kernel"), KernelSettings):
                 values["kernel"] = asdict(values["kernel"])
-            return {"kind": name, "parameters": {k: pack(v, k) for k, v in values.items()}}
+            return {"kind": name, "parameters": {k: pack(_lists(v), k) for k, v in values.items()}}
         except StoreError:
             pass
     return {"text": repr(learner)}
+
+
+def _lists(value: Any) -> Any:
+    """Tables of a setting ({variable: array}) as lists."""
+    if isinstance(value, Mapping):
+        return {name: _lists(table) for name, table in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _read_learner(record: Any) -> Any:
@@ -257,8 +284,7 @@ def _write_tables(operators: Operators) -> dict[str, Any]:
         climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
         found = {"tables": bool(operators.tables), "ascent": climb}
     if operators.raw or any(operators.blur):
-        numbers = [*operators.blur, operators.floor]
-        found["kernel"] = [bool(operators.raw), *map(float, numbers)]
+        found["kernel"] = write_smoothing(operators)
     if operators.gaussians:
         found["gaussians"] = write_gaussians(operators)
     return found
@@ -313,7 +339,7 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
     more += [name for name in ("kernel", "gaussians") if name in there]
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
     given = dict(zip(more, rest, strict=True))
-    smooth = _read_smoothing(given.get("kernel"))
+    smooth = read_smoothing(given.get("kernel"))
     has_tables, climb = given.get("tables", False), given.get("ascent")
     leaves = given.get("gaussians", [])
     if type(has_tables) is not bool:
@@ -325,6 +351,11 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
         shapes += _table_shapes(plan)
     tables = len(shapes)
     shapes += gaussian_shapes(leaves, plan)
+    lines = len(shapes)
+    slots = None if smooth.lean is None else linear_slots(columns)
+    if slots is not None:
+        size = sum(slot.size for slot in slots)
+        shapes += [(size,), (size, size)]
     axes = {i: list(range(len(shape))) for i, shape in enumerate(shapes)}
     for turn in items(turned):
         which, order = items(turn, 2)
@@ -355,28 +386,10 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
         ascent=_read_ascent(climb),
         blur=smooth.blur,
         floor=smooth.floor,
-        gaussians=read_gaussians(leaves, arrays[tables:]),
+        gaussians=read_gaussians(leaves, arrays[tables:lines]),
+        linear=read_linear(slots, arrays[lines:], number(weight, 0.0, LARGEST_NUMBER), smooth.lean),
     )
     return smooth_again(learned, columns) if smooth.raw else learned
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Smoothing:
-    raw: bool = False
-    blur: tuple[float, float] = (0.0, 0.0)
-    floor: float = 0.0
-
-
-def _read_smoothing(record: Any) -> _Smoothing:
-    """Are leaves kept as they were before smoothing, by what are they smoothed, and the floor."""
-    if record is None:
-        return _Smoothing()
-    raw, evidence, own, floor = items(record, 4)
-    if type(raw) is not bool:
-        raise StoreError(f"expected true or false for raw leaves, got {raw!r:.80}.")
-    blur = (number(evidence, 0.0, WIDEST_BLUR), number(own, 0.0, WIDEST_BLUR))
-    return _Smoothing(raw, blur, number(floor, 0.0, 1.0))
 
 
 def _shapes(plan: Plan, ranks: Sequence[int], raw: bool) -> list[Shape]:

@@ -1,0 +1,75 @@
+"""Refinement with prior knowledge: the graph's own tables, started from the closed form (4.3).
+
+    statistics ─> tables of the graph ─> states matched ─> accelerated MAP-EM ─> operators
+
+Known cells and ties are of tables of the graph itself. So every latent needs a separator that tells
+its states; a network of separator states has no such tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from latentia.cpts import operators_of
+from latentia.errors import PlanError
+from latentia.known import Knowledge
+from latentia.learn import gather_statistics
+from latentia.matching import matched
+from latentia.operators import Ascent, Operators, SeparatorReport
+from latentia.plan import Plan
+from latentia.positive import own_network
+from latentia.problem import Problem, counts_in, pose, with_unseen
+from latentia.ranks import state_notes
+from latentia.refine import EStepOf, Prior, Tables, accelerate
+from latentia.refined import started, without_unseen
+from latentia.typing import Source
+
+__all__ = ["refine_known"]
+
+
+def refine_known(
+    plan: Plan, source: Source, rng: np.random.Generator, smoothing: Any, knowledge: Knowledge
+) -> Operators:
+    """Tables of the graph that hold what is known, climbed to from the closed form's."""
+    network = own_network(plan, copies=True)
+    if network is None:
+        raise PlanError(
+            "what is known of tables can be held where every latent has a separator of its own "
+            "that tells its states; some of this graph have none. Use lt.EM(...) with the same "
+            "known, tied and smoothing."
+        )
+    problem = pose(plan, source, smoothing, knowledge=knowledge)
+    found = gather_statistics(plan, source)
+    first = started(found, source, rng, network=network).tables
+    start = knowledge.imposed(matched(plan.graph, first, knowledge))
+    nothing = {v: np.zeros(table.shape[-1]) for v, table in start.items()}
+    prior = Prior(nothing) if problem.prior is None else problem.prior
+    climbed = accelerate(start, prior, _estep(problem, prior), hold=knowledge.held)
+    path = tuple(level / problem.weight for level in climbed.history)
+    seen = problem.learned_marginals
+    tables = with_unseen(without_unseen(climbed.tables, seen), seen)
+    ascent = Ascent((path,), (climbed.converged,), 0)
+    made = operators_of(plan, tables, problem.weight, ascent)
+    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in enumerate(plan.nodes) if n.parent != k}
+    return replace(made, reports=ranks, notes=state_notes(found))
+
+
+def _estep(problem: Problem, prior: Prior) -> EStepOf:
+    """Counts of tied tables added up, and their pseudo-counts with them.
+
+    The ascent adds each table's own pseudo-counts, so that these are taken off here.
+    """
+    knowledge = problem.knowledge
+
+    def estep(tables: Tables) -> tuple[Tables, float]:
+        moments = problem.sum(tables)
+        counts = counts_in(moments)
+        if knowledge.tied:
+            whole = {v: n + prior.counts[v] for v, n in counts.items()}
+            counts = {v: n - prior.counts[v] for v, n in knowledge.pooled(whole).items()}
+        return counts, float(moments.sums["log_likelihood"][0])
+
+    return estep
