@@ -200,7 +200,7 @@ def check_posterior(found: Posterior | Density) -> None:
     if np.isnan(found.log_evidence) or found.log_evidence == np.inf:
         raise Finding(f"log evidence {found.log_evidence}")
     if isinstance(found, Density):
-        check_finite([found.mean(), *found.quantile([0.05, 0.5, 0.95])], what="mean and quantiles")
+        check_finite([found.mean, *found.quantile([0.05, 0.5, 0.95])], what="mean and quantiles")
         x = np.linspace(*found.quantile([0.01, 0.99]), 7)
         check_finite(found.pdf(x), what="density")
         if (found.pdf(x) < 0).any() or np.diff(found.quantile([0.05, 0.5, 0.95])).min() < 0:
@@ -236,7 +236,7 @@ def table(r: Random, model: lt.LatentModel) -> tuple[dict[Any, Any], int]:
             cells[c.name] = x
     if r.random() < 0.1:
         cells[r.choice(["zz", "H", 3])] = np.zeros(rows)
-    return cells, rows
+    return cells, rows if cells else 0
 
 
 def ask_rows(r: Random, model: lt.LatentModel) -> str:
@@ -247,7 +247,8 @@ def ask_rows(r: Random, model: lt.LatentModel) -> str:
         found = model.predict_proba(
             cells, target, dtype=r.choice([None, "float32", "float64", "int8", 3])
         )
-        check_probabilities(matrix(found), rows)
+        if target is not None:  # without a target: all columns side by side
+            check_probabilities(matrix(found), rows)
     elif what == 1:
         check_finite(model.score_samples(cells), rows, "scores")
     elif what == 2:
