@@ -15,7 +15,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from latentia.rank import GenericModel
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 __all__ = ["Block", "Side", "choose_side", "nearest"]
 
@@ -38,9 +38,9 @@ class Side:
 
 
 def nearest(
-    near: Sequence[Array],
+    near: Sequence[Codes],
     start: frozenset[int],
-    home: Array,
+    home: Codes,
     below: range,
     inside: bool,
     width: int,
