@@ -111,7 +111,7 @@ def grid(rows: int, columns: int, states: int | None = None) -> LatentGraph:
 
 def _positive(count: Any) -> bool:
     """A whole number of 1 or more; True is none."""
-    return isinstance(count, Integral) and not isinstance(count, bool) and count >= 1
+    return isinstance(count, Integral) and not isinstance(count, bool) and int(count) >= 1
 
 
 def _names(columns: Sequence[Label] | int) -> list[Label]:
