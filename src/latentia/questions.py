@@ -79,7 +79,7 @@ def one_row(
 def _number(column: ContinuousColumn, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise EvidenceError(
             f"{column.name!r} is continuous: expected a number, or an interval (low, high), "
             f"got {value!r}."
@@ -97,7 +97,7 @@ def _interval(column: ContinuousColumn, ends: Any) -> Array:
     try:
         low = -np.inf if ends[0] is None else float(ends[0])
         high = np.inf if ends[1] is None else float(ends[1])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise EvidenceError(
             f"expected an interval (low, high) of numbers for {column.name!r}, got {tuple(ends)!r}."
         ) from None

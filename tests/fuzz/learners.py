@@ -59,8 +59,45 @@ def plain(graph: lt.LatentGraph) -> lt.LatentGraph:
     return lt.LatentGraph(graph.names, graph.edges, graph.latent, states, graph.directed)
 
 
+KNOWN: list[Any] = [
+    {"H0": [0.5, 0.5]},
+    {"H0": [[0.5, 0.5], [0.5, 0.5]]},
+    {"X0": [[1, 0], [0, 1]]},
+    {"X0": np.zeros((2, 2))},
+    {"H0": [float("nan"), 0.2]},
+    {"H0": [0.9, 0.9]},
+    {"H0": [-1, 2]},
+    {"zz": [1]},
+    {"H0": "x"},
+    "x",
+    {},
+    {"H0": np.full((2, 2), np.nan)},
+]
+TIED: list[Any] = [
+    [["X0", "X1"]],
+    [["H0", "H1"]],
+    [["X0"]],
+    [["X0", "X0"]],
+    ["X0"],
+    [[]],
+    5,
+    [["zz", "X0"]],
+]
+PSEUDO: list[Any] = [
+    {"X0": 1.0},
+    {"H0": 0.5, "X1": 2},
+    {"zz": 1},
+    {"X0": -1},
+    {"X0": "x"},
+    {"X0": [[1, 1], [1, 1]]},
+]
+
+
 def settings(r: Random, made: Any) -> Any:
-    """One setting, perhaps absurd."""
+    """One setting, perhaps absurd; now and then something said to be known."""
+    if r.random() < 0.1 and "known" in made.get_params(deep=False):
+        name, pool = r.choice([("known", KNOWN), ("tied", TIED), ("smoothing", PSEUDO)])
+        return made.set_params(**{name: r.choice(pool)})
     if r.random() < 0.4:
         known = [k for k in made.get_params(deep=False) if k not in ("n_jobs", "verbose", "stage1")]
         made.set_params(**{r.choice(known): r.choice(ODD)})
@@ -200,6 +237,10 @@ def case(r: Random) -> str:
         return classify(r, graph, data, n)
     if way < 0.3:
         return in_parts(r, graph, data, n)
-    model = lt.LatentModel(graph, learner=make(r)).fit(data)
+    model = lt.LatentModel(graph, learner=make(r))
+    if r.random() < 0.1:
+        model.fit(data, error_bars=r.choice([True, True, 3, 0, -1, "x", 1000]))
+    else:
+        model.fit(data)
     ask(r, model, data, n)
     return "learned"
