@@ -77,7 +77,8 @@ LAYERS = (
     "checking",
     "learning",
     "estimator",
-    "classifier store draw datasets",
+    "classifier",
+    "store draw datasets",
     "experiments",
     "__init__",
     "cli",
@@ -91,6 +92,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
         ("gathering", "store"),  # so are FrozenModel.save
         ("moments", "store"),  # and Moments.save
         ("learning", "store"),  # LatentModel.save is a door to store.save
+        ("classifier", "store"),  # so is LatentClassifier.save
         ("graph", "draw"),  # .draw() and .plot() are doors to draw
         ("plan", "draw"),
         ("posterior", "draw"),

@@ -214,6 +214,12 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         found: np.ndarray[Any, Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return found
 
+    def save(self, path: Any) -> None:
+        """Write the classifier to one file, at once or not at all; `latentia.load` reads it."""
+        from latentia.store import save
+
+        save(self, path)
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "models_"):
             raise NotFittedError(
