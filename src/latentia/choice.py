@@ -33,6 +33,7 @@ POOL = 25_000  # rows on which candidates are compared
 HELD_OUT = 0.2
 FEWEST = 250  # rows; fewer cannot tell candidates apart
 CLEARLY = 2.0  # standard errors
+BEATEN = 0.25  # … by which the marginals must be
 NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
 PATIENCE = 30.0  # E-steps after which more and more is small enough
 FLOOR = 1e-4  # of a probability: one surprise must not decide
@@ -129,7 +130,8 @@ def left_out_loss(operators: Operators, rows: Rows) -> Array:
 def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> Choice:
     """The refined network, a valid distribution, unless another candidate is clearly better.
 
-    The marginals, unless they are beaten by more than a standard error.
+    The marginals, unless they are beaten by more than a part of a standard error: models of columns
+    that have nothing to do with each other lose by several.
     """
     weight = np.ones(len(held)) if held.weight is None else held.weight
     means = {name: _mean(loss, weight) for name, loss in losses.items()}
@@ -139,7 +141,7 @@ def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> C
         if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight):
             chosen = "refined"
     gain = losses["marginal"] - losses[chosen]
-    if _mean(gain, weight) <= _error(gain, weight):
+    if _mean(gain, weight) <= BEATEN * _error(gain, weight):
         chosen = "marginal"
     errors = {name: _error(loss - losses[chosen], weight) for name, loss in losses.items()}
     return Choice(chosen, means, errors, round(float(weight.sum())), learned_from)

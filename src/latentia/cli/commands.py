@@ -39,6 +39,7 @@ from latentia.cli.reading import (
     column_names,
     count_rows,
     read_graph,
+    read_model,
     read_rows,
     read_state_names,
     take_weights,
@@ -67,7 +68,6 @@ from latentia.learners import PBP
 from latentia.mixed import has_continuous, prepare_mixed, state_labels
 from latentia.plan import Plan, make_plan
 from latentia.posterior_density import Density
-from latentia.store import load
 
 __all__ = ["app"]
 
@@ -212,7 +212,7 @@ def query(
       latentia query m.latentia D --given G=2 --confidence .9
     """
     with answering(as_json, quiet, debug) as screen:
-        loaded = load(model)
+        loaded = read_model(model)
         asked = [find_label(loaded, name) for name in variables]
         evidence = read_evidence(loaded, given or [])
         likelihoods = read_soft(loaded, soft or [])
@@ -265,7 +265,7 @@ def predict(
     """
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
-        loaded = load(model)
+        loaded = read_model(model)
         name = find_label(loaded, target)
         with screen.working(f"reading {data}"):
             rows = read_rows(data, loaded.columns_, _names(loaded))
@@ -322,7 +322,7 @@ def score(
       latentia score m.latentia held_out.csv --rows | sort -g | head -3
     """
     with answering(as_json, quiet, debug) as screen:
-        loaded = load(model)
+        loaded = read_model(model)
         with screen.working(f"reading {data}"):
             rows, weight = take_weights(
                 read_rows(data, loaded.columns_, [*_names(loaded), weights]), weights
@@ -363,7 +363,7 @@ def sample(
     """
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
-        loaded = load(model)
+        loaded = read_model(model)
         with screen.working(f"drawing {number:,} rows"):
             rows = loaded.sample(number, random_state=seed)
         _give(screen, rows, out, {"rows": number, "seed": seed, "columns": rows}, "columns")
@@ -384,7 +384,7 @@ def inspect(
       latentia inspect m.latentia --json | jq .columns
     """
     with answering(as_json, quiet, debug) as screen:
-        facts = {"model": model, **model_facts(load(model))}
+        facts = {"model": model, **model_facts(read_model(model))}
         if as_json:
             screen.dump(facts)
         else:
