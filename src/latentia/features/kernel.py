@@ -13,15 +13,26 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.typing import Array
 
-__all__ = ["KERNELS", "MAPS", "BlockMap", "Kernel", "as_kernel", "coordinates", "make_map"]
+__all__ = [
+    "KERNELS",
+    "MAPS",
+    "MEDIAN",
+    "BlockMap",
+    "Kernel",
+    "as_kernel",
+    "coordinates",
+    "make_map",
+]
 
 Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
 
+MEDIAN = "median"
 UNEQUAL = 0.3  # kernel between different states of a discrete column
 ATOM_APART = 0.5  # factor between an atom and other values
 FILL = 200  # rows for the mean factor of a missing cell
@@ -144,7 +155,7 @@ def make_map(
     columns: Sequence[Column],
     members: Sequence[int],
     sample: Array,
-    bandwidth: float,
+    bandwidth: float | str,
     kernel: Any = "rbf",
     kind: str = "nystroem",
     features: int = 150,
@@ -161,8 +172,12 @@ def make_map(
         0 if isinstance(columns[i], ContinuousColumn) else len(columns[i].states)  # type: ignore[union-attr]
         for i in members
     )
-    wide = bandwidth * math.sqrt(max(sum(s == 0 for s in states), 1))
     own = sample[list(members)]
+    smooth = [i for i, s in enumerate(states) if s == 0]
+    if isinstance(bandwidth, str):
+        wide = _median_distance(own[smooth])
+    else:
+        wide = bandwidth * math.sqrt(max(len(smooth), 1))
     whole = ~np.isnan(own).any(axis=0)
     if not whole.any() and not (len(members) == 1 and states[0]):
         own = np.where(np.isnan(own), _present_means(own), own)
@@ -174,6 +189,14 @@ def make_map(
     seen = (complete[:, :FILL], weight[:FILL])
     blank = BlockMap(members, states, empty, none, wide, kernel, seen, None, unequal, cut)
     return MAPS[kind](blank, complete, features, seed)
+
+
+def _median_distance(own: Array) -> float:
+    """Median of ‖x − y‖ over pairs of a few rows, the median rule; 1 where there is none."""
+    rows = own[:, ~np.isnan(own).any(axis=0)][:, :FILL]
+    apart = pdist(rows.T) if rows.shape[1] > 1 and len(rows) else np.zeros(0)
+    apart = apart[apart > 0]
+    return float(np.median(apart)) if len(apart) else 1.0
 
 
 def _present_means(own: Array) -> Array:
