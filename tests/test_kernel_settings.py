@@ -118,3 +118,26 @@ def test_evidence_unlike_all_rows_falls_back_and_says_so() -> None:
             assert "unlike all training rows" in repr(p)
             np.testing.assert_allclose(np.asarray(p), marginal, atol=1e-6)
     assert 0 < fallen < 40
+
+
+ODD_KERNELS: dict[str, tuple[Any, str]] = {
+    "shape": (lambda x, y: np.ones(3), "must work on arrays"),
+    "nan": (lambda x, y: np.nan * (x - y), "not finite"),
+    "one-sided": (lambda x, y: np.exp(-np.maximum(x - y, 0.0)), "k\\(y, x\\)"),
+    "indefinite": (lambda x, y: -np.abs(x - y), "not positive definite"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_KERNELS)
+def test_odd_kernels_are_refused(name: str) -> None:
+    kernel, said = ODD_KERNELS[name]
+    with pytest.raises(DataError, match=said):
+        fitted(rows(60), kernel=kernel)
+
+
+def test_no_evidence_has_probability_one() -> None:
+    model = fitted(rows())
+    nothing = np.full(2, np.nan)
+    scores = model.score_samples({"a": nothing, "b": nothing, "c": nothing})
+    np.testing.assert_allclose(scores, 0.0, atol=1e-9)
+    assert abs(model.query("a").log_evidence) < 1e-9

@@ -482,13 +482,14 @@ def _total(
 ) -> tuple[Array, Array]:
     """Σ over components of log P̂(e); where one gives none, its columns on their own (design 6).
 
-    With a floor (kernel embeddings): log (max(ratio, 0) + floor) + Σ log P̂(e_i) for all rows.
+    With a floor (kernel embeddings): log (max(ratio, 0) + floor) − log (1 + floor) + Σ log P̂(e_i)
+    for all rows: independence mixed in, so that no evidence at all has probability one.
     """
     total, none = np.zeros(rows), np.zeros(rows, dtype=bool)
     for part in components:
         none = none | (part.value <= 0)
         if operators.floor > 0:
-            total = total + part.log_positive(operators.floor)
+            total = total + part.log_positive(operators.floor) - np.log1p(operators.floor)
             continue
         with np.errstate(divide="ignore"):
             signed = np.log(np.abs(part.value)) + part.log + part.alone

@@ -37,6 +37,7 @@ UNEQUAL = 0.3  # kernel between different states of a discrete column
 ATOM_APART = 0.5  # factor between an atom and other values
 FILL = 200  # rows for the mean factor of a missing cell
 NOTHING = (np.zeros((0, 0)), np.zeros(0))
+INDEFINITE = 1e-6  # share of the largest eigenvalue that a negative one may have by rounding
 SMALLEST = 1e-6  # eigenvalues of K_LL below this share of the largest are dropped
 
 
@@ -68,11 +69,23 @@ def as_kernel(kernel: Any) -> Kernel:
     if hasattr(kernel, "diag") and hasattr(kernel, "is_stationary"):  # scikit-learn's
         return lambda x, y: _by_object(kernel, x, y)
     if callable(kernel):
-        return lambda x, y: np.asarray(kernel(x, y), dtype=float)
+        return lambda x, y: _by_function(kernel, x, y)
     raise DataError(
         f"expected a kernel by name ({', '.join(KERNELS)}), a scikit-learn kernel or a function "
         f"k(x, y), got {type(kernel).__name__}."
     )
+
+
+def _by_function(kernel: Any, x: Array, y: Array) -> Array:
+    """A user's function on arrays that broadcast; its answer has to have their shape."""
+    found = np.asarray(kernel(x, y), dtype=float)
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    if found.shape != shape:
+        raise DataError(
+            f"the kernel gave an array of shape {found.shape} for arguments that broadcast to "
+            f"{shape}. It must work on arrays, value by value."
+        )
+    return found
 
 
 def _by_object(kernel: Any, x: Array, y: Array) -> Array:
@@ -213,7 +226,14 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
     bare = replace(block, landmarks=_landmarks(sample, features))
     L = bare.landmarks
     K = bare.factors(L)
+    if not np.isfinite(K).all() or not np.allclose(K, K.T, rtol=1e-6, atol=1e-9):
+        raise DataError("the kernel gives values that are not finite, or k(x, y) ≠ k(y, x).")
     values, vectors = np.linalg.eigh((K + K.T) / 2)
+    if values[0] < -INDEFINITE * max(values[-1], 1e-300):
+        raise DataError(
+            f"the kernel is not positive definite: an eigenvalue of its matrix is {values[0]:.3g}. "
+            f"Take one of {', '.join(KERNELS)}, or a kernel of scikit-learn."
+        )
     kept = values > block.cut * values[-1]
     mixing = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept])).T)
     return replace(bare, mixing=mixing)
