@@ -1,8 +1,9 @@
 """How right and how fast each learner is, over structures, kinds of tables and numbers of rows.
 
-Run: python benchmarks/accuracy.py [--quick] [--cells WORD …] [--models K] [--minutes M]
+Run: python benchmarks/accuracy.py [--quick] [--cells WORD …] [--models K] [--budget MINUTES]
 Finished results are kept, one line of JSON each, in --out; a second run goes on where the first
-stopped. `--report` only writes the table and the plot again.
+stopped (`--anew`: starts again). The first models of all cells come first, so that a run that is
+stopped has something to say of each. `--report` only writes the table and the plot again.
 
 A model: random tables on a fixed structure, drawn again until the plain marginal is a bad answer
 (its KL is at least .05). *Ordinary* tables have Dirichlet rows; *sharp* ones (near-deterministic)
@@ -22,7 +23,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -55,8 +56,9 @@ FLOOR = 1e-4
 EVIDENCE = 2000
 IMPOSSIBLE = 1e-9  # times independence: less than this is impossible evidence
 BAD_MARGINAL = 0.05
+SHORT = 0.3  # seconds: then the best of three counts
 KINDS = ("ordinary", "sharp")
-SIZES = (500, 1_000, 10_000, 100_000)
+SIZES = (500, 1_000, 10_000, 100_000, 1_000_000)
 HERE = Path(__file__).resolve().parent
 
 
@@ -187,8 +189,15 @@ LEARNERS: dict[str, Learn] = {
     "spectral": lambda case, seed: Spectral().learn(case.plan, case.source),
     "stepwise": lambda case, seed: StepwiseEM(random_state=seed).learn(case.plan, case.source),
 }
-ONLY_AT = {"long EM": (10_000,), "unknown": (10_000, 100_000)}
-MOST_MODELS = {"stepwise": 1, "long EM": 2}  # the slowest: on fewer models
+ONLY_AT = {"long EM": (10_000,), "unknown": (10_000, 100_000, 1_000_000)}
+RIVALS = ("refined", "EM10 prior", "long EM", "spectral", "stepwise")  # on every fourth model
+SLOW = {  # not at so many rows: hours
+    "EM10": 1_000_000,
+    "EM10 prior": 100_000,
+    "stepwise": 100_000,
+    "refined": 1_000_000,
+}
+EVERY = 4
 
 
 def _empirical(case: Case) -> Callable[[list[Any]], dict[int, Any]]:
@@ -227,7 +236,7 @@ def measure(case: Case, name: str, seed: int) -> dict[str, Any]:
         start = time.process_time()
         model = LEARNERS[name](case, seed)
         seconds = time.process_time() - start
-        if seconds < 0.3:  # short: the best of three
+        if seconds < SHORT:  # the best of three
             for _ in range(2):
                 start = time.process_time()
                 LEARNERS[name](case, seed)
@@ -261,35 +270,69 @@ def all_cells(words: list[str], sizes: tuple[int, ...]) -> list[Cell]:
     return [c for c in cells if all(w in str(c).split() for w in words)] if words else cells
 
 
-def tasks(cells: list[Cell], models: int, beyond: int) -> Iterator[tuple[Cell, int, str]]:
-    """Small tables first; the first models of all cells before the second ones."""
-    for seed in range(models):
-        for cell in cells:
-            if seed >= (models if cell.rows <= 10_000 else beyond):
-                continue
-            for name in LEARNERS:
-                if cell.rows in ONLY_AT.get(name, (cell.rows,)) and seed < MOST_MODELS.get(
-                    name, models
+def tasks(cells: list[Cell], models: int, beyond: int) -> list[tuple[Cell, int, str]]:
+    """What to run, in this order: the first models of all cells before the second ones.
+
+    Rivals of which a few models are enough share the models of ours; those above 10,000 rows and
+    the slowest learner, stepwise EM at 10,000, are spread over the whole run.
+    """
+    found = []
+    for cell in cells:
+        most = models if cell.rows <= 10_000 else min(models, beyond)
+        most = min(most, 1) if cell.rows > 100_000 else most
+        for seed in range(most):
+            for place, name in enumerate(LEARNERS):
+                every = EVERY if name in RIVALS and cell.rows <= 10_000 else 1
+                if (
+                    cell.rows not in ONLY_AT.get(name, (cell.rows,))
+                    or cell.rows >= SLOW.get(name, 10**9)
+                    or seed % every
                 ):
-                    yield cell, seed, name
+                    continue
+                late = 0.5 if name == "stepwise" and cell.rows == 10_000 else 0.0
+                late = 0.75 if cell.rows > 100_000 else late
+                found.append((seed / most + late, cells.index(cell), seed, place, name))
+    return [(cells[c], seed, name) for _, c, seed, _, name in sorted(found)]
+
+
+def estimate(todo: list[tuple[Cell, int, str]], known: list[dict[str, Any]]) -> float:
+    """Minutes that tasks should take, from the seconds of earlier runs; others as they grow."""
+    took: dict[tuple[str, str], list[float]] = {}
+    for r in known:
+        if "seconds" in r:
+            took.setdefault((r["cell"], r["learner"]), []).append(r["seconds"])
+    total = 0.0
+    for cell, _, name in todo:
+        sizes = [cell.rows, *sorted((n for n in SIZES if n < cell.rows), reverse=True)]
+        near = [(n, took.get((str(replace(cell, rows=n)), name))) for n in sizes]
+        guess = next((float(np.median(t)) * cell.rows / n for n, t in near if t), 1.0)
+        again = 3 if guess < SHORT else 1
+        total += again * guess + 0.05 + cell.rows * 2e-6
+    return total / 60
 
 
 def run(options: argparse.Namespace) -> None:
     out = Path(options.out)
-    known = {(r["cell"], r["seed"], r["learner"]) for r in read(out)}
+    before = read(out)
+    if options.anew and out.exists():
+        out.unlink()
+    known = {(r["cell"], r["seed"], r["learner"]) for r in ([] if options.anew else before)}
     sizes = tuple(options.sizes or ((500, 1_000) if options.quick else SIZES))
     models = options.models or (2 if options.quick else 20)
     cells = all_cells(options.cells, sizes)
+    todo = [
+        (cell, options.seeds + number, name)
+        for cell, number, name in tasks(cells, models, options.beyond)
+        if not options.learners or name in options.learners
+    ]
+    todo = [t for t in todo if (str(t[0]), t[1], t[2]) not in known]
+    print(f"{len(cells)} cells, seeds {options.seeds}…, {models} models, floor {FLOOR}")
+    print(f"{len(todo)} fits, about {estimate(todo, before):.0f} minutes", flush=True)
     stop = time.monotonic() + 60 * options.minutes
-    print(f"{len(cells)} cells, seeds {options.seeds}…, {models} models, floor {FLOOR}", flush=True)
     made: tuple[Any, Case | None] = (None, None)
-    for cell, number, name in tasks(cells, models, min(models, options.beyond)):
-        seed = options.seeds + number
-        wanted = not options.learners or name in options.learners
-        if (str(cell), seed, name) in known or not wanted:
-            continue
+    for done, (cell, seed, name) in enumerate(todo):
         if time.monotonic() > stop:
-            print("time is up; run again to go on")
+            print(f"time is up with {len(todo) - done} fits to go; run again to go on")
             break
         if made[0] != (cell, seed):
             made = ((cell, seed), draw_case(cell.structure, cell.kind, cell.rows, seed))
@@ -318,7 +361,15 @@ def main() -> None:
     parser.add_argument("--models", type=int, help="models per cell (20; quick: 2)")
     parser.add_argument("--beyond", type=int, default=5, help="models per cell above 10,000 rows")
     parser.add_argument("--seeds", type=int, default=0, help="the first seed")
-    parser.add_argument("--minutes", type=float, default=600.0, help="stop after so many")
+    parser.add_argument(
+        "--budget",
+        "--minutes",
+        dest="minutes",
+        type=float,
+        default=600.0,
+        help="stop after so many minutes",
+    )
+    parser.add_argument("--anew", action="store_true", help="forget what --out holds")
     parser.add_argument("--out", default=str(HERE / "accuracy.jsonl"))
     parser.add_argument("--docs", default=str(HERE.parent / "docs"))
     parser.add_argument("--report", action="store_true", help="only write table and plot")

@@ -64,6 +64,7 @@ def table(found: Results) -> list[str]:
             line.append("{:.2f} ({:.2f}–{:.2f})".format(*interval(both)))
             for learner in ("default", "closed"):
                 line.append(f"{np.median(1 / ratios(cell, learner, 'EM10', 'seconds')):.0f}")
+        line += ["–"] * (len(head) - len(line))
         rows.append("| " + " | ".join(line) + " |")
     return rows
 
@@ -75,6 +76,18 @@ def uniform(found: Results) -> list[str]:
         kl = [values(found[name], learner, "kl_uniform") for learner in ORDER]
         shown = [_short(np.median(x)) if len(x) else "–" for x in kl]
         rows.append("| " + " | ".join([name, *shown]) + " |")
+    return rows
+
+
+def counts(found: Results) -> list[str]:
+    """How many models of each cell every learner has seen: fewest–most over the cells."""
+    sizes = sorted({_key(name)[0] for name in found})
+    rows = ["| rows | " + " | ".join(ORDER) + " |", "|" + "---|" * (1 + len(ORDER))]
+    for n in sizes:
+        cells = [cell for name, cell in found.items() if _key(name)[0] == n]
+        seen = [[len(cell[learner]) for cell in cells] for learner in ORDER]
+        shown = [f"{min(x)}–{max(x)}" if min(x) < max(x) else str(max(x) or "–") for x in seen]
+        rows.append("| " + " | ".join([str(n), *shown]) + " |")
     return rows
 
 
@@ -221,6 +234,9 @@ def write_report(lines: list[dict[str, Any]], docs: Path) -> str:
     parts = [
         "## Bars",
         *bars(found),
+        "",
+        "## Models a cell",
+        *counts(found),
         "",
         "## KL weighted by P(evidence): median / worst model",
         "Ratios are paired by model: their median, and a bootstrap interval of it. Speeds are",

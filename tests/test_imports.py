@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "latentia"
 # A module may import modules of earlier lines only; a folder counts as one module.
 LAYERS = (
     "errors progress typing",
+    "seeds",
     "solve",
     "graph",
     "triangulate",
@@ -26,7 +27,7 @@ LAYERS = (
     "features",
     "moments",
     "frames",
-    "gaussian linear",
+    "gaussian kernel_settings linear",
     "wiring",
     "passes",
     "estep",
@@ -76,7 +77,8 @@ LAYERS = (
     "checking",
     "learning",
     "estimator",
-    "classifier store draw datasets",
+    "classifier",
+    "store draw datasets",
     "experiments",
     "__init__",
     "cli",
@@ -90,6 +92,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
         ("gathering", "store"),  # so are FrozenModel.save
         ("moments", "store"),  # and Moments.save
         ("learning", "store"),  # LatentModel.save is a door to store.save
+        ("classifier", "store"),  # so is LatentClassifier.save
         ("graph", "draw"),  # .draw() and .plot() are doors to draw
         ("plan", "draw"),
         ("posterior", "draw"),

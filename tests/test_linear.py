@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_t
 
 import latentia as lt
 from latentia.batch import one_column
@@ -14,7 +15,17 @@ from latentia.errors import LatentiaError
 from latentia.features.continuous import discover, place_cells
 from latentia.features.discrete import Values
 from latentia.frames.table import read_table
-from latentia.linear import Linear, Slot, fit_linear, linear_masses, linear_slots, sum_linear
+from latentia.linear import (
+    BORROWED,
+    Linear,
+    Slot,
+    fit_linear,
+    linear_masses,
+    linear_scores,
+    linear_slots,
+    pool_scores,
+    sum_linear,
+)
 
 GRAPH = "H->a,b,c,d"
 
@@ -122,7 +133,6 @@ def test_answers_lean_on_the_line_where_columns_are_linear() -> None:
     best = float(np.sqrt(np.mean((straight - test["a"]) ** 2)))
     bare, leaning = fitted(0.0, rows), fitted(0.6, rows)
     assert rmse(leaning, test) < 1.15 * best < 0.8 * rmse(bare, test)
-    assert bare.operators_.linear is None
     assert leaning.operators_.settings["lean"] == 0.6
 
 
@@ -151,3 +161,51 @@ def test_one_row_or_many_give_the_same() -> None:
     for i in (0, 1, 3):
         one = model.query("a", {c: v[i] for c, v in given.items() if not np.isnan(v[i])})
         np.testing.assert_allclose(many[:, i], np.asarray(one), atol=1e-12)
+
+
+def test_scores_are_predictive_densities_of_each_class() -> None:
+    """Against scipy's t, and the normal density of many rows; with holes of the cells there."""
+    linear, _, codes = learned(line(4000))
+    other = replace(linear, mean=linear.mean + 3.0, covariance=2 * linear.covariance)
+    some = [c[:20].copy() for c in codes]
+    some[1][::2] = np.nan
+    got = linear_scores([linear, other], some, 20)
+    points = np.column_stack([some[0], some[1], some[2], some[3] == 1])
+    shared = (np.diag(linear.covariance) + np.diag(other.covariance)) / 2
+    for own, scores in zip((linear, other), got, strict=True):
+        C = own.covariance + np.diag(BORROWED * (np.diag(own.covariance) + shared))
+        for row, score in zip(points, scores, strict=True):
+            here = ~np.isnan(row)
+            free = own.weight - here.sum()
+            t = multivariate_t(own.mean[here], C[np.ix_(here, here)], df=free)
+            zero = multivariate_t(np.zeros(here.sum()), np.eye(here.sum()), df=free)
+            want = t.logpdf(row[here]) - zero.logpdf(np.zeros(here.sum()))
+            np.testing.assert_allclose(score, want, rtol=1e-6)
+
+
+def test_pooled_scores() -> None:
+    linear, _, codes = learned(line(100))
+    some = [c[:5] for c in codes]
+    scores = np.zeros((2, 5))
+    assert pool_scores(scores, [linear], some, 0.3) is scores  # a class without covariances
+    assert pool_scores(scores, [linear, linear], some, 0.0) is scores
+    half = pool_scores(scores, [linear, linear], some, 0.3)
+    np.testing.assert_allclose(half, 0.15 * linear_scores([linear, linear], some, 5))
+
+
+def test_few_rows_of_a_class_gain_by_normal_densities() -> None:
+    rng = np.random.default_rng(0)
+    mix = rng.standard_normal((2, 6, 6))
+
+    def draw(n: int) -> tuple[dict[str, Any], Any]:
+        y = rng.integers(2, size=n)
+        x = np.einsum("nij,nj->ni", mix[y], rng.standard_normal((n, 6)))
+        return {f"x{i}": x[:, i] for i in range(6)}, y
+
+    (X, y), (T, t) = draw(80), draw(1500)
+    graph = "H->" + ",".join(X)
+    right = [
+        (lt.LatentClassifier(graph, ["H"], lt.PBP(kernel=k)).fit(X, y).predict(T) == t).mean()
+        for k in (lt.KernelSettings(pool=0.0), lt.KernelSettings())
+    ]
+    assert right[1] > right[0] + 0.02

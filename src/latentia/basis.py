@@ -163,7 +163,8 @@ def canonical_basis(
 class PanelCovariance:
     """Covariances of the contrasts of a panel's blocks, each pair from the rows that have both."""
 
-    blocks: tuple[Block, ...]
+    places: Mapping[Block, int]  # of the blocks, in order
+    positions: tuple[Array, ...]  # of the features of each block in the covariance
     contrasts: tuple[Array, ...]  # H_b, (states, features)
     marginals: tuple[Array, ...]  # P̂(x_b) over the rows where b is present
     weights: Array  # (blocks, blocks): Σ w over rows where both are present
@@ -173,16 +174,13 @@ class PanelCovariance:
 
     def features(self, blocks: Sequence[Block]) -> Array:
         """Positions of the features of `blocks` in the covariance."""
-        starts = np.cumsum([0, *(H.shape[1] for H in self.contrasts)])
-        places = [self.blocks.index(b) for b in blocks]
-        return np.concatenate(
-            [np.arange(starts[i], starts[i + 1]) for i in places] or [np.zeros(0, dtype=int)]
-        ).astype(int)
+        empty = np.zeros(0, dtype=int)
+        return np.concatenate([self.positions[self.places[b]] for b in blocks] or [empty])
 
     def coordinates(self, blocks: tuple[Block, ...], U: Array) -> Coordinates:
         """Per block the table of its states' coordinates, centred and divided by its presence."""
         tables, start = [], 0
-        for i in (self.blocks.index(b) for b in blocks):
+        for i in (self.places[b] for b in blocks):
             stop = start + self.contrasts[i].shape[1]
             table = self.contrasts[i] @ U[start:stop]
             table = table - self.marginals[i] @ table
@@ -193,8 +191,8 @@ class PanelCovariance:
     def mean_weight(self, one: Sequence[Block], other: Sequence[Block]) -> float:
         if not one or not other:
             return self.total
-        rows = [self.blocks.index(b) for b in one]
-        columns = [self.blocks.index(b) for b in other]
+        rows = [self.places[b] for b in one]
+        columns = [self.places[b] for b in other]
         # no row may have both sides: then all is noise, but nothing is divided by zero
         return max(float(self.weights[np.ix_(rows, columns)].mean()), 1e-6)
 
@@ -221,8 +219,10 @@ def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelC
     D = P - independent
     keep = _james_stein(D, independent, E, weights, [len(b) == 1 for b in blocks])
     big = _side_by_side(H, spans)
+    ends = np.cumsum([0, *(h.shape[1] for h in H)]).tolist()
     return PanelCovariance(
-        blocks=blocks,
+        places={b: i for i, b in enumerate(blocks)},
+        positions=tuple(np.arange(a, b) for a, b in itertools.pairwise(ends)),
         contrasts=tuple(H),
         marginals=tuple(marginals),
         weights=weights,

@@ -23,13 +23,14 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from latentia.batch import in_blocks, read_rows
 from latentia.embedding import KernelSettings
-from latentia.errors import ColumnWarning, DataError, LatentiaError, UnknownNameError
+from latentia.errors import ConstantColumnWarning, DataError, LatentiaError, UnknownNameError
 from latentia.estimator import LatentModel, as_learner
 from latentia.features.continuous import Column
 from latentia.features.discrete import Values
 from latentia.frames.local import LocalRows
 from latentia.frames.table import Table, read_table
 from latentia.graph import LatentGraph
+from latentia.linear import pool_scores
 from latentia.messages import Evidence, log_evidence
 from latentia.mixed import has_continuous
 from latentia.moments import Rows
@@ -65,6 +66,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     classes_, priors_, temperature_
     models_ : list of LatentModel, one per class
     settings_ : KernelSettings of all classes (continuous columns, learner="pbp"), or None
+    pool_ : share of a normal density per class in the scores of kernel embeddings
 
     Examples
     --------
@@ -101,10 +103,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn one model per class from a table and its labels."""
-        labels = _checked_labels(y)
-        base = LatentModel(self.graph, self.latents, self.learner, self.kinds, self.state_names)
         length = read_table(X).length
-        check_consistent_length(labels, range(length))
+        labels = _checked_labels(y, length)
+        base = LatentModel(self.graph, self.latents, self.learner, self.kinds, self.state_names)
         weight = checked_weight(sample_weight, length)
         kept = None if weight is None else weight > 0  # others are dropped by the model, too
         graph, cells, weight = base._training(X, sample_weight, base._graph_given())
@@ -117,6 +118,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self.settings_ = None
         if hasattr(learner, "settle") and has_continuous(rows.columns):
             learner, self.settings_ = self._settle(base, rows, labels, learner)
+        self.pool_ = _pool_share(learner)
         self.models_ = self._fit_classes(base, rows, labels, learner)
         self.columns_ = self.models_[0].columns_
         self.n_features_in_ = self.models_[0].n_features_in_
@@ -169,7 +171,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             there = np.zeros(len(labels), dtype=bool)
             there[learn] = True
             models = self._fit_classes(base, rows.where(there), labels[learn], learner)
-            scores[test] = _scores(models, rows.where(~there).as_table())
+            scores[test] = _scores(models, rows.where(~there).as_table(), self.pool_)
         return _temperature(scores, np.log(self.priors_), labels, rows.weight)
 
     def _read_priors(self, labels: Codes, weight: Array | None) -> Array:
@@ -182,9 +184,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             odd += [name for name in known if name not in self.priors]
             if odd:
                 raise UnknownNameError("class in priors", odd[0], known)
-            values = np.array([self.priors[name] for name in known], dtype=float)
+            values = _numbers([self.priors[name] for name in known])
         else:
-            values = np.asarray(self.priors, dtype=float)
+            values = _numbers(self.priors)
         if values.shape != (len(known),) or not (values > 0).all():
             raise DataError(
                 f"expected a positive prior for each of the classes {known}, got {self.priors!r}."
@@ -198,7 +200,8 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any) -> Array:
         """log P(class | present cells): (rows, classes)."""
         self._check_fitted()
-        scores = _scores(self.models_, read_table(X, [c.name for c in self.columns_]))
+        table = read_table(X, [c.name for c in self.columns_])
+        scores = _scores(self.models_, table, self.pool_)
         return _log_posterior(scores, np.log(self.priors_), self.temperature_)
 
     def predict_proba(self, X: Any) -> Array:
@@ -210,6 +213,12 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self._check_fitted()
         found: np.ndarray[Any, Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return found
+
+    def save(self, path: Any) -> None:
+        """Write the classifier to one file, at once or not at all; `latentia.load` reads it."""
+        from latentia.store import save
+
+        save(self, path)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "models_"):
@@ -263,22 +272,41 @@ def _fit_class(model: LatentModel, rows: TrainingRows, learner: Any, label: Any)
                     "rows that have it."
                 )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ColumnWarning)  # constant here, not in other classes
+            warnings.simplefilter(
+                "ignore", ConstantColumnWarning
+            )  # constant here, not in other classes
             return model._fit_columns(rows.graph, rows.columns, rows.cells, rows.weight)
     except LatentiaError as error:
         raise DataError(f"class {label!r} cannot be learned: {error}") from error
 
 
-def _checked_labels(y: Any) -> np.ndarray[Any, Any]:
+def _checked_labels(y: Any, rows: int) -> np.ndarray[Any, Any]:
     if y is None:
         raise DataError("a classifier requires y to be passed, but the target y is None.")
-    labels: np.ndarray[Any, Any] = column_or_1d(np.asarray(y), warn=True)
-    assert_all_finite(labels, input_name="y")
-    check_classification_targets(labels)
+    try:
+        labels: np.ndarray[Any, Any] = column_or_1d(np.asarray(y), warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        check_consistent_length(labels, range(rows))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y cannot be read as one class for each row: {error}") from None
     return labels
 
 
-def _scores(models: Sequence[LatentModel], table: Table) -> Array:
+def _numbers(given: Any) -> Array:
+    try:
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"expected priors as numbers, got {given!r}.") from None
+
+
+def _pool_share(learner: Any) -> float:
+    """Share of normal densities in scores: of kernel embeddings with settings, else none."""
+    settings = getattr(learner, "kernel", None)
+    return settings.pool if isinstance(settings, KernelSettings) else 0.0
+
+
+def _scores(models: Sequence[LatentModel], table: Table, pool: float = 0.0) -> Array:
     """log P̂(present cells | class), floored and never infinite: (rows, classes)."""
     known = [c.name for c in models[0].columns_]
     if table.names and not set(known) & set(table.names):
@@ -292,7 +320,9 @@ def _scores(models: Sequence[LatentModel], table: Table) -> Array:
                 out[part, k] = log_evidence(operators, evidence)[0]
 
         in_blocks(max(alike.values(), key=_largest), asked, work)
-    out = np.ascontiguousarray(asked.spread(out.T).T)
+    lines = [m.operators_.linear for m in models if m.operators_.linear is not None]
+    out = pool_scores(out.T, lines, asked.codes, pool)
+    out = np.ascontiguousarray(asked.spread(out).T)
     best = out.max(axis=1, initial=-np.inf, keepdims=True)
     return np.where(np.isneginf(best), 0.0, np.maximum(out, best - FAR))
 

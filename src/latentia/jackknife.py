@@ -9,7 +9,7 @@ all rows but those of one group, in coordinates that are frozen for all of them.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import final
@@ -26,12 +26,15 @@ from latentia.typing import Array, Source, Summary
 
 __all__ = [
     "Replicates",
+    "alike",
+    "check_groups",
     "frozen_replicates",
     "group_sums",
     "group_weights",
     "in_groups",
     "leave_one_out",
     "marginal_replicates",
+    "node_ranks",
     "sums_in_groups",
     "whole_of",
 ]
@@ -141,6 +144,48 @@ def leave_one_out(grouped: Moments, kind: str) -> Iterator[Moments]:
 # --- models without a group -----------------------------------------------------------------------
 
 
+def alike(whole: Operators, without: Iterable[Operators]) -> Replicates:
+    """Replicates of equal ranks, with what messages need and nothing besides.
+
+    Zeros in place of a direction that one of them did not find change no answer.
+    """
+    found = [whole, *without]
+    shapes = [node_ranks(each) for each in found]
+    ranks = [max(sizes) for sizes in zip(*shapes, strict=True)]
+    first, *others = (_padded(each, ranks) for each in found)
+    return Replicates(first, tuple(others))
+
+
+def node_ranks(operators: Operators) -> list[int]:
+    """Rank of every node; 1 at roots."""
+    plan = operators.plan
+    ranks = [1] * len(plan.nodes)
+    for x, k in enumerate(plan.leaves):
+        ranks[k] = operators.leaves[x].shape[1]
+    for k in plan.inner:
+        ranks[k] = operators.tensors[k].shape[-1]
+    return ranks
+
+
+def _padded(operators: Operators, ranks: Sequence[int]) -> Operators:
+    plan = operators.plan
+    leaves = [
+        _filled(t, (len(t), ranks[k])) for k, t in zip(plan.leaves, operators.leaves, strict=True)
+    ]
+    tensors = {}
+    for k, tensor in operators.tensors.items():
+        below = tuple(ranks[c] for c in plan.nodes[k].children)
+        tensors[k] = _filled(tensor, below if plan.nodes[k].parent == k else (*below, ranks[k]))
+    marginals = tuple(np.array(mu) for mu in operators.marginals)
+    return Operators(plan, tuple(leaves), tensors, marginals, operators.weight, operators.mix)
+
+
+def _filled(array: Array, shape: tuple[int, ...]) -> Array:
+    found = np.zeros(shape)
+    found[tuple(map(slice, array.shape))] = array
+    return found
+
+
 def frozen_replicates(frozen: Frozen, grouped: Moments) -> Replicates:
     """Operators from the sums of all rows and from those without each group, same coordinates."""
     return _replicates(frozen.solve, grouped, frozen.kind)
@@ -166,4 +211,4 @@ def _replicates(solve: Callable[[Moments], Operators], grouped: Moments, kind: s
         raise DataError(
             f"no error bars: without one of the groups of rows, {error} Ask for more groups."
         ) from error
-    return Replicates(solve(whole_of(grouped, kind)), without)
+    return alike(solve(whole_of(grouped, kind)), without)

@@ -28,7 +28,7 @@ from latentia.embedding import (
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.features.kernel import coordinates
 from latentia.frames.local import LocalRows
-from latentia.linear import Linear, lean_on
+from latentia.linear import Linear, lean_on, pool_scores
 from latentia.messages import Answers, answer, around, log_evidence, read_evidence
 from latentia.moments import Rows
 from latentia.operators import Operators
@@ -42,6 +42,7 @@ BANDWIDTHS = (0.4, 0.65, 1.0)
 RIDGES = (0.6, 0.2, 2.0)
 EVIDENCE = (0.1, 0.16, 0.25, 0.35)
 OWN = (0.03, 0.05, 0.08, 0.13, 0.2)
+POOL = (0.0, 0.6)  # beside the start's
 LEAN = (0.0, 0.3, 0.6, 0.9)
 RANKS = (6, 14, 30)
 CLASS_EVIDENCE = (0.35, 0.25, 0.5)  # wider: what tells classes apart is coarse (design 7.6)
@@ -126,7 +127,7 @@ def _try_all(
                 model = on_grids(cut, columns, trial)
                 total[i, j] += _score(model, columns, held) / len(splits)
     for (i, j), value in np.ndenumerate(total):
-        name = f"bandwidth {settings.bandwidth:g}, ridge {settings.ridge[1]:g}"
+        name = f"bandwidth {_told(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
         scores[f"{name}, rank {ranks[i]}, evidence {widths[j]:g}"] = float(value)
     best = np.unravel_index(int(total.argmax()), total.shape)
     found = replace(settings, rank=ranks[int(best[0])], evidence=widths[int(best[1])])
@@ -276,9 +277,13 @@ def _clearly_better(one: Array, other: Array) -> bool:
     return bool(gap.mean() > gap.std() / np.sqrt(len(gap)))
 
 
+def _told(bandwidth: float | str) -> str:
+    return bandwidth if isinstance(bandwidth, str) else f"{bandwidth:g}"
+
+
 def _named(settings: KernelSettings) -> str:
-    name = f"bandwidth {settings.bandwidth:g}, ridge {settings.ridge[1]:g}"
-    return f"{name}, rank {settings.rank}, evidence {settings.evidence:g}"
+    name = f"bandwidth {_told(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
+    return f"{name}, rank {settings.rank}, evidence {settings.evidence:g}, pool {settings.pool:g}"
 
 
 def _class_splits(
@@ -332,7 +337,9 @@ def _try_classes(
 
     widths = [settings.evidence] if "evidence" in fixed else list(CLASS_EVIDENCE)
     best = reduce(better, (replace(settings, evidence=w) for w in widths))
-    return reduce(better, (replace(best, rank=r) for r in (best.rank, *ranks)))
+    best = reduce(better, (replace(best, rank=r) for r in (best.rank, *ranks)))
+    pools = () if "pool" in fixed else POOL
+    return reduce(better, (replace(best, pool=p) for p in (best.pool, *pools)))
 
 
 def _class_score(
@@ -348,7 +355,9 @@ def _class_score(
     for k, own in enumerate(raw):
         model = on_grids(cut_rank(own, settings.rank), columns, settings, scores_only=True)
         model = replace(model, floor=CLASS_FLOOR)
-        logs[k] = log_prior[k] + log_evidence(model, read_evidence(model.plan, together))[0]
+        logs[k] = log_evidence(model, read_evidence(model.plan, together))[0]
+    lines = [own.linear for own in raw if own.linear is not None]
+    logs = log_prior[:, None] + pool_scores(logs, lines, together, settings.pool)
     label = np.repeat(np.arange(len(held)), [len(r) for r in held])
     weight = np.concatenate([np.ones(len(r)) if r.weight is None else r.weight for r in held])
     true = logs[label, np.arange(len(label))] - logsumexp(logs, axis=0)

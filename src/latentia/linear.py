@@ -8,11 +8,11 @@ explain: where evidence tells nothing linearly, nothing changes (design 7).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from latentia.errors import LatentiaError
 from latentia.features.continuous import Column, ContinuousColumn
@@ -24,14 +24,19 @@ __all__ = [
     "fit_linear",
     "lean_on",
     "linear_masses",
+    "linear_scores",
     "linear_slots",
+    "pool_scores",
     "sum_linear",
-    "with_lean",
 ]
 
 MOST_COORDINATES = 256  # of all columns: with more, their covariances cost too much
 RIDGE = 0.25  # coordinates over rows, as a share of the variances
 LEAST_MASS, LEAST_OF_LINE = 1e-9, 1e-6  # of a cell: neither answer forbids what the other says
+BORROWED = 0.02  # variance added in scores: this share of a class's own and of that of all
+FARTHEST = 100.0  # nats by which a class is behind the best one at most
+FEWEST_FREE = 3.0  # degrees of freedom of a predictive density, at least
+POOLED_ROWS = 100.0  # R: with so many rows of a class, normal densities count half
 NARROWEST = 0.5  # standard deviation of an answer, in steps of the grid
 
 
@@ -135,7 +140,7 @@ def lean_on(linear: Linear, codes: Sequence[Codes | None], place: int, masses: A
 
     The product is narrower than a mixture of the two would be, as it should where they agree.
     """
-    found = linear_masses(linear, codes, place, masses.shape[1])
+    found = linear_masses(linear, codes, place, masses.shape[1]) if linear.lean > 0 else None
     if found is None:
         return masses
     share, line = linear.lean * found[0] ** 2, found[1]
@@ -191,6 +196,42 @@ def _regression(linear: Linear, pattern: Any, target: int) -> tuple[float, Array
     return max(1.0 - residual / own, 0.0), weights, float(np.sqrt(residual))
 
 
-def with_lean(linear: Linear | None, lean: float) -> Linear | None:
-    """The same with another share, or nothing for none."""
-    return None if linear is None or lean <= 0 else replace(linear, lean=lean)
+def linear_scores(classes: Sequence[Linear], codes: Sequence[Codes | None], n: int) -> Array:
+    """log t(present cells; μ_c, Σ_c, N_c − d) of every class, (classes, n), up to a constant.
+
+    What a normal density predicts whose covariances are known from N_c rows only. Each class
+    borrows a little of the variances of all, so that none is without.
+    """
+    u, there = _points(classes[0].slots, codes, n)
+    total = sum(c.weight for c in classes)
+    shared = np.sum([c.weight / total * np.diag(c.covariance) for c in classes], axis=0)
+    found = np.zeros((len(classes), n))
+    for pattern, rows in _patterns(there):
+        for own, scores in zip(classes, found, strict=True):
+            C = own.covariance[np.ix_(pattern, pattern)]
+            C = C + np.diag(BORROWED * (np.diag(C) + shared[pattern]) + 1e-9)
+            L = np.linalg.cholesky(C)
+            apart = solve_triangular(
+                L, u[pattern][:, rows] - own.mean[pattern][:, None], lower=True, check_finite=False
+            )
+            d = len(L)
+            free = max(own.weight - d, FEWEST_FREE)
+            tail = 0.5 * (free + d) * np.log1p((apart**2).sum(axis=0) / free)
+            scores[rows] = -tail - np.log(np.diag(L)).sum()
+    return found
+
+
+def pool_scores(
+    scores: Array, classes: Sequence[Linear], codes: Sequence[Codes | None], share: float
+) -> Array:
+    """(1 − s) scores + s · those of normal densities: (classes, n).
+
+    The two err differently where rows are few: s = share · R / (R + rows of a class).
+    """
+    if share <= 0 or len(classes) < len(scores):  # some class has no covariances
+        return scores
+    rows = sum(c.weight for c in classes) / len(classes)
+    share *= POOLED_ROWS / (POOLED_ROWS + rows)
+    line = linear_scores(classes, codes, scores.shape[1])
+    line = np.maximum(line, line.max(axis=0) - FARTHEST)
+    return np.asarray((1.0 - share) * scores + share * line)

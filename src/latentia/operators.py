@@ -16,6 +16,8 @@ from latentia.typing import Array
 
 __all__ = ["Ascent", "Choice", "Operators", "SeparatorReport", "independent", "smooth_unseen"]
 
+SMALL = 2**12  # numbers
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -136,9 +138,10 @@ class Operators:
                 raise LatentiaError(f"the table of column {v} has shape {table.shape}.")
             table.setflags(write=False)
         learned = (*self.tensors.values(), *self.diagonals.values(), *self.tables.values())
-        for array in (*self.leaves, *self.marginals, *learned):
-            if not np.isfinite(array).all():
-                raise LatentiaError("an operator is not finite; the data or the plan is at fault.")
+        arrays = (*self.leaves, *self.marginals, *learned)
+        if not _finite(arrays):
+            raise LatentiaError("an operator is not finite; the data or the plan is at fault.")
+        for array in arrays:
             array.setflags(write=False)
 
     def _shape(self, k: int) -> tuple[int, ...]:
@@ -154,10 +157,17 @@ class Operators:
             raise LatentiaError("there must be one table for every variable of the graph, or none.")
         for v, above in enumerate(graph.parents() if self.tables else ()):
             shape = tuple(graph.states[u] or 1 for u in (*above, v))
-            if self.tables[v].shape != shape or (self.tables[v] < 0).any():
+            if self.tables[v].shape != shape or self.tables[v].min(initial=0.0) < 0:
                 raise LatentiaError(f"expected probabilities of shape {shape} for variable {v}.")
-            if not np.allclose(self.tables[v].sum(axis=-1), 1.0, rtol=0, atol=1e-6):
+            if not np.abs(self.tables[v].sum(axis=-1) - 1.0).max(initial=0.0) <= 1e-6:
                 raise LatentiaError(f"the rows of the table of variable {v} do not sum to one.")
+
+
+def _finite(arrays: Sequence[Array]) -> bool:
+    """Are all numbers finite? Small arrays together: one by one they would take their time."""
+    small = [a.ravel() for a in arrays if a.size < SMALL]
+    large = [a for a in arrays if a.size >= SMALL]
+    return all(np.isfinite(a).all() for a in (*large, np.concatenate(small or [np.zeros(0)])))
 
 
 def independent(plan: Plan, marginals: Sequence[Array], weight: float) -> Operators:

@@ -42,7 +42,7 @@ def class_states(sizes: list[int], source: Source) -> int:
     layout = pair_layout(plan)
     moments = source.fold(partial(sum_pairs, layout))
     panel = panel_covariance(layout, 0, moments)
-    singles = [b for b in panel.blocks if len(b) == 1]
+    singles = [b for b in panel.places if len(b) == 1]
     a, b = panel.features(singles[::2]), panel.features(singles[1::2])
     d = _correlations(panel, a, b)
     noise = (np.sqrt(len(a)) + np.sqrt(len(b))) / np.sqrt(max(moments.weight, 1.0))

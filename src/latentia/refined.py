@@ -7,6 +7,7 @@ One start, no restarts; every E-step is one more fold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -30,7 +31,6 @@ from latentia.refine import (
     PSEUDO_COUNTS,
     EStepOf,
     Prior,
-    Refined,
     Tables,
     accelerate,
     make_prior,
@@ -55,7 +55,8 @@ ENOUGH_ROWS = 3000  # from here on it pays to look closely at each latent first
 MANY_ROWS = 30_000  # beyond this many different rows, first climb on fewer
 FEWER_ROWS = 20_000
 OTHER_CUTS = 2  # at random, where branches do not tell the states of a latent
-TRIAL_STEPS = 9  # of each cut on the sample
+TRIAL_STEPS = 5  # of each cut on the sample
+CLOSELY = 1e-3  # gain per free parameter still to come, where refinement was asked for
 
 
 @final
@@ -89,12 +90,14 @@ def refine_closed_form(
     if isinstance(source, LocalRows) and len(source.rows) > MANY_ROWS:
         fewer = LocalRows(source.sample(FEWER_ROWS, rng))
         network = climbed(network, fewer)[0]
-    return polish(network, source)
+    return polish(network, source, CLOSELY)
 
 
-def polish(network: Network, source: Source, enough: float = ENOUGH) -> Operators:
+def polish(
+    network: Network, source: Source, enough: float = ENOUGH, patience: float = math.inf
+) -> Operators:
     """Climb on all rows until it rests, and make operators of the tables."""
-    network, ascent, weight = climbed(network, source, enough)
+    network, ascent, weight = climbed(network, source, enough, patience)
     found = operators_of(network.plan, network.tables, weight, ascent)
     nodes = enumerate(network.plan.nodes)
     ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in nodes if n.parent != k}
@@ -102,11 +105,11 @@ def polish(network: Network, source: Source, enough: float = ENOUGH) -> Operator
 
 
 def climbed(
-    network: Network, source: Source, enough: float = ENOUGH
+    network: Network, source: Source, enough: float = ENOUGH, patience: float = math.inf
 ) -> tuple[Network, Ascent, float]:
     """EM from the network's tables over the rows of a source; and the weight of these."""
     problem = replace(pose(network.plan, source), prior=network.prior)
-    found = _climb(problem, network.tables, enough)
+    found = accelerate(network.tables, network.prior, _estep(problem), enough, patience=patience)
     path = tuple(level / problem.weight for level in found.history)
     ascent = Ascent((path,), (found.converged,), 0)
     tables = with_unseen(without_unseen(found.tables, problem.marginals), problem.marginals)
@@ -181,11 +184,6 @@ def _trial(problem: Problem, network: Network, light: Prior) -> tuple[Network, f
     """A few steps on a sample, and how high they led."""
     found = accelerate(network.tables, light, _estep(problem), most=TRIAL_STEPS)
     return replace(network, tables=found.tables), found.history[-1]
-
-
-def _climb(problem: Problem, start: Tables, enough: float) -> Refined:
-    assert problem.prior is not None
-    return accelerate(start, problem.prior, _estep(problem), enough)
 
 
 def _estep(problem: Problem) -> EStepOf:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any, final
 
 import numpy as np
@@ -23,13 +24,43 @@ __all__ = [
 ]
 
 ROOT_CUT = 1e-8  # directions of relative variance below this are none
+SOUND = 1e-5  # pivots, as shares of the largest, down to which no direction is in doubt
 CORRELATION_CUT = 1e-12
+
+
+@final
+class _OneThread:
+    """The first of several threads to come in sets the limit, the last to leave lifts it.
+
+    The limit belongs to the process: if each thread put back what it found, the last one to leave
+    could put back the limit of another, for good.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.inside = 0
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.limit = _controller().limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limit.restore_original_limits()
+                self.limit = None
+
+
+_ONE_THREAD = _OneThread()
 
 
 def one_thread() -> AbstractContextManager[Any]:
     """BLAS on one thread: thousands of small factorisations only wait for each other on more."""
-    found: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return found
+    return _ONE_THREAD
 
 
 @cache
@@ -83,6 +114,13 @@ def whitener(S: Array, cut: float = ROOT_CUT) -> Array:
     """R (p, k) with Rᵀ S R = I over the k directions of S that carry variance."""
     if not S.size:
         return np.zeros((len(S), 0))
+    try:  # any root will do, and this one is several times as fast
+        L = np.linalg.cholesky(S)
+    except np.linalg.LinAlgError:
+        L = np.zeros((1, 1))
+    pivots = np.diagonal(L) ** 2
+    if pivots.min() > max(cut, SOUND) * pivots.max():
+        return np.asarray(np.linalg.inv(L).T, dtype=float)
     values, Q = np.linalg.eigh(S)
     keep = values > cut * max(float(values[-1]), 1e-300)
     return np.asarray(Q[:, keep] / np.sqrt(values[keep]), dtype=float)

@@ -17,12 +17,64 @@ from .trial import Finding, check_finite, check_probabilities, matrix, rows_of
 
 GRAPH, LATENTS = "H->a,b; H->G; G->c,d; e", {"H": 2, "G": 2}
 STATES: dict[str, list[Any]] = {
-    "a": ["lo", "hi", "no"], "b": [0, 1], "c": [("t", 1), ("t", 2.5)], "d": [False, True], "e": [1, 2, 3]}
+    "a": ["lo", "hi", "no"],
+    "b": [0, 1],
+    "c": [("t", 1), ("t", 2.5)],
+    "d": [False, True],
+    "e": [1, 2, 3],
+}
 NAN = float("nan")
-ODD: list[Any] = [None, NAN, np.nan, np.float64("nan"), float("inf"), -1, 99, 2.5, "odd", "", True, b"x",
-                  (), [], {}, (1, 2), (NAN, 1), (None, None), (3, 1), (0, "x"), (1, 2, 3), [0.0, 1.0],
-                  object(), 10**400, np.int64(1), np.array(1), np.array([1, 0]), 1e308, {"a": 1}, {1, 2}]
-NAMES: list[Any] = ["a", "b", "c", "d", "e", "u", "v", "H", "G", "zz", 0, None, NAN, ("a", "b"), ["a"], {}, ""]
+ODD: list[Any] = [
+    None,
+    NAN,
+    np.nan,
+    np.float64("nan"),
+    float("inf"),
+    -1,
+    99,
+    2.5,
+    "odd",
+    "",
+    True,
+    b"x",
+    (),
+    [],
+    {},
+    (1, 2),
+    (NAN, 1),
+    (None, None),
+    (3, 1),
+    (0, "x"),
+    (1, 2, 3),
+    [0.0, 1.0],
+    object(),
+    10**400,
+    np.int64(1),
+    np.array(1),
+    np.array([1, 0]),
+    1e308,
+    {"a": 1},
+    {1, 2},
+]
+NAMES: list[Any] = [
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "u",
+    "v",
+    "H",
+    "G",
+    "zz",
+    0,
+    None,
+    NAN,
+    ("a", "b"),
+    ["a"],
+    {},
+    "",
+]
 
 
 def discrete_rows(n: int = 120) -> dict[str, Any]:
@@ -41,17 +93,34 @@ def mixed_rows(n: int = 120) -> dict[str, Any]:
     h = rng.integers(2, size=n)
     u = np.round(h * 2 + rng.normal(size=n), 4)
     v = np.where(rng.random(n) < 0.2, 0.0, np.exp(h + rng.normal(size=n)))  # an atom, a long tail
-    return {"a": np.array(["lo", "hi"], dtype=object)[h], "b": (h + (rng.random(n) < 0.2)) % 2, "u": u, "v": v}
+    return {
+        "a": np.array(["lo", "hi"], dtype=object)[h],
+        "b": (h + (rng.random(n) < 0.2)) % 2,
+        "u": u,
+        "v": v,
+    }
 
 
 @cache
 def models() -> list[lt.LatentModel]:
     """Every learner, with and without continuous columns."""
-    learners: list[Any] = [lt.PBP(refine=False), lt.PBP(), lt.PBP(regularize=False), lt.PBP(refine=True),
-                           "paper", "spectral", lt.Spectral(repair=False), lt.EM(1, tol=1e-3, random_state=0),
-                           lt.StepwiseEM(restarts=1, epochs=2, random_state=0)]
-    mixed: list[Any] = [lt.PBP(refine=False, kernel=lt.KernelSettings()), lt.PBP(refine=True, random_state=0),
-                        lt.EM(1, tol=1e-3, random_state=0), lt.PBP.paper(kernel="rbf")]
+    learners: list[Any] = [
+        lt.PBP(refine=False),
+        lt.PBP(),
+        lt.PBP(regularize=False),
+        lt.PBP(refine=True),
+        "paper",
+        "spectral",
+        lt.Spectral(repair=False),
+        lt.EM(1, tol=1e-3, random_state=0),
+        lt.StepwiseEM(restarts=1, epochs=2, random_state=0),
+    ]
+    mixed: list[Any] = [
+        lt.PBP(refine=False, kernel=lt.KernelSettings()),
+        lt.PBP(refine=True, random_state=0),
+        lt.EM(1, tol=1e-3, random_state=0),
+        lt.PBP.paper(kernel="rbf"),
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows, more = discrete_rows(), mixed_rows()
@@ -59,13 +128,15 @@ def models() -> list[lt.LatentModel]:
         found += [lt.LatentModel("H->a,b,u,v", {"H": 2}, x).fit(more) for x in mixed]
         one = {"a": [0, 1] * 10}
         found.append(lt.LatentModel("a", learner=lt.PBP(refine=False)).fit(one))  # a lone column
+        barred = lt.LatentModel(GRAPH, LATENTS, lt.PBP(refine=False), state_names=STATES)
+        found.append(barred.fit(rows, error_bars=True))
         never = {"a": ["lo", "hi"] * 30, "b": [0, 1] * 30}  # never seen together: lo, 1
         found.append(lt.LatentModel("H->a,b", {"H": 2}, lt.EM(1, random_state=0)).fit(never))
     return found
 
 
 def value(r: Random, name: Any) -> Any:
-    if r.random() < 0.25:
+    if r.random() < 0.12:
         return r.choice(ODD)
     if name in ("u", "v"):
         x = r.choice([0.0, 1.0, -3.0, 7.5, 1e6, -1e300])
@@ -75,10 +146,31 @@ def value(r: Random, name: Any) -> Any:
 
 def soft_value(r: Random, name: Any) -> Any:
     if r.random() < 0.3:
-        return r.choice([*ODD, lambda x: x, lambda x: x * NAN, lambda x: "no", lambda x: 1 / 0, {0: -1.0},
-                         {0: NAN}, {0: 0.0}, {0: "x"}, {"zz": 1.0}, {}])
+        return r.choice(
+            [
+                *ODD,
+                lambda x: x,
+                lambda x: x * NAN,
+                lambda x: "no",
+                lambda x: 1 / 0,
+                {0: -1.0},
+                {0: NAN},
+                {0: 0.0},
+                {0: "x"},
+                {"zz": 1.0},
+                {},
+            ]
+        )
     if name in ("u", "v"):
-        return r.choice([lambda x: np.exp(-x * x), lambda x: x > 1, lambda x: 1.0, lambda x: x[:2], lambda x: 0 * x])
+        return r.choice(
+            [
+                lambda x: np.exp(-x * x),
+                lambda x: x > 1,
+                lambda x: 1.0,
+                lambda x: x[:2],
+                lambda x: 0 * x,
+            ]
+        )
     states = STATES.get(name, [0]) if isinstance(name, str) else [0]
     weights = [0.0, 0.0, 0.5, 1.0, 1e-300, 1e300, -0.1, NAN, float("inf"), 2]
     return {s: r.choice(weights[: r.choice([4, 6, 10])]) for s in states if r.random() < 0.8}
@@ -86,7 +178,7 @@ def soft_value(r: Random, name: Any) -> Any:
 
 def names(r: Random, model: lt.LatentModel) -> list[Any]:
     known = [c.name for c in model.columns_]
-    pool = known if r.random() < 0.8 else NAMES
+    pool = known if r.random() < 0.93 else NAMES
     return [r.choice(pool) for _ in range(r.choice([1, 1, 1, 2, 3, 0]))]
 
 
@@ -110,7 +202,7 @@ def check_posterior(found: Posterior | Density) -> None:
     if np.isnan(found.log_evidence) or found.log_evidence == np.inf:
         raise Finding(f"log evidence {found.log_evidence}")
     if isinstance(found, Density):
-        check_finite([found.mean(), *found.quantile([0.05, 0.5, 0.95])], what="mean and quantiles")
+        check_finite([found.mean, *found.quantile([0.05, 0.5, 0.95])], what="mean and quantiles")
         x = np.linspace(*found.quantile([0.01, 0.99]), 7)
         check_finite(found.pdf(x), what="density")
         if (found.pdf(x) < 0).any() or np.diff(found.quantile([0.05, 0.5, 0.95])).min() < 0:
@@ -127,8 +219,24 @@ def ask(r: Random, model: lt.LatentModel) -> str:
         if not np.isfinite(found.log_probability):
             raise Finding(f"most probable assignment of log probability {found.log_probability}")
         return "assignment"
-    check_posterior(model.query(asked, given, soft))
+    level = (
+        r.choice([0.9, 0.9, 0.5, 0, 1, -1, 2, "x", float("nan"), True])
+        if r.random() < 0.15
+        else None
+    )
+    found = model.query(asked, given, soft, level)
+    check_posterior(found)
+    if level is not None:
+        check_bars(found)
     return "posterior"
+
+
+def check_bars(found: Any) -> None:
+    """lower ≤ table ≤ upper, all of them probabilities."""
+    low, table, high = (np.asarray(x, dtype=float) for x in (found.lower, found.table, found.upper))
+    check_finite([low, high], what="error bars")
+    if (low < 0).any() or (high > 1).any() or (low > table).any() or (table > high).any():
+        raise Finding(f"error bars {low} … {high} around {table}")
 
 
 def table(r: Random, model: lt.LatentModel) -> tuple[dict[Any, Any], int]:
@@ -146,7 +254,7 @@ def table(r: Random, model: lt.LatentModel) -> tuple[dict[Any, Any], int]:
             cells[c.name] = x
     if r.random() < 0.1:
         cells[r.choice(["zz", "H", 3])] = np.zeros(rows)
-    return cells, rows
+    return cells, rows if cells else 0
 
 
 def ask_rows(r: Random, model: lt.LatentModel) -> str:
@@ -154,8 +262,11 @@ def ask_rows(r: Random, model: lt.LatentModel) -> str:
     target = r.choice([c.name for c in model.columns_]) if r.random() < 0.9 else r.choice(NAMES)
     what = r.randint(0, 7)
     if what == 0:
-        found = model.predict_proba(cells, target, dtype=r.choice([None, "float32", "float64", "int8", 3]))
-        check_probabilities(matrix(found), rows)
+        found = model.predict_proba(
+            cells, target, dtype=r.choice([None, "float32", "float64", "int8", 3])
+        )
+        if target is not None:  # without a target: all columns side by side
+            check_probabilities(matrix(found), rows)
     elif what == 1:
         check_finite(model.score_samples(cells), rows, "scores")
     elif what == 2:
@@ -166,7 +277,11 @@ def ask_rows(r: Random, model: lt.LatentModel) -> str:
             numbers = matrix(found)
             (check_finite if name in ("u", "v") else check_probabilities)(numbers, rows)
     elif what == 4:
-        check_finite(matrix(model.predict_quantiles(cells, target, r.choice([(0.1, 0.9), 0.5, (), (2,), "x"]))))
+        check_finite(
+            matrix(
+                model.predict_quantiles(cells, target, r.choice([(0.1, 0.9), 0.5, (), (2,), "x"]))
+            )
+        )
     elif what == 5:
         if rows_of(model.predict(cells)) != rows:
             raise Finding("filling in lost rows")

@@ -8,11 +8,10 @@ import typer
 
 from latentia.checking import CheckReport
 from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
-from latentia.cli.reading import count_rows, read_rows
+from latentia.cli.reading import count_rows, read_model, read_rows
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.errors import DataError
-from latentia.store import load
 
 __all__ = ["check_command"]
 
@@ -48,7 +47,7 @@ def check_command(
             )
         if out is not None:
             check_folder(out)
-        loaded = load(model)
+        loaded = read_model(model)
         names = [str(c.name) for c in loaded.columns_]
         with screen.working(f"reading {data}"):
             rows = read_rows(data, loaded.columns_, names)

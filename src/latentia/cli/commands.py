@@ -20,8 +20,10 @@ from latentia.cli.asking import (
     read_soft,
 )
 from latentia.cli.options import (
+    Confidence,
     Data,
     Debug,
+    ErrorBars,
     Json,
     Kinds,
     Latents,
@@ -37,6 +39,7 @@ from latentia.cli.reading import (
     column_names,
     count_rows,
     read_graph,
+    read_model,
     read_rows,
     read_state_names,
     take_weights,
@@ -65,7 +68,6 @@ from latentia.learners import PBP
 from latentia.mixed import has_continuous, prepare_mixed, state_labels
 from latentia.plan import Plan, make_plan
 from latentia.posterior_density import Density
-from latentia.store import load
 
 __all__ = ["app"]
 
@@ -134,6 +136,7 @@ def fit(
             metavar="FILE.json", help='States in order: {"D": ["low", "high"]}; default: as seen.'
         ),
     ] = None,
+    error_bars: ErrorBars = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -164,7 +167,7 @@ def fit(
         start = time.perf_counter()
         count = count_rows(rows)
         with screen.working(f"learning from {count:,} rows") as say:
-            _fit(model, rows, weight, say)
+            _fit(model, rows, weight, say, error_bars)
         seconds = time.perf_counter() - start
         model.save(out)
         facts = {"model": out, "rows": count, "seconds": seconds, **model_facts(model)}
@@ -191,6 +194,7 @@ def query(
         list[str] | None,
         typer.Option(metavar="NAME=STATE:L,…", help="Likelihoods of states, where not certain."),
     ] = None,
+    confidence: Confidence = None,
     most_probable: Annotated[
         bool, typer.Option("--map", help="The most probable assignment only.")
     ] = False,
@@ -205,12 +209,17 @@ def query(
       latentia query m.latentia D --given G=2 --given H=0
       latentia query m.latentia D E --soft "G=0:.2,1:.8" --map
       latentia query m.latentia x --given y=3.2 --given z=0..3
+      latentia query m.latentia D --given G=2 --confidence .9
     """
     with answering(as_json, quiet, debug) as screen:
-        loaded = load(model)
+        loaded = read_model(model)
         asked = [find_label(loaded, name) for name in variables]
         evidence = read_evidence(loaded, given or [])
         likelihoods = read_soft(loaded, soft or [])
+        if most_probable and confidence is not None:
+            raise typer.BadParameter(
+                "not for --map; leave one of them out.", param_hint="--confidence"
+            )
         if most_probable:
             found = loaded.map_query(asked, evidence, likelihoods)
             if as_json:
@@ -218,7 +227,7 @@ def query(
             else:
                 screen.show(*assignment_view(found, {**evidence, **likelihoods}))
             return
-        posterior = loaded.query(asked, evidence, likelihoods)
+        posterior = loaded.query(asked, evidence, likelihoods, confidence)
         if isinstance(posterior, Density):
             if as_json:
                 screen.dump(density_facts(posterior, evidence, likelihoods))
@@ -256,7 +265,7 @@ def predict(
     """
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
-        loaded = load(model)
+        loaded = read_model(model)
         name = find_label(loaded, target)
         with screen.working(f"reading {data}"):
             rows = read_rows(data, loaded.columns_, _names(loaded))
@@ -313,7 +322,7 @@ def score(
       latentia score m.latentia held_out.csv --rows | sort -g | head -3
     """
     with answering(as_json, quiet, debug) as screen:
-        loaded = load(model)
+        loaded = read_model(model)
         with screen.working(f"reading {data}"):
             rows, weight = take_weights(
                 read_rows(data, loaded.columns_, [*_names(loaded), weights]), weights
@@ -354,7 +363,7 @@ def sample(
     """
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
-        loaded = load(model)
+        loaded = read_model(model)
         with screen.working(f"drawing {number:,} rows"):
             rows = loaded.sample(number, random_state=seed)
         _give(screen, rows, out, {"rows": number, "seed": seed, "columns": rows}, "columns")
@@ -375,21 +384,23 @@ def inspect(
       latentia inspect m.latentia --json | jq .columns
     """
     with answering(as_json, quiet, debug) as screen:
-        facts = {"model": model, **model_facts(load(model))}
+        facts = {"model": model, **model_facts(read_model(model))}
         if as_json:
             screen.dump(facts)
         else:
             screen.show(*model_view(facts, screen.fits))
 
 
-def _fit(model: LatentModel, rows: Any, weight: Any, say: Callable[[str], None]) -> None:
+def _fit(
+    model: LatentModel, rows: Any, weight: Any, say: Callable[[str], None], error_bars: bool
+) -> None:
     """Fit, with every start that has ended told to the spinner."""
     given = model.learner
     learner = LEARNERS[given]() if isinstance(given, str) else clone(given)
     if "verbose" in learner.get_params(deep=False) and not getattr(given, "verbose", False):
         model.learner = learner.set_params(verbose=say)
     try:
-        model.fit(rows, sample_weight=weight)
+        model.fit(rows, sample_weight=weight, error_bars=error_bars)
     finally:
         model.learner = given
 

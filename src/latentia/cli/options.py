@@ -74,6 +74,14 @@ Out: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Where to: .csv, .csv.gz or .parquet; default: stdout."),
 ]
+ErrorBars: TypeAlias = Annotated[
+    bool,
+    typer.Option("--error-bars", help="Keep what `query --confidence` needs: one more pass."),
+]
+Confidence: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar=".9", help="Intervals of sampling error; after `fit --error-bars`."),
+]
 Learner: TypeAlias = Annotated[
     str,
     typer.Option(metavar="NAME", callback=_known_learner, help=f"One of {', '.join(LEARNERS)}."),

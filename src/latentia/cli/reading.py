@@ -1,4 +1,4 @@
-"""What comes in: graphs and tables from files."""
+"""What comes in: models, graphs and tables from files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from latentia.cli.asking import find_state, read_counts
-from latentia.errors import DataError, GraphError, UnknownNameError
+from latentia.errors import DataError, GraphError, StoreError, UnknownNameError
+from latentia.estimator import LatentModel
 from latentia.features.continuous import Column
 from latentia.features.discrete import DiscreteColumn
 from latentia.graph import LatentGraph, as_graph
+from latentia.store import load
 from latentia.typing import Array, Label
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "column_names",
     "count_rows",
     "read_graph",
+    "read_model",
     "read_rows",
     "read_state_names",
     "take_weights",
@@ -34,6 +37,17 @@ Rows: TypeAlias = Any  # dict of arrays (CSV) or Arrow table (Parquet): whatever
 
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "n/a", "#N/A"})
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
+
+
+def read_model(path: str) -> LatentModel:
+    """The model of a file; files of classifiers, frozen models and moments are asked in Python."""
+    found = load(path)
+    if not isinstance(found, LatentModel):
+        raise StoreError(
+            f"{path}: expected a LatentModel, got a {type(found).__name__}. Questions to it are "
+            f"asked in Python: latentia.load({path!r})."
+        )
+    return found
 
 
 # -- graphs ------------------------------------------------------------------------------------

@@ -224,27 +224,49 @@ def posterior_facts(
         "soft": soft,
         "log_evidence": posterior.log_evidence,
         "clipped": posterior.clipped,
+        **_interval_facts(posterior),
+    }
+
+
+def _interval_facts(posterior: Posterior) -> Facts:
+    if posterior.lower is None or posterior.upper is None:
+        return {}
+    return {
+        "confidence": posterior.confidence,
+        "lower": posterior.lower.tolist(),
+        "upper": posterior.upper.tolist(),
     }
 
 
 def posterior_view(posterior: Posterior, cut: bool) -> View:
+    ends = posterior.intervals
+    told = [()] * posterior.table.size if ends is None else ends.values()
     cells = list(
-        zip(itertools.product(*posterior.states), posterior.table.ravel().tolist(), strict=True)
+        zip(
+            itertools.product(*posterior.states),
+            posterior.table.ravel().tolist(),
+            told,
+            strict=True,
+        )
     )
     hidden = len(cells) - MOST_LINES if cut else 0
     if hidden > 0:
         cells = sorted(cells, key=lambda cell: -cell[1])[:MOST_LINES]
-    best = max(p for _, p in cells)
-    table = _table(*map(str, posterior.variables), "probability", "")
-    for states, p in cells:
+    best = max(p for _, p, _ in cells)
+    wide = [] if ends is None else ["lower", "upper"]
+    table = _table(*map(str, posterior.variables), "probability", *wide, "")
+    for states, p, both in cells:
         style = "bold" if p == best else ""
-        table.add_row(*map(str, states), f"{p:.4f}", _bar(p), style=style)
+        between = [f"{end:.4f}" for end in both]
+        table.add_row(*map(str, states), f"{p:.4f}", *between, _bar(p), style=style)
     view: View = [_heading(f"P({_asked(posterior.variables, posterior.evidence)})"), table]
     if hidden > 0:
         view.append(Text(f"… and {hidden:,} less probable", style="dim"))
     foot = [f"log P(evidence) = {posterior.log_evidence:.4f}"] if posterior.evidence else []
     if posterior.clipped > 0.005:
         foot.append(f"clipped {posterior.clipped:.1%}")
+    if posterior.confidence is not None:
+        foot.append(f"{100 * posterior.confidence:.4g} % intervals of sampling error")
     return [*view, "", Text("; ".join(foot), style="dim")] if foot else view
 
 

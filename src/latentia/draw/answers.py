@@ -27,28 +27,43 @@ def plot_posterior(posterior: Posterior) -> Drawing:
 
 
 def _bars(posterior: Posterior) -> Drawing:
-    cells = [(_words(key), p) for key, p in posterior.probabilities.items()]
+    told = posterior.intervals
+    cells = [
+        (_words(key), p, (p, p) if told is None else told[key])
+        for key, p in posterior.probabilities.items()
+    ]
     hidden = len(cells) - MOST_ROWS
     if hidden > 0:
         cells = sorted(cells, key=lambda cell: -cell[1])[:MOST_ROWS]
-    names = max(text_width(name, 13) for name, _ in cells)
-    top = max(p for _, p in cells)
+    names = max(text_width(name, 13) for name, _, _ in cells)
+    top = max(p for _, p, _ in cells)
     canvas = Canvas()
     canvas.text((0, -26), posterior.title, 14, anchor="start", font_weight="bold")
     end = _axis(canvas, names + 10, ROW * len(cells))
-    for i, (name, p) in enumerate(cells):
+    for i, (name, p, ends) in enumerate(cells):
         y = ROW * (i + 0.5)
         canvas.text((names, y), name, 13, anchor="end")
         fill = COLOURS["up"] if p == top else "#8cbfe0"
         size = max(BAR * p, 1.0)
         canvas.box((names + 10 + size / 2, y), size, ROW * 0.66, fill, COLOURS["up"], round=0)
-        canvas.text((names + 16 + size, y), f"{p:.3f}", 12, COLOURS["ink"], "start")
+        if told is not None:
+            _whisker(canvas, names + 10, y, ends)
+        right = max(size, BAR * ends[1] + 2)
+        canvas.text((names + 16 + right, y), f"{p:.3f}", 12, COLOURS["ink"], "start")
     y = end + 20
     for line in (f"… and {hidden} less probable states" if hidden > 0 else "", posterior.footnote):
         if line:
             canvas.text((0, y), line, 11, COLOURS["soft"], "start")
             y += 16
     return canvas.finish(posterior.title)
+
+
+def _whisker(canvas: Canvas, left: float, y: float, ends: tuple[float, float]) -> None:
+    """An interval over its bar: a line with a stop at each end."""
+    low, high = (left + BAR * end for end in ends)
+    canvas.line([(low, y), (high, y)], COLOURS["ink"], 1.4)
+    for x in (low, high):
+        canvas.line([(x, y - ROW * 0.17), (x, y + ROW * 0.17)], COLOURS["ink"], 1.4)
 
 
 def _axis(canvas: Canvas, left: float, height: float) -> float:

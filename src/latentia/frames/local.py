@@ -18,13 +18,22 @@ from latentia.moments import Rows, row_chunks
 from latentia.solve import one_thread
 from latentia.typing import Additive, Array, Codes
 
-__all__ = ["LocalRows", "compress", "counted_once", "equal_rows", "in_parallel", "unique_rows"]
+__all__ = [
+    "LocalRows",
+    "compress",
+    "counted_once",
+    "equal_rows",
+    "in_parallel",
+    "unique_rows",
+    "usable_cores",
+]
 
 T = TypeVar("T")
 Sum = TypeVar("Sum", bound=Additive)
 
 BLOCK_ROWS = 2**15
 LOOKED_AT = 2000
+FEW_CELLS = 16  # times the rows
 MANY_EQUAL = 0.6  # different rows among those looked at
 
 
@@ -52,11 +61,18 @@ def in_parallel(
     work: Callable[[int], T], items: Sequence[int], threads: int | None = None
 ) -> Iterator[T]:
     """Results in order, one thread per core; each with BLAS on one thread, which scales better."""
-    if len(items) < 2 or threads == 1:
+    if len(items) < 2 or (threads or usable_cores()) == 1:
         yield from map(work, items)
         return
-    with one_thread(), ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+    with one_thread(), ThreadPoolExecutor(threads or usable_cores()) as pool:
         yield from pool.map(work, items)
+
+
+def usable_cores() -> int:
+    """Those that this process may use, which in a container may be few of the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def compress(rows: Rows, states: Sequence[int]) -> Rows:
@@ -97,6 +113,18 @@ def unique_rows(rows: Rows, states: Sequence[int]) -> Rows:
 
     Codes must not be negative.
     """
+    cells = math.prod(states)
+    if rows.weight is None and cells <= FEW_CELLS * len(rows):  # counting is faster than sorting
+        joint: Codes = np.zeros(len(rows), dtype=np.int64)
+        for codes, m in zip(rows.codes, states, strict=True):
+            joint = joint * m + codes
+        counts = np.bincount(joint, minlength=cells)
+        found = np.flatnonzero(counts)
+        if len(found) > 0.9 * len(rows):
+            return rows
+        cell = np.unravel_index(found, list(states))
+        small = [c.astype(old.dtype) for c, old in zip(cell, rows.codes, strict=True)]
+        return Rows(tuple(small), counts[found].astype(float))
     first, place = equal_rows(rows.codes, states)
     if len(first) > 0.9 * len(rows):
         return rows

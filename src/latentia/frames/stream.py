@@ -5,7 +5,6 @@ One thread reads, the others encode and sum; sums are added in the order of the 
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,7 @@ import numpy as np
 
 from latentia.errors import DataError
 from latentia.frames.engine import Answer, add_up, plus
+from latentia.frames.local import usable_cores
 from latentia.frames.progress import Progress
 from latentia.frames.table import Table, read_table
 from latentia.solve import one_thread
@@ -115,7 +115,7 @@ def fold_blocks(
     rows: int | None,
 ) -> Sum | None:
     """Σ `work(table)`: this thread reads, a few others work, sums are added in order."""
-    many = threads or os.cpu_count() or 1
+    many = threads or usable_cores()
     progress.begin(rows)
     total: Sum | None = None
     waiting: deque[tuple[int, Future[Sum | None]]] = deque()

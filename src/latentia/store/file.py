@@ -24,10 +24,12 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from latentia.classifier import LatentClassifier
 from latentia.errors import LatentiaError, StoreError
 from latentia.estimator import LatentModel
 from latentia.gathering import FrozenModel
 from latentia.moments import Moments
+from latentia.store.classifier import read_classifier, write_classifier
 from latentia.store.plain import text
 from latentia.store.record import Fetch, read_record, write_record
 from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
@@ -45,8 +47,12 @@ MOST_VALUES = 2**22  # in the JSON; as Python objects these take up to 300 MB
 DEEPEST = 64
 CHUNK = 2**20
 
-Stored: TypeAlias = LatentModel | FrozenModel | Moments
-READERS: dict[Any, Any] = {"Moments": read_moments, "FrozenModel": read_frozen}
+Stored: TypeAlias = LatentModel | LatentClassifier | FrozenModel | Moments
+READERS: dict[Any, Any] = {
+    "Moments": read_moments,
+    "FrozenModel": read_frozen,
+    "LatentClassifier": read_classifier,
+}
 
 FOREIGN = {
     b"\x89LAT": "a model file that was damaged in a transfer as text",
@@ -67,7 +73,7 @@ ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def save(model: Stored, path: str | os.PathLike[str]) -> None:
-    """Write a fitted or frozen model or moments to one file; an older one is replaced at once.
+    """Write a fitted model or classifier, a frozen model or moments to one file, all at once.
 
     Labels may be text, numbers, booleans, and tuples and frozensets of these. A model that could
     not be read again is not written.
@@ -100,19 +106,23 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
         return write_moments(model)
     if isinstance(model, FrozenModel):
         return write_frozen(model)
-    if type(model) is not LatentModel:
+    if type(model) not in (LatentModel, LatentClassifier):
         raise StoreError(
-            f"expected a LatentModel, got {type(model).__name__}. Only these, frozen models and "
-            "moments can be saved."
+            f"expected a LatentModel or LatentClassifier, got {type(model).__name__}. Only these, "
+            "frozen models and moments can be saved."
         )
     model._check_fitted()
+    if isinstance(model, LatentClassifier):
+        return write_classifier(model)
     return write_record(model)
 
 
 def _version(record: dict[str, Any]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
     states = record.get("states", ())
-    if len(record.get("operators", {}).get("kernel", ())) > 4:
+    if record["kind"] == "LatentClassifier":
+        return 4
+    if "replicates" in record or len(record.get("operators", {}).get("kernel", ())) > 4:
         return 4
     if "choice" in record or any(isinstance(each, dict) for each in states):
         return 3
@@ -170,7 +180,7 @@ def _write_at_once(name: str, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model, frozen model or moments that `save` wrote, with the same answers bit for bit.
+    """What `save` wrote: a model, classifier, frozen model or moments; the same bit for bit.
 
     Nothing in the file is ever run. Whatever is wrong with it ends in a StoreError.
     """

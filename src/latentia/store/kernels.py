@@ -27,7 +27,7 @@ class Smoothing:
     raw: bool = False
     blur: tuple[float, float] = (0.0, 0.0)
     floor: float = 0.0
-    lean: float = 0.0
+    lean: float | None = None  # None: no covariances
 
 
 def write_smoothing(operators: Operators) -> list[Any]:
@@ -44,15 +44,15 @@ def read_smoothing(record: Any) -> Smoothing:
     if type(raw) is not bool:
         raise StoreError(f"expected true or false for raw leaves, got {raw!r:.80}.")
     blur = (number(evidence, 0.0, WIDEST_BLUR), number(own, 0.0, WIDEST_BLUR))
-    lean = number(rest[0], 0.0, 1.0) if rest else 0.0
+    lean = number(rest[0], 0.0, 1.0) if rest else None
     return Smoothing(raw, blur, number(floor, 0.0, 1.0), lean)
 
 
 def read_linear(
-    slots: tuple[Slot, ...] | None, arrays: Sequence[Array], weight: float, lean: float
+    slots: tuple[Slot, ...] | None, arrays: Sequence[Array], weight: float, lean: float | None
 ) -> Linear | None:
     """Covariances that can be: symmetric, no eigenvalue clearly negative."""
-    if slots is None:
+    if slots is None or lean is None:
         return None
     mean, covariance = arrays
     size = float(np.abs(covariance).max(initial=0.0))

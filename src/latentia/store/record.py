@@ -35,6 +35,7 @@ from latentia.store.plain import (
     whole,
     wholes,
 )
+from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
 from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
 from latentia.typing import Array
 
@@ -98,14 +99,18 @@ def write_record(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
         record["settings"] = [[name, float(x)] for name, x in operators.settings.items()]
     if operators.plan is not model.plan_:  # a refined model answers by a network of its own
         record["network"] = write_plan(operators.plan)
-    return record, [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
+    written = [array.transpose(a) for array, a in zip(arrays, axes, strict=True)]
+    if hasattr(model, "error_bars_"):
+        record["replicates"], more = write_replicates(model.error_bars_)
+        written += more
+    return record, written
 
 
 def read_record(record: Any, fetch: Fetch) -> LatentModel:
     """The model of a record; `fetch` brings the arrays once their shapes are known."""
     there = record if isinstance(record, dict) else {}
     more = [
-        name for name in ("network", "choice", "settings") if name in there
+        name for name in ("network", "choice", "settings", "replicates") if name in there
     ]  # some models, newer files
     kind, parameters, structure, states, learned, fit, *rest = fields(
         record, "kind", "parameters", "plan", "states", "operators", "fit", *more
@@ -118,7 +123,17 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
-    operators = _read_operators(learned, inner, columns, fetch)
+    bars = given.get("replicates")
+    beyond = [] if bars is None else replicate_shapes(bars, inner)
+    last: list[Array] = []
+
+    def fetch_all(shapes: list[Shape]) -> Sequence[Array]:
+        """Arrays come at once; those of error bars are the last."""
+        found = fetch([*shapes, *beyond])
+        last.extend(found[len(shapes) :])
+        return found[: len(shapes)]
+
+    operators = _read_operators(learned, inner, columns, fetch_all)
     if "choice" in given:
         operators = replace(operators, choice=_read_choice(given["choice"]))
     if "settings" in given:
@@ -128,6 +143,8 @@ def read_record(record: Any, fetch: Fetch) -> LatentModel:
     gaps = {column.name: number(share) for column, share in shares}
     model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
+    if bars is not None:
+        model.error_bars_ = read_replicates(bars, inner, last)
     return model
 
 
@@ -335,7 +352,7 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
     tables = len(shapes)
     shapes += gaussian_shapes(leaves, plan)
     lines = len(shapes)
-    slots = linear_slots(columns) if smooth.lean > 0 else None
+    slots = None if smooth.lean is None else linear_slots(columns)
     if slots is not None:
         size = sum(slot.size for slot in slots)
         shapes += [(size,), (size, size)]
