@@ -27,7 +27,7 @@ LAYERS = (
     "features",
     "moments",
     "frames",
-    "gaussian linear",
+    "gaussian kernel_settings linear",
     "wiring",
     "passes",
     "estep",

@@ -21,9 +21,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import csr_array
 
-from latentia.errors import DataError
-from latentia.features.continuous import Column, ContinuousColumn
+from latentia.errors import DataError, UnknownNameError
+from latentia.features.continuous import Column, ContinuousColumn, place_cells
+from latentia.features.discrete import Values
 from latentia.features.kernel import BlockMap, coordinates, make_map
+from latentia.kernel_settings import KernelSettings
 from latentia.linear import fit_linear, linear_slots, sum_linear
 from latentia.messages import around
 from latentia.moments import Moments, Rows, add_to, outer_sum, row_chunks
@@ -48,29 +50,6 @@ __all__ = [
     "sum_embedded",
     "sum_sides",
 ]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class KernelSettings:
-    """Bandwidths in standard deviations of a column, ridges in units of 1/N."""
-
-    bandwidth: float = 0.4  # of features, times √(continuous members)
-    evidence: float = 0.25  # at which evidence is read off a leaf
-    own: float = 0.05  # of the density asked for
-    rank: int = 30  # directions of a separator, at most
-    most: int = 40  # … and of those to choose from
-    ridge: tuple[float, float] = (0.3, 0.6)  # λ₁, λ₂
-    floor: float = 0.1  # of P(e) / Π P(e_i), in scores
-    mix: float = 0.02  # of independence, in answers
-    lean: float = 0.6  # of answers on the linear one, times its (explained variance)²
-    pool: float = 0.3  # share of normal densities in a classifier's scores, of few rows
-    kernel: Any = "rbf"
-    map: str = "nystroem"
-    features: int = 150
-    inside: int = 2  # leaves of α
-    outside: int = 12  # leaves of β
-    seed: int = 0
 
 
 @final
@@ -103,7 +82,11 @@ def choose_sides(
     settings: KernelSettings,
     weight: Array | None = None,
 ) -> Sides:
-    """α and β of every separator and their maps, landmarks from a sample of coordinates."""
+    """α and β of every separator and their maps; landmarks given, or from a sample."""
+    features = settings.features
+    if settings.landmarks is not None:
+        sample, weight = _given_landmarks(columns, settings.landmarks), None
+        features = max(sample.shape[1], 1)
     place = {v: i for i, v in enumerate(plan.graph.observed)}
     members = [tuple(place[v] for v in plan.nodes[k].columns) for k in plan.leaves]
     found: dict[tuple[int, ...], int] = {}
@@ -121,7 +104,7 @@ def choose_sides(
                     settings.bandwidth,
                     settings.kernel,
                     settings.map,
-                    settings.features,
+                    features if settings.map == "nystroem" else settings.features,
                     settings.seed,
                     weight=weight,
                 )
@@ -137,6 +120,20 @@ def choose_sides(
         inside[k] = map_of(own[: settings.inside])
         outside[k] = map_of(others[: settings.outside]) if others else inside[k]
     return Sides(tuple(maps), inside, outside)
+
+
+def _given_landmarks(columns: Sequence[Column], given: Any) -> Array:
+    """Coordinates of rows that the user chose; all columns must be there."""
+    if not isinstance(given, Mapping):
+        raise DataError(f"expected landmarks as a dict of columns, got {type(given).__name__}.")
+    missing = [c.name for c in columns if c.name not in given]
+    if missing:
+        raise UnknownNameError("column in landmarks", missing[0], list(given))
+    values = [np.atleast_1d(np.asarray(given[c.name])) for c in columns]
+    if len({len(v) for v in values}) != 1 or not len(values[0]):
+        raise DataError("expected landmarks with the same number of values in every column.")
+    codes = [place_cells(c, Values(v)) for c, v in zip(columns, values, strict=True)]
+    return coordinates(columns, codes)
 
 
 def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
@@ -317,7 +314,7 @@ def on_grids(
         raw=raw,
         blur=(settings.evidence, settings.own),
         settings={
-            "bandwidth": settings.bandwidth,
+            **({} if isinstance(settings.bandwidth, str) else {"bandwidth": settings.bandwidth}),
             "evidence": settings.evidence,
             "own": settings.own,
             "rank": settings.rank,

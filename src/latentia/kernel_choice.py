@@ -127,7 +127,7 @@ def _try_all(
                 model = on_grids(cut, columns, trial)
                 total[i, j] += _score(model, columns, held) / len(splits)
     for (i, j), value in np.ndenumerate(total):
-        name = f"bandwidth {settings.bandwidth:g}, ridge {settings.ridge[1]:g}"
+        name = f"bandwidth {_told(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
         scores[f"{name}, rank {ranks[i]}, evidence {widths[j]:g}"] = float(value)
     best = np.unravel_index(int(total.argmax()), total.shape)
     found = replace(settings, rank=ranks[int(best[0])], evidence=widths[int(best[1])])
@@ -277,8 +277,12 @@ def _clearly_better(one: Array, other: Array) -> bool:
     return bool(gap.mean() > gap.std() / np.sqrt(len(gap)))
 
 
+def _told(bandwidth: float | str) -> str:
+    return bandwidth if isinstance(bandwidth, str) else f"{bandwidth:g}"
+
+
 def _named(settings: KernelSettings) -> str:
-    name = f"bandwidth {settings.bandwidth:g}, ridge {settings.ridge[1]:g}"
+    name = f"bandwidth {_told(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
     return f"{name}, rank {settings.rank}, evidence {settings.evidence:g}, pool {settings.pool:g}"
 
 

@@ -206,12 +206,20 @@ def _at_columns(
         below = down[plan.leaves[home[v]]]
         joint, prior = _at_column(operators, evidence, home[v], v, below.value)
         table, lost = repaired(joint, below.log, prior, operators.mix)
+        if operators.raw:  # an embedding: without positive evidence only noise is left of it
+            table = np.where(joint.sum(axis=0) > 0, table, _by_itself(prior))
         table = np.broadcast_to(table, (len(table), evidence.rows))
         if operators.linear is not None and points is not None:
             table = lean_on(operators.linear, points, place[v], table)
         probabilities[v] = table
         clipped[v] = np.broadcast_to(lost, (evidence.rows,))
     return probabilities, clipped
+
+
+def _by_itself(prior: Array) -> Array:
+    """P̂(column), given the evidence that shares its leaf: never negative, sum one."""
+    kept = np.maximum(prior, 1e-12)
+    return np.asarray(kept / kept.sum(axis=0))
 
 
 def _points(plan: Plan, evidence: Evidence) -> list[Codes | None] | None:
@@ -474,13 +482,14 @@ def _total(
 ) -> tuple[Array, Array]:
     """Σ over components of log P̂(e); where one gives none, its columns on their own (design 6).
 
-    With a floor (kernel embeddings): log (max(ratio, 0) + floor) + Σ log P̂(e_i) for all rows.
+    With a floor (kernel embeddings): log (max(ratio, 0) + floor) − log (1 + floor) + Σ log P̂(e_i)
+    for all rows: independence mixed in, so that no evidence at all has probability one.
     """
     total, none = np.zeros(rows), np.zeros(rows, dtype=bool)
     for part in components:
         none = none | (part.value <= 0)
         if operators.floor > 0:
-            total = total + part.log_positive(operators.floor)
+            total = total + part.log_positive(operators.floor) - np.log1p(operators.floor)
             continue
         with np.errstate(divide="ignore"):
             signed = np.log(np.abs(part.value)) + part.log + part.alone

@@ -132,7 +132,7 @@ class Density:
         if self.evidence:
             facts.append(f"log p(evidence) = {self.log_evidence:.4f}")
         if self.fallback:
-            facts.append("the evidence is unlike all training rows: this is the marginal")
+            facts.append("the evidence is unlike all training rows: the marginal stands in")
         return facts
 
     def __repr__(self) -> str:

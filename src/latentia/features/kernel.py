@@ -13,19 +13,31 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from latentia.errors import DataError, UnknownNameError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.typing import Array
 
-__all__ = ["KERNELS", "MAPS", "BlockMap", "Kernel", "as_kernel", "coordinates", "make_map"]
+__all__ = [
+    "KERNELS",
+    "MAPS",
+    "MEDIAN",
+    "BlockMap",
+    "Kernel",
+    "as_kernel",
+    "coordinates",
+    "make_map",
+]
 
 Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
 
+MEDIAN = "median"
 UNEQUAL = 0.3  # kernel between different states of a discrete column
 ATOM_APART = 0.5  # factor between an atom and other values
 FILL = 200  # rows for the mean factor of a missing cell
 NOTHING = (np.zeros((0, 0)), np.zeros(0))
+INDEFINITE = 1e-6  # share of the largest eigenvalue that a negative one may have by rounding
 SMALLEST = 1e-6  # eigenvalues of K_LL below this share of the largest are dropped
 
 
@@ -57,11 +69,23 @@ def as_kernel(kernel: Any) -> Kernel:
     if hasattr(kernel, "diag") and hasattr(kernel, "is_stationary"):  # scikit-learn's
         return lambda x, y: _by_object(kernel, x, y)
     if callable(kernel):
-        return lambda x, y: np.asarray(kernel(x, y), dtype=float)
+        return lambda x, y: _by_function(kernel, x, y)
     raise DataError(
         f"expected a kernel by name ({', '.join(KERNELS)}), a scikit-learn kernel or a function "
         f"k(x, y), got {type(kernel).__name__}."
     )
+
+
+def _by_function(kernel: Any, x: Array, y: Array) -> Array:
+    """A user's function on arrays that broadcast; its answer has to have their shape."""
+    found = np.asarray(kernel(x, y), dtype=float)
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    if found.shape != shape:
+        raise DataError(
+            f"the kernel gave an array of shape {found.shape} for arguments that broadcast to "
+            f"{shape}. It must work on arrays, value by value."
+        )
+    return found
 
 
 def _by_object(kernel: Any, x: Array, y: Array) -> Array:
@@ -144,7 +168,7 @@ def make_map(
     columns: Sequence[Column],
     members: Sequence[int],
     sample: Array,
-    bandwidth: float,
+    bandwidth: float | str,
     kernel: Any = "rbf",
     kind: str = "nystroem",
     features: int = 150,
@@ -161,8 +185,12 @@ def make_map(
         0 if isinstance(columns[i], ContinuousColumn) else len(columns[i].states)  # type: ignore[union-attr]
         for i in members
     )
-    wide = bandwidth * math.sqrt(max(sum(s == 0 for s in states), 1))
     own = sample[list(members)]
+    smooth = [i for i, s in enumerate(states) if s == 0]
+    if isinstance(bandwidth, str):
+        wide = _median_distance(own[smooth])
+    else:
+        wide = bandwidth * math.sqrt(max(len(smooth), 1))
     whole = ~np.isnan(own).any(axis=0)
     if not whole.any() and not (len(members) == 1 and states[0]):
         own = np.where(np.isnan(own), _present_means(own), own)
@@ -174,6 +202,14 @@ def make_map(
     seen = (complete[:, :FILL], weight[:FILL])
     blank = BlockMap(members, states, empty, none, wide, kernel, seen, None, unequal, cut)
     return MAPS[kind](blank, complete, features, seed)
+
+
+def _median_distance(own: Array) -> float:
+    """Median of ‖x − y‖ over pairs of a few rows, the median rule; 1 where there is none."""
+    rows = own[:, ~np.isnan(own).any(axis=0)][:, :FILL]
+    apart = pdist(rows.T) if rows.shape[1] > 1 and len(rows) else np.zeros(0)
+    apart = apart[apart > 0]
+    return float(np.median(apart)) if len(apart) else 1.0
 
 
 def _present_means(own: Array) -> Array:
@@ -190,7 +226,14 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
     bare = replace(block, landmarks=_landmarks(sample, features))
     L = bare.landmarks
     K = bare.factors(L)
+    if not np.isfinite(K).all() or not np.allclose(K, K.T, rtol=1e-6, atol=1e-9):
+        raise DataError("the kernel gives values that are not finite, or k(x, y) ≠ k(y, x).")
     values, vectors = np.linalg.eigh((K + K.T) / 2)
+    if values[0] < -INDEFINITE * max(values[-1], 1e-300):
+        raise DataError(
+            f"the kernel is not positive definite: an eigenvalue of its matrix is {values[0]:.3g}. "
+            f"Take one of {', '.join(KERNELS)}, or a kernel of scikit-learn."
+        )
     kept = values > block.cut * values[-1]
     mixing = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept])).T)
     return replace(bare, mixing=mixing)
