@@ -183,6 +183,12 @@ def test_odd_settings_are_refused_in_words(learner: Any) -> None:
         lt.LatentModel(GRAPH, LATENTS, learner).fit(SOUND)
 
 
+def test_groups_are_checked_for_continuous_columns_too() -> None:
+    data = {"a": [0, 1] * 20, "u": np.linspace(0, 1, 40)}
+    with pytest.raises(GraphError, match="groups"):
+        lt.LatentModel("H->a,u", {"H": 2}, lt.PBP(groups=2.5)).fit(data)
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -259,6 +265,13 @@ def test_a_large_grid_is_refused_within_seconds() -> None:
     with pytest.raises(PlanError, match="cells"):
         lt.make_plan(graph, states={graph.names[v]: 2 for v in graph.observed})
     assert time.process_time() - began < 30  # 1 s on a quiet core
+
+
+@pytest.mark.parametrize("width", [0, -3, 2.5, "x", True])
+def test_a_search_without_width_is_refused(width: Any) -> None:
+    """Twice nothing is nothing: this one hung."""
+    with pytest.raises(PlanError, match="width"):
+        lt.make_plan("H->a,b,c", {"H": 2}, dict.fromkeys("abc", 2), width=width)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 from latentia.density import cell_values
 from latentia.features.continuous import PAIRED_POINTS, Column, ContinuousColumn
 from latentia.graph import LatentGraph, relevant
-from latentia.plan import Plan, make_plan
+from latentia.plan import Plan, checked_groups, make_plan
 from latentia.typing import Label
 from latentia.wiring import check_graph
 
@@ -66,6 +66,7 @@ def prepare_mixed(
     groups = getattr(learner, "groups", None)
     if groups is None:
         groups = pair_children(graph, columns) if getattr(learner, "pairs", False) else []
+    groups = checked_groups(groups)
     placed = paired_grids(columns, groups)
     return plan_mixed(graph, placed, groups, getattr(learner, "most_directions", 30)), placed
 

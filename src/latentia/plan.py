@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -36,7 +37,7 @@ from latentia.typing import Label
 if TYPE_CHECKING:
     from latentia.draw import Drawing
 
-__all__ = ["SHORTFALL", "Node", "Plan", "make_plan"]
+__all__ = ["SHORTFALL", "Node", "Plan", "checked_groups", "make_plan"]
 
 LARGEST_TENSOR = 2**26
 DRAWS = 2
@@ -166,6 +167,8 @@ def make_plan(
     >>> plan.roots, [node.rank for node in plan.nodes]
     ((0,), [1, 2, 2, 2])
     """
+    if isinstance(width, bool) or not isinstance(width, Integral) or int(width) < 1:
+        raise PlanError(f"expected width to be a whole number of 1 or more, got {width!r}.")
     known = relevant(as_graph(graph, latents, states))
     _check_states(known)
     weight = log_states(known)
@@ -200,14 +203,21 @@ def _check_states(graph: LatentGraph) -> None:
             )
 
 
+def checked_groups(groups: Any) -> list[list[Label]]:
+    """Columns that share a leaf, as lists."""
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        raise GraphError(f"expected groups as a list of lists of columns, got {groups!r}.")
+    found = list(groups)
+    for group in found:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise GraphError(f"expected groups as lists of columns, got {group!r} for a list.")
+    return [list(group) for group in found]
+
+
 def _leaf_groups(graph: LatentGraph, groups: Iterable[Iterable[Label]]) -> list[tuple[int, ...]]:
     """Every column in one leaf, in input order."""
     chosen: dict[int, tuple[int, ...]] = {}
-    if isinstance(groups, str) or not isinstance(groups, Iterable):
-        raise GraphError(f"expected groups as a list of lists of columns, got {groups!r}.")
-    for group in groups:
-        if isinstance(group, str) or not isinstance(group, Iterable):
-            raise GraphError(f"expected groups as lists of columns, got {group!r} for a list.")
+    for group in checked_groups(groups):
         members = tuple(sorted(graph.index(name) for name in group))
         for v in members:
             if v in graph.latent:
