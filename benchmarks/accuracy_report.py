@@ -79,6 +79,18 @@ def uniform(found: Results) -> list[str]:
     return rows
 
 
+def counts(found: Results) -> list[str]:
+    """How many models of each cell every learner has seen: fewest–most over the cells."""
+    sizes = sorted({_key(name)[0] for name in found})
+    rows = ["| rows | " + " | ".join(ORDER) + " |", "|" + "---|" * (1 + len(ORDER))]
+    for n in sizes:
+        cells = [cell for name, cell in found.items() if _key(name)[0] == n]
+        seen = [[len(cell[learner]) for cell in cells] for learner in ORDER]
+        shown = [f"{min(x)}–{max(x)}" if min(x) < max(x) else str(max(x) or "–") for x in seen]
+        rows.append("| " + " | ".join([str(n), *shown]) + " |")
+    return rows
+
+
 def bars(found: Results) -> list[str]:
     """Every bar: met, or missed by how much and where."""
     ordered = sorted(found.items(), key=lambda x: _key(x[0]))
@@ -222,6 +234,9 @@ def write_report(lines: list[dict[str, Any]], docs: Path) -> str:
     parts = [
         "## Bars",
         *bars(found),
+        "",
+        "## Models a cell",
+        *counts(found),
         "",
         "## KL weighted by P(evidence): median / worst model",
         "Ratios are paired by model: their median, and a bootstrap interval of it. Speeds are",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import platform
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -45,7 +46,7 @@ from latentia.plan import make_plan
 from latentia.problem import random_tables
 from latentia.windows import product_windows, sum_windows
 
-BLOCK = 2**13  # rows of the bare products at a time: the fastest of 2¹⁰ … 2¹⁵
+BLOCK = 2**14  # rows of the bare products at a time: from 2¹³ on they are as fast as can be
 MANY = 2**20  # rows in memory that stand for more
 NONE = (float("nan"), float("nan"))
 
@@ -70,14 +71,24 @@ def bare_products(rows: int, length: int = 16, rank: int = 4) -> None:
     codes = np.random.default_rng(1).integers(STATES, size=(length, BLOCK)).astype(np.int8)
     spans = np.arange(STATES, dtype=np.int8)
 
+    kept = threading.local()  # new memory for every block would cost as much as the products
+
     def block(_: int) -> None:
-        marks = (codes[:, None, :] == spans[:, None]).reshape(length * STATES, BLOCK)
-        counted = marks.astype(np.float32)
-        counted @ counted.T
-        values = coordinates @ marks.astype(float)
+        if not hasattr(kept, "marks"):
+            kept.marks = np.empty((length * STATES, BLOCK), dtype=bool)
+            kept.counted = np.empty(kept.marks.shape, dtype=np.float32)
+            kept.whole = np.empty(kept.marks.shape)
+            kept.values = np.empty((len(coordinates), BLOCK))
+            kept.pairs = np.empty((rank * rank, BLOCK))
+        np.equal(codes[:, None, :], spans[:, None], out=kept.marks.reshape(length, STATES, BLOCK))
+        np.copyto(kept.counted, kept.marks)
+        kept.counted @ kept.counted.T
+        np.copyto(kept.whole, kept.marks)
+        values = np.matmul(coordinates, kept.whole, out=kept.values)
         for k in range(inner + 1):
             a, b, c = (values[(k + j) % (2 * inner) * rank :][:rank] for j in range(3))
-            (a[:, None, :] * b[None, :, :]).reshape(-1, BLOCK) @ c.T
+            np.multiply(a[:, None, :], b[None, :, :], out=kept.pairs.reshape(rank, rank, BLOCK))
+            kept.pairs @ c.T
 
     for _ in in_parallel(block, range(0, rows, BLOCK)):
         pass

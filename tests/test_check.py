@@ -35,7 +35,11 @@ def strong_chain(seed: int, rows: int) -> tuple[dict[str, np.ndarray], dict[str,
 
 
 @pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")
-@pytest.mark.parametrize("learner", [lt.PBP(refine=False), lt.PBP()], ids=["closed", "default"])
+@pytest.mark.parametrize(
+    "learner",
+    [lt.PBP(refine=False), pytest.param(lt.PBP(), marks=pytest.mark.slow)],
+    ids=["closed", "default"],
+)
 def test_planted_defects_are_found_and_the_truth_is_left_alone(learner) -> None:
     """20 models each; a defect may be too weak to see now and then, a false alarm is rare (1 %)."""
     calm = few = shuffled = wrong = 0

@@ -164,7 +164,8 @@ def test_the_whole_road_in_a_shell(folder: Path) -> None:
     assert -8 < found["mean"] < -1
     text = {name: (folder / f"{name}.txt").read_text() for name in ("fit", "inspect", "query")}
     assert (folder / "notes.txt").read_text() == (
-        "note: 1 column(s) that the graph does not name are ignored: note.\n"
+        "note: 1 column(s) that the graph does not name are ignored: note. "
+        "Tie them into the graph, or drop them.\n"
     )
     assert "road.latentia" in text["fit"]
     assert "2,000 rows" in text["fit"]
@@ -362,7 +363,10 @@ def test_fit_learns_what_the_library_learns(here: Path, tmp_path: Path, ending: 
     assert found["columns"][0]["states"] == ["high", "low", "mid"]
     assert found["columns"][3]["states"] == [False, True]
     assert found["columns"][0]["missing"] == pytest.approx(0.05, abs=0.02)
-    assert found["notes"] == ["1 column(s) that the graph does not name are ignored: note."]
+    assert found["notes"] == [
+        "1 column(s) that the graph does not name are ignored: note. "
+        "Tie them into the graph, or drop them."
+    ]
     asked = ("D", {"G": 2, "H": True})
     expected = lt.load(here / "m.latentia").query(*asked)
     assert lt.load(out).query(*asked).table.tolist() == expected.table.tolist()
@@ -640,7 +644,7 @@ def test_warnings_become_notes(here: Path, tmp_path: Path) -> None:
     args = ["fit", tmp_path / "rows.csv", "--graph", "@graph.json", "--out", tmp_path / "x"]
     result = run(*args)
     notes = result.stderr.splitlines()
-    assert "note: column(s) with a single value cannot teach anything: H." in notes
+    assert "column(s) with a single value cannot teach anything: H." in notes
     assert all(line.startswith("note: ") for line in notes)
     assert run(*args, "--quiet").output == ""
     assert facts("inspect", tmp_path / "x")["columns"][3]["states"] == [1]

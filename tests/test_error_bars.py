@@ -15,9 +15,16 @@ from latentia.cli.commands import app
 from latentia.error_bars import intervals, replicate
 from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.estep import compile_estep, expected_counts, pack_rows, passed_up
+from latentia.frames import opening
 from latentia.frames.local import LocalRows
 from latentia.frozen import freeze_basis
-from latentia.influence import moved, row_counts, sum_influence, table_replicates
+from latentia.influence import (
+    moved,
+    row_counts,
+    sum_influence,
+    table_replicates,
+    tables_without,
+)
 from latentia.jackknife import (
     alike,
     frozen_replicates,
@@ -29,6 +36,7 @@ from latentia.jackknife import (
     whole_of,
 )
 from latentia.joint import one_answer
+from latentia.known import Knowledge, read_knowledge
 from latentia.moments import Rows
 from latentia.operators import independent
 from latentia.plan import make_plan
@@ -203,6 +211,17 @@ def test_ranks_that_differ_are_filled_with_zeros():
         np.testing.assert_allclose(answers(after, plan, rows), expected, atol=1e-12)
 
 
+def test_evidence_that_is_impossible_without_a_group_makes_a_wide_interval():
+    """One row has a state that the model without its group does not know."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(2, size=(300, 3)), columns=list("abc"))
+    frame.loc[7, "c"] = 2
+    learner = lt.PBP(regularize=False)
+    model = lt.LatentModel("H->a,b,c", {"H": 2}, learner).fit(frame, error_bars=5)
+    found = model.query("a", {"c": 2}, confidence=0.9)
+    assert np.all(found.upper - found.lower > 0.5)
+
+
 # --- influence ------------------------------------------------------------------------------------
 
 
@@ -227,7 +246,7 @@ def test_scores_are_the_slope_of_the_log_likelihood():
     model, plan, rows = draw("chain", 300, holes=0.1)
     tables = {v: model.cpts[plan.graph.names[v]] for v in range(len(plan.graph.names))}
     estep = compile_estep(plan.graph)
-    found = sum_influence(estep, tables, False, G, 0, rows)
+    found = sum_influence(estep, tables, tables, False, G, 0, rows)
     slope = found.sums["scores"].sum(axis=1)
     cells = len(slope)
     for i in range(0, cells, 7):
@@ -274,6 +293,33 @@ def test_influence_is_what_climbing_again_without_the_group_finds(name):
     # other groups, as rows were split elsewhere: the spreads agree, not the single models
     ratio = np.std(fast, axis=0) / np.std(slow, axis=0)
     assert 0.6 < np.median(ratio) < 1.6
+
+
+def test_known_cells_stay_and_tied_tables_move_as_one():
+    model, plan, _ = draw("class", 1, seed=2, concentration=1.0)
+    graph, groups = plan.graph, 20
+    true = lt.TabularModel(graph, {**model.cpts, "b": model.cpts["a"]})
+    codes = true.sample(4000, np.random.default_rng(0)).astype(np.int8)
+    rows = LocalRows(Rows(tuple(np.ascontiguousarray(c) for c in codes.T)))
+    cells = np.array(model.cpts["d"])
+    cells[0, 1:] = cells[1] = np.nan
+    known, tied = {"d": cells}, [["a", "b"]]
+    learner = lt.EM(known=known, tied=tied, smoothing=1.0, random_state=0, tol=1e-8, max_iter=1000)
+    fitted = learner.learn(plan, rows)
+    others = tables_without(fitted, rows, groups, 0, read_knowledge(graph, known, tied))
+    a, b, d = (graph.index(name) for name in "abd")
+    given = ~np.isnan(cells)
+    for tables in others:
+        np.testing.assert_allclose(tables[a], tables[b], atol=1e-12)
+        np.testing.assert_allclose(tables[d][given], cells[given], atol=1e-12)
+        for table in tables.values():
+            np.testing.assert_allclose(table.sum(axis=-1), 1.0)
+    assert not np.allclose(others[0][a], fitted.tables[a], atol=1e-4)
+    # what is known need not be learned: less spread than with the same tables all free
+    free = tables_without(fitted, rows, groups, 0, Knowledge())
+    spreads = [np.std([each[a] for each in some], axis=0).mean() for some in (others, free)]
+    assert spreads[0] < 0.9 * spreads[1]
+    assert replicate(learner, fitted, rows, G).groups == G
 
 
 # --- intervals ------------------------------------------------------------------------------------
@@ -416,16 +462,21 @@ def test_rows_of_an_engine(case):
 
 
 def test_rows_that_are_read_once(case, monkeypatch):
-    from latentia.frames import opening
-
-    monkeypatch.setattr(opening, "PILOT_ROWS", 1000, raising=False)
-    frame, _ = case
+    frame, model = case
+    whole = lt.LatentModel(*GRAPHS["class"]).fit(frame).with_error_bars(iter([frame]))
+    assert whole.error_bars_.whole.weight == 4000  # short enough to be kept
+    monkeypatch.setattr(opening, "PILOT_ROWS", 1000)
+    with pytest.raises(DataError, match="read only once"):
+        whole.with_error_bars(iter([frame]))
+    with pytest.raises(DataError, match="read only once"):
+        model.predict_proba(iter([frame]), "a", confidence=0.9)
     blocks = (frame.iloc[s : s + 500] for s in range(0, 4000, 500))
     model = lt.LatentModel(*GRAPHS["class"]).fit(blocks, error_bars=True)
     found = model.query("a", {"b": "low"}, confidence=0.9)
     assert inside(found)
 
 
+@pytest.mark.filterwarnings("ignore::latentia.errors.ConvergenceWarning")
 @pytest.mark.parametrize(
     "learner",
     ["pbp", lt.PBP(refine=False), lt.PBP(regularize=False), "paper", "spectral", "em", "stepwise"],
@@ -522,6 +573,10 @@ def test_errors_say_what_to_do(case):
             lt.LatentModel(*GRAPHS["class"]).fit(frame, error_bars=wrong)
     with pytest.raises(DataError, match="of weight 4000, got rows of weight 3999"):
         plain.with_error_bars(frame[1:])
+    with pytest.raises(DataError, match="got rows of weight 3000"):
+        plain.with_error_bars([frame[:1000], frame[2000:]])
+    with pytest.raises(DataError, match="no rows"):
+        plain.with_error_bars(frame[:0])
     with pytest.raises(DataError, match="need 40 rows at least, got 39"):
         lt.LatentModel("H->a,b,c,d", {"H": 2}).fit(frame[:39], error_bars=True)
     mixed = frame.assign(d=np.random.default_rng(0).normal(size=len(frame)))

@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "latentia"
 # A module may import modules of earlier lines only; a folder counts as one module.
 LAYERS = (
     "errors progress typing",
+    "seeds",
     "solve",
     "graph",
     "triangulate",

@@ -93,7 +93,7 @@ class TestEveryLearner:
         assert model.score_samples(nothing[:1])[0] == pytest.approx(0.0, abs=far)
 
     @every_learner
-    @pytest.mark.filterwarnings("ignore:column.s. with a single value")
+    @pytest.mark.filterwarnings("ignore:.*column.s. with a single value")
     @pytest.mark.parametrize("declared", [False, True])
     def test_a_column_entirely_missing(self, learner, declared):
         names = {"c": [0, 1]} if declared else None

@@ -33,7 +33,9 @@ POOL = 25_000  # rows on which candidates are compared
 HELD_OUT = 0.2
 FEWEST = 250  # rows; fewer cannot tell candidates apart
 CLEARLY = 2.0  # standard errors
+BEATEN = 0.25  # … by which the marginals must be
 NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
+PATIENCE = 30.0  # E-steps after which more and more is small enough
 FLOOR = 1e-4  # of a probability: one surprise must not decide
 BLOCK = 2**12
 
@@ -62,7 +64,7 @@ def learn_best(
         losses["refined"] = _network_loss(network, held)
     choice = prefer_refined(losses, held, round(large.total))
     if network is not None and choice.chosen != "refined":  # it may have rested too early
-        network = climbed(network, part)[0]
+        network = climbed(network, part, patience=PATIENCE)[0]
         losses["refined"] = _network_loss(network, held)
         choice = prefer_refined(losses, held, round(large.total))
     found = _finished(choice.chosen, plan, source, network)
@@ -77,7 +79,7 @@ def _network(
         plan_refinement(found.layout.plan)
     except PlanError:
         return None
-    return climbed(started(found, source, rng, pseudo_counts), source, NEARLY)[0]
+    return climbed(started(found, source, rng, pseudo_counts), source, NEARLY, PATIENCE)[0]
 
 
 def _network_loss(network: Network, rows: Rows) -> Array:
@@ -98,7 +100,7 @@ def _marginal_loss(found: Statistics, rows: Rows) -> Array:
 def _finished(name: str, plan: Plan, source: Source, network: Network | None) -> Operators:
     if name == "refined":
         assert network is not None
-        return polish(network, source)
+        return polish(network, source, patience=PATIENCE)
     if name == "closed":
         return finish_closed_form(gather_statistics(plan, source), source)
     layout = pair_layout(plan)
@@ -128,7 +130,8 @@ def left_out_loss(operators: Operators, rows: Rows) -> Array:
 def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> Choice:
     """The refined network, a valid distribution, unless another candidate is clearly better.
 
-    The marginals, unless they are beaten by more than a standard error.
+    The marginals, unless they are beaten by more than a part of a standard error: models of columns
+    that have nothing to do with each other lose by several.
     """
     weight = np.ones(len(held)) if held.weight is None else held.weight
     means = {name: _mean(loss, weight) for name, loss in losses.items()}
@@ -138,7 +141,7 @@ def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> C
         if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight):
             chosen = "refined"
     gain = losses["marginal"] - losses[chosen]
-    if _mean(gain, weight) <= _error(gain, weight):
+    if _mean(gain, weight) <= BEATEN * _error(gain, weight):
         chosen = "marginal"
     errors = {name: _error(loss - losses[chosen], weight) for name, loss in losses.items()}
     return Choice(chosen, means, errors, round(float(weight.sum())), learned_from)

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from latentia.batch import in_blocks, read_rows
 from latentia.embedding import KernelSettings
-from latentia.errors import ColumnWarning, DataError, LatentiaError, UnknownNameError
+from latentia.errors import ConstantColumnWarning, DataError, LatentiaError, UnknownNameError
 from latentia.estimator import LatentModel, as_learner
 from latentia.features.continuous import Column
 from latentia.features.discrete import Values
@@ -103,10 +103,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn one model per class from a table and its labels."""
-        labels = _checked_labels(y)
-        base = LatentModel(self.graph, self.latents, self.learner, self.kinds, self.state_names)
         length = read_table(X).length
-        check_consistent_length(labels, range(length))
+        labels = _checked_labels(y, length)
+        base = LatentModel(self.graph, self.latents, self.learner, self.kinds, self.state_names)
         weight = checked_weight(sample_weight, length)
         kept = None if weight is None else weight > 0  # others are dropped by the model, too
         graph, cells, weight = base._training(X, sample_weight, base._graph_given())
@@ -185,9 +184,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             odd += [name for name in known if name not in self.priors]
             if odd:
                 raise UnknownNameError("class in priors", odd[0], known)
-            values = np.array([self.priors[name] for name in known], dtype=float)
+            values = _numbers([self.priors[name] for name in known])
         else:
-            values = np.asarray(self.priors, dtype=float)
+            values = _numbers(self.priors)
         if values.shape != (len(known),) or not (values > 0).all():
             raise DataError(
                 f"expected a positive prior for each of the classes {known}, got {self.priors!r}."
@@ -273,19 +272,32 @@ def _fit_class(model: LatentModel, rows: TrainingRows, learner: Any, label: Any)
                     "rows that have it."
                 )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ColumnWarning)  # constant here, not in other classes
+            warnings.simplefilter(
+                "ignore", ConstantColumnWarning
+            )  # constant here, not in other classes
             return model._fit_columns(rows.graph, rows.columns, rows.cells, rows.weight)
     except LatentiaError as error:
         raise DataError(f"class {label!r} cannot be learned: {error}") from error
 
 
-def _checked_labels(y: Any) -> np.ndarray[Any, Any]:
+def _checked_labels(y: Any, rows: int) -> np.ndarray[Any, Any]:
     if y is None:
         raise DataError("a classifier requires y to be passed, but the target y is None.")
-    labels: np.ndarray[Any, Any] = column_or_1d(np.asarray(y), warn=True)
-    assert_all_finite(labels, input_name="y")
-    check_classification_targets(labels)
+    try:
+        labels: np.ndarray[Any, Any] = column_or_1d(np.asarray(y), warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        check_consistent_length(labels, range(rows))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y cannot be read as one class for each row: {error}") from None
     return labels
+
+
+def _numbers(given: Any) -> Array:
+    try:
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"expected priors as numbers, got {given!r}.") from None
 
 
 def _pool_share(learner: Any) -> float:

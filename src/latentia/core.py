@@ -15,7 +15,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from latentia.rank import GenericModel
-from latentia.typing import Array
+from latentia.typing import Codes
 
 __all__ = ["Block", "Side", "choose_side", "nearest"]
 
@@ -38,9 +38,9 @@ class Side:
 
 
 def nearest(
-    near: Sequence[Array],
+    near: Sequence[Codes],
     start: frozenset[int],
-    home: Array,
+    home: Codes,
     below: range,
     inside: bool,
     width: int,
@@ -51,7 +51,7 @@ def nearest(
     are the leaves `below`. Leaves at the same distance come together.
     """
     found: dict[int, None] = {}
-    ring = np.array(sorted(start), dtype=np.int64)
+    ring: Codes = np.array(sorted(start), dtype=np.int64)
     seen = np.zeros(len(near), dtype=bool)
     while len(ring) and len(found) < width:
         seen[ring] = True
@@ -63,7 +63,7 @@ def nearest(
     return list(found)
 
 
-def _united(parts: Sequence[Array]) -> Array:
+def _united(parts: Sequence[Codes]) -> Codes:
     """Sorted union of sorted parts."""
     joined = np.sort(np.concatenate(parts))
     return joined[np.concatenate([[True], joined[1:] != joined[:-1]])] if len(joined) else joined

@@ -36,8 +36,9 @@ from latentia.jackknife import (
     marginal_replicates,
     sums_in_groups,
 )
+from latentia.known import read_knowledge
 from latentia.mixed import column_cells
-from latentia.moments import Rows
+from latentia.moments import Moments, Rows
 from latentia.operators import Operators
 from latentia.plan import Plan
 from latentia.typing import Array, Source
@@ -169,7 +170,9 @@ def replicate(
             "learner='pbp' with discrete columns."
         )
     if operators.tables:
-        return table_replicates(operators, source, groups, seed)
+        known, tied = getattr(learner, "known", None), getattr(learner, "tied", None)
+        knowledge = read_knowledge(operators.plan.graph, known, tied)
+        return table_replicates(operators, source, groups, seed, knowledge)
     if operators.choice is not None and operators.choice.chosen == "marginal":
         return marginal_replicates(operators.plan, source, groups, seed)
     if frozen is None:
@@ -196,27 +199,39 @@ def check_kinds(columns: Sequence[Column]) -> None:
             )
 
 
-def rows_again(model: Any, X: Any, sample_weight: Any, progress: Any = None) -> Source:
+def rows_again(model: Any, X: Any, sample_weight: Any) -> Source:
     """The rows of a table as the fitted model reads them; they must weigh what it was fitted on."""
-    names = [c.name for c in model.columns_]
-    engine = open_engine(X, names, as_progress(progress))
+    source, learned = _source_of(model.columns_, X, sample_weight), model.operators_.weight
+    weight = source.fold(_weigh).weight
+    if not abs(weight - learned) <= SAME_WEIGHT * learned:
+        raise DataError(
+            f"expected the rows that the model was learned from, of weight {learned:g}, got rows "
+            f"of weight {weight:g}. Pass the same table and sample_weight as to fit."
+        )
+    return source
+
+
+def _weigh(rows: Rows) -> Moments:
+    return Moments("weights", rows.total, len(rows), {})
+
+
+def _source_of(columns: Sequence[Column], X: Any, sample_weight: Any) -> Source:
+    names = [c.name for c in columns]
+    engine = open_engine(X, names, as_progress(None))
     if engine is not None:
         if engine.once:
             raise DataError(
                 "error bars take another pass, but these rows can be read only once. Pass a "
                 "function that opens them anew, or write them to a Parquet file."
             )
-        return EngineRows(engine, model.columns_, engine_weight(sample_weight, engine))
+        return EngineRows(engine, tuple(columns), engine_weight(sample_weight, engine))
     table = read_table(X, names)
     weight = weights_of(sample_weight, table)
-    codes = [place_cells(c, table.column(c.name)) for c in model.columns_]
+    codes = [place_cells(c, table.column(c.name)) for c in columns]
     if weight is not None and (weight == 0).any():
         kept = weight > 0
         codes, weight = [c[kept] for c in codes], weight[kept]
-    rows, learned = Rows(tuple(codes), weight), model.operators_.weight
-    if not abs(rows.total - learned) <= SAME_WEIGHT * learned:
-        raise DataError(
-            f"expected the rows that the model was learned from, of weight {learned:g}, got rows "
-            f"of weight {rows.total:g}. Pass the same table and sample_weight as to fit."
-        )
-    return LocalRows(compress(rows, [column_cells(c) for c in model.columns_]))
+    if not len(codes[0]):
+        raise DataError("there are no rows to learn from, or their weights are all zero.")
+    rows = Rows(tuple(codes), weight)
+    return LocalRows(compress(rows, [column_cells(c) for c in columns]))

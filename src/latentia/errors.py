@@ -6,14 +6,17 @@ from collections.abc import Iterable
 
 __all__ = [
     "ColumnWarning",
+    "ConstantColumnWarning",
     "ConvergenceWarning",
     "DataError",
     "DatasetError",
     "EvidenceError",
     "EvidenceWarning",
+    "FeatureWarning",
     "FrameError",
     "GraphError",
     "IdentifiabilityWarning",
+    "IgnoredColumnWarning",
     "IndependenceWarning",
     "LatentiaError",
     "LatentiaWarning",
@@ -21,6 +24,9 @@ __all__ = [
     "MomentsError",
     "NotLearnedError",
     "PlanError",
+    "RangeWarning",
+    "RepairWarning",
+    "RestartWarning",
     "StoreError",
     "StatesWarning",
     "StructureError",
@@ -96,9 +102,8 @@ class UnknownNameError(LatentiaError, KeyError):
     def __init__(self, what: str, got: object, known: Iterable[object], hint: str = "") -> None:
         names = [repr(k) for k in known]
         shown = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
-        self.message = f"{what} {got!r} is unknown; expected one of: {shown}." + (
-            f" {hint}" if hint else ""
-        )
+        expected = f"expected one of: {shown}" if names else "there are none"
+        self.message = f"{what} {got!r} is unknown; {expected}." + (f" {hint}" if hint else "")
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -110,11 +115,23 @@ class LatentiaWarning(UserWarning):
 
 
 class ColumnWarning(LatentiaWarning):
-    """Columns that are ignored, or that cannot teach anything."""
+    """Columns that take no part in learning; its children tell why."""
+
+
+class IgnoredColumnWarning(ColumnWarning):
+    """Columns of the table that the graph does not name."""
+
+
+class ConstantColumnWarning(ColumnWarning):
+    """Columns with a single value, which cannot teach anything."""
 
 
 class IdentifiabilityWarning(LatentiaWarning):
     """Some states of a latent cannot be told apart by what is observed."""
+
+
+class FeatureWarning(IdentifiabilityWarning):
+    """Columns could tell states apart, but their joint features would be too large."""
 
 
 class ConvergenceWarning(LatentiaWarning):
@@ -126,7 +143,19 @@ class WeightWarning(LatentiaWarning):
 
 
 class EvidenceWarning(LatentiaWarning):
-    """An answer needed repair: the signed model gave no positive probability."""
+    """An answer rests on a stand-in; its children tell why."""
+
+
+class RepairWarning(EvidenceWarning):
+    """The signed model gave no positive probability: independence stands in."""
+
+
+class RangeWarning(EvidenceWarning):
+    """Evidence lies beyond the values of training: the nearest of these stands in."""
+
+
+class RestartWarning(LatentiaWarning):
+    """Learning starts anew, and forgets rows that were learned from before."""
 
 
 class IndependenceWarning(LatentiaWarning):

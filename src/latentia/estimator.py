@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,9 +63,10 @@ from latentia.notices import (
 )
 from latentia.posterior import Assignment, Posterior
 from latentia.posterior_density import Density
-from latentia.questions import column_place, named, one_row
+from latentia.questions import column_place, named, one_row, read_levels
 from latentia.refine import free_parameters
 from latentia.sampling import sample_rows
+from latentia.seeds import as_generator
 from latentia.typing import Label
 
 if TYPE_CHECKING:
@@ -177,7 +179,7 @@ class LatentModel(Learning):
         )
         places = [self._place(name) for name in names]
         found, log, exact = most_probable(
-            self.operators_, codes, likelihoods, places, np.random.default_rng(random_state)
+            self.operators_, codes, likelihoods, places, as_generator(random_state)
         )
         values = {
             name: state_labels(self.columns_[i])[c]
@@ -266,9 +268,7 @@ class LatentModel(Learning):
         column = self.columns_[place]
         if not isinstance(column, ContinuousColumn):
             raise EvidenceError(f"{target!r} is discrete; use predict_proba for its states.")
-        levels = [float(q) for q in np.atleast_1d(np.asarray(quantile, dtype=float))]
-        if not all(0 < q < 1 for q in levels):
-            raise EvidenceError(f"quantiles are asked for between 0 and 1, got {quantile!r}.")
+        levels = read_levels(quantile)
         table = self._read(X)
         found = one_column(
             self.operators_, self.columns_, table, place, lambda c, p: quantiles(column, p, levels)
@@ -352,6 +352,8 @@ class LatentModel(Learning):
             weight = engine_weight(sample_weight, engine)
             return mean_score(engine, self.operators_, self.columns_, weight)
         scores = self.score_samples(X)
+        if not len(scores):
+            raise DataError("0 sample(s): there are no rows to score.")
         return float(np.average(scores, weights=weights_of(sample_weight, self._read(X))))
 
     def check(self, X: Any) -> CheckReport:
@@ -401,9 +403,11 @@ class LatentModel(Learning):
     def sample(self, n_samples: int = 1, random_state: Any = None) -> dict[Any, Any]:
         """Rows drawn from the learned distribution: a dict of columns, ready for any data frame."""
         self._check_fitted()
-        if n_samples < 1:
-            raise DataError(f"expected a positive number of samples, got {n_samples}.")
-        rng = _generator(random_state)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise DataError(
+                f"expected a positive number of samples, and a whole one, got {n_samples!r}."
+            )
+        rng = as_generator(random_state)
         codes = sample_rows(self.operators_, int(n_samples), rng)
         return {
             c.name: draw(c, x, rng) if isinstance(c, ContinuousColumn) else decode(c, x)
@@ -483,9 +487,3 @@ class LatentModel(Learning):
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:
         observed = self.operators_.plan.graph.observed
         return answer(self.operators_, evidence, [observed[i] for i in places])
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    return np.random.default_rng(random_state)

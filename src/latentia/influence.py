@@ -20,14 +20,15 @@ from latentia.cpts import operators_of
 from latentia.errors import DataError
 from latentia.estep import EStep, Tables, pack_rows, passed_up
 from latentia.jackknife import Replicates, alike, check_groups, group_weights
+from latentia.known import Knowledge
 from latentia.moments import Moments, Rows
 from latentia.operators import Operators
 from latentia.passes import Factors, Upward, distribute, marginal
 from latentia.problem import pose
 from latentia.solve import one_thread
-from latentia.typing import Array, Source
+from latentia.typing import Array, Codes, Source
 
-__all__ = ["moved", "row_counts", "sum_influence", "table_replicates"]
+__all__ = ["moved", "row_counts", "sum_influence", "table_replicates", "tables_without"]
 
 MOST_PARAMETERS = 3000  # J has their square, and each row takes as many steps
 ONE_MORE = 1.0  # pseudo-count of every table row: rows of a table that no data speak of stay put
@@ -35,9 +36,24 @@ FARTHEST = 1.0  # that a logarithm moves: one group in twenty cannot tell more, 
 RIDGE = 1e-9
 
 
-def table_replicates(operators: Operators, source: Source, groups: int, seed: int) -> Replicates:
+def table_replicates(
+    operators: Operators,
+    source: Source,
+    groups: int,
+    seed: int,
+    knowledge: Knowledge | None = None,
+) -> Replicates:
     """Networks without each group, from one pass over the rows."""
-    plan, tables = operators.plan, operators.tables
+    others = tables_without(operators, source, groups, seed, knowledge or Knowledge())
+    plan, weight = operators.plan, operators.weight
+    return alike(operators, (operators_of(plan, each, weight) for each in others))
+
+
+def tables_without(
+    operators: Operators, source: Source, groups: int, seed: int, knowledge: Knowledge
+) -> list[dict[int, Array]]:
+    """Tables without each group; known cells stay, and tied tables move as one."""
+    tables = operators.tables
     cells = sum(table.size for table in tables.values())
     if cells > MOST_PARAMETERS:
         raise DataError(
@@ -45,24 +61,39 @@ def table_replicates(operators: Operators, source: Source, groups: int, seed: in
             f"{MOST_PARAMETERS:,}): memory goes with the square. Give latents fewer states, or use "
             "PBP(refine=False), whose error bars come from sums."
         )
-    problem = pose(plan, source)
+    problem = pose(operators.plan, source)
     check_groups(problem.weight, groups)
-    summary = partial(sum_influence, problem.estep, tables, problem.packed, groups, seed)
+    shares = {v: _free_shares(table, knowledge.cells.get(v)) for v, table in tables.items()}
+    summary = partial(sum_influence, problem.estep, tables, shares, problem.packed, groups, seed)
     found = problem.source.fold(summary)
     with one_thread():
-        steps = _steps(tables, found)
-    without = (moved(tables, steps[:, g]) for g in range(groups))
-    others = (operators_of(plan, each, operators.weight) for each in without)
-    return alike(operators, others)
+        steps = _steps(shares, found, knowledge)
+    return [knowledge.held(moved(tables, steps[:, g])) for g in range(groups)]
+
+
+def _free_shares(table: Array, known: Array | None) -> Array:
+    """The table over the cells that are learned, rows summing to one; zero at known cells."""
+    own = table if known is None else np.where(np.isnan(known), table, 0.0)
+    return np.asarray(own / np.maximum(own.sum(axis=-1, keepdims=True), 1e-300), dtype=float)
 
 
 # --- sums over rows -------------------------------------------------------------------------------
 
 
 def sum_influence(
-    estep: EStep, tables: Tables, packed: bool, groups: int, seed: int, rows: Rows
+    estep: EStep,
+    tables: Tables,
+    shares: Tables,
+    packed: bool,
+    groups: int,
+    seed: int,
+    rows: Rows,
 ) -> Moments:
-    """J, the scores of every group, and the expected counts; tables one after the other."""
+    """J, the scores of every group, and the expected counts; tables one after the other.
+
+    `shares` are the tables over the cells that are free to move: the tables themselves, unless
+    some cells are known.
+    """
     rows = rows if packed else pack_rows(estep, rows)
     share = group_weights(rows, groups, seed)  # (n, G)
     cells = sum(tables[v].size for v in tables)
@@ -70,7 +101,7 @@ def sum_influence(
     for part, codes, up, used in passed_up(estep, tables, rows):
         found = row_counts(estep, used, up, codes)
         c = np.concatenate([found[v] for v in sorted(tables)])  # (cells, n)
-        s = np.concatenate([_scores(tables[v], found[v]) for v in sorted(tables)])
+        s = np.concatenate([_scores(shares[v], found[v]) for v in sorted(tables)])
         weight = share[part].sum(axis=1)
         J += (s * weight) @ s.T
         scores += s @ share[part]
@@ -80,13 +111,12 @@ def sum_influence(
     return Moments(kind, rows.total, len(rows), sums)
 
 
-def _scores(table: Array, counts: Array) -> Array:
-    """c - n T, (cells, n)."""
-    m = table.shape[-1]
-    c = counts.reshape(-1, m, counts.shape[-1])
-    return np.asarray(
-        (c - c.sum(axis=1, keepdims=True) * table.reshape(-1, m, 1)).reshape(counts.shape)
-    )
+def _scores(shares: Array, counts: Array) -> Array:
+    """c - n T over free cells, (cells, n); zero at cells that are known or have no mass."""
+    m = shares.shape[-1]
+    T = shares.reshape(-1, m, 1)
+    c = counts.reshape(-1, m, counts.shape[-1]) * (T > 0)
+    return np.asarray((c - c.sum(axis=1, keepdims=True) * T).reshape(counts.shape))
 
 
 def row_counts(
@@ -134,26 +164,52 @@ def _witness_counts(estep: EStep, pack: int, belief: Array, codes: Array) -> dic
 # --- steps ----------------------------------------------------------------------------------------
 
 
-def _steps(tables: Tables, found: Moments) -> Array:
+def _steps(shares: Tables, found: Moments, knowledge: Knowledge) -> Array:
     """-G/(G-1) J⁻¹ s_g of every group: (cells, G)."""
     J, scores, counts = (found.sums[name] for name in ("information", "scores", "counts"))
-    J, start = J.copy(), 0
-    for v in sorted(tables):
-        m = tables[v].shape[-1]
-        for t in tables[v].reshape(-1, m):
-            part = slice(start, start + m)
-            c = counts[part]
-            more = np.maximum(c.sum() * t - c, 0.0) + ONE_MORE * t
-            away = np.eye(m) - t  # e_x - t
-            J[part, part] += (away.T * more) @ away
-            J[part, part] += more.sum()  # the level of η is free: hold it
+    place = _places(shares, knowledge)
+    if knowledge.tied:
+        R = (place[:, None] == np.unique(place)).astype(float)  # (cells, parameters)
+        place = R.argmax(axis=1)
+        J, scores, counts = R.T @ J @ R, R.T @ scores, R.T @ counts
+    J = J.copy()
+    done: set[int] = set()
+    start = 0
+    for v in sorted(shares):
+        m = shares[v].shape[-1]
+        for t in shares[v].reshape(-1, m):
+            at = place[start : start + m]
             start += m
+            if int(at[0]) in done:  # tied to a table before
+                continue
+            done.add(int(at[0]))
+            J[np.ix_(at, at)] += _curvature(t, counts[at] * (t > 0))
     groups = scores.shape[1]
     apart = scores - scores.mean(axis=1, keepdims=True)  # of tables at rest the mean is zero
     size = np.sqrt(np.diagonal(J) + RIDGE)
     scaled = J / np.outer(size, size) + RIDGE * np.eye(len(J))
-    found_steps = np.linalg.solve(scaled, apart / size[:, None]) / size[:, None]
-    return np.asarray(-groups / (groups - 1) * found_steps, dtype=float)
+    steps = np.linalg.solve(scaled, apart / size[:, None]) / size[:, None]
+    return np.asarray(-groups / (groups - 1) * steps[place], dtype=float)
+
+
+def _places(shares: Tables, knowledge: Knowledge) -> Codes:
+    """Which parameter each cell is: its own number, or that of the table it is tied to."""
+    starts = dict(zip(sorted(shares), np.cumsum([0, *_sizes(shares)[:-1]]).tolist(), strict=True))
+    first = {v: group[0] for group in knowledge.tied for v in group}
+    parts = [starts[first.get(v, v)] + np.arange(shares[v].size) for v in sorted(shares)]
+    return np.concatenate(parts)
+
+
+def _sizes(tables: Tables) -> list[int]:
+    return [tables[v].size for v in sorted(tables)]
+
+
+def _curvature(t: Array, counts: Array) -> Array:
+    """Of mass beyond the counts, as of rows that were seen; and the free level of η held."""
+    more = np.maximum(counts.sum() * t - counts, 0.0) + ONE_MORE * t
+    away = np.eye(len(t)) - t  # e_x - t
+    free = (t > 0).astype(float)
+    return np.asarray((away.T * more) @ away + more.sum() * np.outer(free, free), dtype=float)
 
 
 def moved(tables: Tables, step: Array) -> dict[int, Array]:

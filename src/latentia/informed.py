@@ -15,19 +15,25 @@ import numpy as np
 
 from latentia.cpts import operators_of
 from latentia.errors import PlanError
+from latentia.frames.local import LocalRows
+from latentia.frames.sample import draw_sample
 from latentia.known import Knowledge
 from latentia.learn import gather_statistics
 from latentia.matching import matched
 from latentia.operators import Ascent, Operators, SeparatorReport
 from latentia.plan import Plan
 from latentia.positive import own_network
-from latentia.problem import Problem, counts_in, pose, with_unseen
+from latentia.problem import Problem, counts_in, pose, random_tables, with_unseen
 from latentia.ranks import state_notes
 from latentia.refine import EStepOf, Prior, Tables, accelerate
 from latentia.refined import started, without_unseen
 from latentia.typing import Source
 
 __all__ = ["refine_known"]
+
+OTHERS = 4  # starts at random beside that of the closed form
+SAMPLE = 4000  # rows on which starts are tried
+TRIAL_STEPS = 30
 
 
 def refine_known(
@@ -44,9 +50,8 @@ def refine_known(
     problem = pose(plan, source, smoothing, knowledge=knowledge)
     found = gather_statistics(plan, source)
     first = started(found, source, rng, network=network).tables
-    start = knowledge.imposed(matched(plan.graph, first, knowledge))
-    nothing = {v: np.zeros(table.shape[-1]) for v, table in start.items()}
-    prior = Prior(nothing) if problem.prior is None else problem.prior
+    start = _best_start(plan, source, rng, smoothing, knowledge, first)
+    prior = _prior_of(problem, start)
     climbed = accelerate(start, prior, _estep(problem, prior), hold=knowledge.held)
     path = tuple(level / problem.weight for level in climbed.history)
     seen = problem.learned_marginals
@@ -55,6 +60,34 @@ def refine_known(
     made = operators_of(plan, tables, problem.weight, ascent)
     ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in enumerate(plan.nodes) if n.parent != k}
     return replace(made, reports=ranks, notes=state_notes(found))
+
+
+def _best_start(
+    plan: Plan,
+    source: Source,
+    rng: np.random.Generator,
+    smoothing: Any,
+    knowledge: Knowledge,
+    first: Tables,
+) -> Tables:
+    """The closed form's tables or some at random, whichever climb highest on a sample.
+
+    The closed form knows nothing of ties and zeros: with few rows, its states may be cut otherwise.
+    """
+    seeds = np.random.SeedSequence(int(rng.integers(2**31))).spawn(OTHERS)
+    drawn = [matched(plan.graph, first, knowledge), *(random_tables(plan.graph, s) for s in seeds)]
+    starts = [knowledge.imposed(tables) for tables in drawn]
+    some = LocalRows(draw_sample(source, SAMPLE, rng), threads=1)
+    problem = pose(plan, some, smoothing, knowledge=knowledge)
+    prior = _prior_of(problem, first)
+    step = _estep(problem, prior)
+    trials = [accelerate(s, prior, step, most=TRIAL_STEPS, hold=knowledge.held) for s in starts]
+    return max(trials, key=lambda trial: trial.history[-1]).tables
+
+
+def _prior_of(problem: Problem, tables: Tables) -> Prior:
+    nothing = {v: np.zeros(table.shape[-1]) for v, table in tables.items()}
+    return Prior(nothing) if problem.prior is None else problem.prior
 
 
 def _estep(problem: Problem, prior: Prior) -> EStepOf:

@@ -28,6 +28,7 @@ __all__ = [
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Smoothing: TypeAlias = Mapping[int, float | Array]  # variable -> pseudo-counts, each or in all
 
+LARGEST = 1e300  # of a pseudo-count
 SUM_TOLERANCE = 1e-8  # as of the tables of a TabularModel …
 ROUNDING = 1e-14  # … which are left as they are if they sum to one this well
 
@@ -150,7 +151,7 @@ def _numbers(graph: LatentGraph, v: int, table: Any, what: str) -> Array:
     name, shape = graph.names[v], _shape(graph, v)
     try:
         numbers = np.array(table, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(
             f"expected an array of numbers as {what} of {name!r}, got {table!r:.80}."
         ) from None
@@ -242,7 +243,7 @@ def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Arra
 
 def _pseudo_rows(value: Any, what: str) -> float:
     numeric = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not numeric or not 0 <= value < np.inf:
+    if not numeric or not 0 <= value < LARGEST:
         raise DataError(f"expected {what} to be a number of at least 0, got {value!r}.")
     return float(value)
 

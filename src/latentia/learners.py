@@ -31,6 +31,7 @@ from latentia.ranks import state_notes
 from latentia.refine import PSEUDO_COUNTS
 from latentia.refined import refine_closed_form
 from latentia.refined_mixed import SmoothSettings, refine_mixed
+from latentia.seeds import as_generator
 from latentia.spectral import learn_spectral
 from latentia.typing import Array, Source
 from latentia.uncentred import learn_uncentred
@@ -112,7 +113,7 @@ class PBP(BaseEstimator):
         if isinstance(source, LocalRows):
             sizes = [plan.graph.states[v] or 1 for v in plan.graph.observed]
             source = replace(source, rows=counted_once(source.rows, sizes))
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        rng = as_generator(0 if self.random_state is None else self.random_state)
         self._check_informed()
         if self._informed:
             knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
@@ -153,7 +154,7 @@ class PBP(BaseEstimator):
                 "known cells, ties and pseudo-counts of single variables are for discrete columns "
                 "here. Use lt.EM(...), whose leaves of continuous columns are Gaussian."
             )
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        rng = as_generator(0 if self.random_state is None else self.random_state)
         settings, fixed = _kernel_settings(self.kernel)
         sample = _shuffled_sample(source, rng)
         if self.refine == "auto":
@@ -177,7 +178,7 @@ class PBP(BaseEstimator):
         if self.refine is True:
             return own, None
         own.refine = False  # the embedding for all classes: their scores must be of one kind
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        rng = as_generator(0 if self.random_state is None else self.random_state)
         samples = [_shuffled_sample(source, rng) for source in sources]
         few = sum(s.total for s in samples) < FEWEST_TO_CHOOSE or len(samples) < 2
         if fixed == ALL_SETTINGS or few:
@@ -274,12 +275,14 @@ class PublishedPBP(BaseEstimator):
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows; with `stage1`, the rows themselves."""
+        _check_ridge(self.ridge)
         if self.kernel is not None:
             return self.learn_mixed(plan, code_columns(plan), source)
         return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
 
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
         """Counts are enough: nothing depends on the pilot."""
+        _check_ridge(self.ridge)
         if self.stage1 is not None:
             raise DataError("a stage-1 regressor reads rows; sums are enough for stage1=None only.")
         return FrozenTables(plan, self.ridge)
@@ -291,6 +294,7 @@ class PublishedPBP(BaseEstimator):
                 "the algorithm as published needs a kernel for continuous columns. "
                 "Use PBP.paper(kernel='rbf'), or PBP()."
             )
+        _check_ridge(self.ridge)
         if self.form not in FORMS:
             raise UnknownNameError("form", self.form, FORMS)
         if self.stage1 is not None:
@@ -298,12 +302,21 @@ class PublishedPBP(BaseEstimator):
         settings = as_published_kernel(self.kernel)
         if self.form == "gram":
             return learn_gram(plan, columns, source, settings, self.ridge)
-        rng = np.random.default_rng(self.seed)
+        rng = as_generator(self.seed)
         sample = _shuffled_sample(source, rng)
         return learn_uncentred(plan, columns, source, sample, settings, self.ridge)
 
 
 FORMS = ("finite", "gram")
+
+
+def _check_ridge(ridge: Any) -> None:
+    try:
+        fine = ridge is None or (len(ridge) == 2 and all(0 <= r < float("inf") for r in ridge))
+    except TypeError:
+        fine = False
+    if not fine:
+        raise DataError(f"expected ridge=(λ₁, λ₂), finite and not negative, got {ridge!r}.")
 
 
 class Spectral(BaseEstimator):

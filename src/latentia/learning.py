@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -22,10 +21,7 @@ from latentia.error_bars import (
     rows_again,
 )
 from latentia.errors import (
-    ColumnWarning,
     DataError,
-    IdentifiabilityWarning,
-    LatentiaWarning,
     NotLearnedError,
     UnknownNameError,
 )
@@ -66,7 +62,10 @@ from latentia.notices import (
     checked_weight,
     note_constant,
     note_flat,
+    note_ignored,
     note_independent,
+    note_plan,
+    note_restart,
     note_states,
     note_unfinished,
 )
@@ -212,8 +211,7 @@ class Learning(BaseEstimator):
         known = graph.with_states(dict(zip(names, sizes, strict=True)))
         known = latent_states(relevant(known), source)
         plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
-        for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=3)
+        note_plan(plan.notes)
         operators = learner.learn(plan, source)
         note_unfinished(operators, learner)
         note_independent(operators)
@@ -285,8 +283,7 @@ class Learning(BaseEstimator):
         return plan
 
     def _note_plan(self, plan: Plan) -> None:
-        for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=5)
+        note_plan(plan.notes, stacklevel=6)
 
     frozen_: FrozenModel
     sums_: Moments
@@ -350,12 +347,7 @@ class Learning(BaseEstimator):
     def _add_sums(self, X: Any, sample_weight: Any) -> Self:
         if not hasattr(self, "frozen_"):
             if hasattr(self, "operators_"):
-                warnings.warn(
-                    "this model was learned by fit, whose sums cannot be added to: partial_fit "
-                    "starts anew, without those rows.",
-                    LatentiaWarning,
-                    stacklevel=3,
-                )
+                note_restart(self.operators_.weight)
             frozen = self.freeze(X, sample_weight=sample_weight)
             sums = frozen.gather(X, sample_weight)
         else:
@@ -397,8 +389,7 @@ class Learning(BaseEstimator):
             )
         plan, placed, codes = self._place_mixed(graph, columns, cells, weight, learner)
         note_constant(placed, codes)
-        for note in plan.notes:
-            warnings.warn(note, IdentifiabilityWarning, stacklevel=4)
+        note_plan(plan.notes, stacklevel=5)
         operators = learner.learn_mixed(plan, placed, LocalRows(Rows(codes, weight)))
         note_unfinished(operators, learner)
         gaps = {c.name: _share_missing(x, weight) for c, x in zip(placed, codes, strict=True)}
@@ -458,13 +449,7 @@ class Learning(BaseEstimator):
                 "column", missing[0], table.names, "The graph names it: add it or make it latent."
             )
         extra = [name for name in table.names if name not in (*names, besides)]
-        if extra:
-            shown = ", ".join(str(n) for n in extra[:10]) + (" …" if len(extra) > 10 else "")
-            warnings.warn(
-                f"{len(extra)} column(s) that the graph does not name are ignored: {shown}.",
-                ColumnWarning,
-                stacklevel=3,
-            )
+        note_ignored(extra)
         if getattr(table, "length", None) == 0:
             raise DataError(
                 f"0 sample(s) (shape=(0, {len(names)})) while a minimum of 1 is required: "

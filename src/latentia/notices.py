@@ -9,35 +9,53 @@ from typing import Any
 import numpy as np
 
 from latentia.errors import (
-    ColumnWarning,
+    ConstantColumnWarning,
     ConvergenceWarning,
     DataError,
-    EvidenceWarning,
+    FeatureWarning,
+    IdentifiabilityWarning,
+    IgnoredColumnWarning,
     IndependenceWarning,
+    RangeWarning,
+    RepairWarning,
+    RestartWarning,
     StatesWarning,
     WeightWarning,
 )
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.operators import Operators
+from latentia.plan import SHORTFALL
 from latentia.typing import Array, Codes, Label
 
 __all__ = [
     "checked_weight",
     "note_constant",
     "note_flat",
+    "note_ignored",
     "note_independent",
     "note_outside",
+    "note_plan",
     "note_repaired",
+    "note_restart",
     "note_states",
     "note_unfinished",
 ]
+
+
+LARGEST_WEIGHT = 1e15  # larger counts are no longer exact
 
 
 def checked_weight(weight: Any, rows: int) -> Array | None:
     """Weights are frequencies: finite, not negative, one per row."""
     if weight is None:
         return None
-    values = np.asarray(weight, dtype=float)
+    try:
+        values = np.asarray(weight, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(
+            "expected weights to be numbers, one per row, or the name of a column; "
+            f"got {type(weight).__name__} that holds something else."
+        ) from None
     if values.ndim == 0:
         values = np.full(rows, float(values))
     if values.shape != (rows,):
@@ -49,6 +67,11 @@ def checked_weight(weight: Any, rows: int) -> Array | None:
     total = float(values.sum())
     if not total > 0:
         raise DataError("all weights are zero; at least one row must count.")
+    if total > LARGEST_WEIGHT:
+        raise DataError(
+            f"the weights sum to {total:.3g}, more rows than can be counted (at most "
+            f"{LARGEST_WEIGHT:.0e}). Weights are frequencies: divide them by a common factor."
+        )
     if rows > 10 and abs(total - 1.0) < 1e-3:
         warnings.warn(
             f"the {rows} weights sum to {total:.4g}: they look relative, but are read as "
@@ -72,10 +95,39 @@ def note_flat(names: Sequence[Label]) -> None:
     flat = [str(name) for name in names]
     if flat:
         warnings.warn(
-            f"column(s) with a single value cannot teach anything: {', '.join(flat[:10])}.",
-            ColumnWarning,
+            f"{len(flat)} column(s) with a single value cannot teach anything: "
+            f"{', '.join(flat[:10])}. Leave them out, or bring rows in which they vary.",
+            ConstantColumnWarning,
             stacklevel=3,
         )
+
+
+def note_ignored(names: Sequence[Label]) -> None:
+    if names:
+        shown = ", ".join(str(n) for n in names[:10]) + (" …" if len(names) > 10 else "")
+        warnings.warn(
+            f"{len(names)} column(s) that the graph does not name are ignored: {shown}. "
+            "Tie them into the graph, or drop them.",
+            IgnoredColumnWarning,
+            stacklevel=4,
+        )
+
+
+def note_plan(notes: Sequence[str], stacklevel: int = 4) -> None:
+    """What the plan says of the graph: states that cannot be told apart, features left out."""
+    for note in notes:
+        missed = note.startswith(SHORTFALL)
+        kind = FeatureWarning if missed else IdentifiabilityWarning
+        warnings.warn(note, kind, stacklevel=stacklevel)
+
+
+def note_restart(rows: float) -> None:
+    warnings.warn(
+        f"this model was learned by fit, whose sums cannot be added to: partial_fit starts anew, "
+        f"without those {rows:,.0f} rows. Learn all tables by partial_fit, or all at once by fit.",
+        RestartWarning,
+        stacklevel=4,
+    )
 
 
 def note_unfinished(operators: Operators, learner: Any) -> None:
@@ -123,7 +175,7 @@ def note_outside(columns: Sequence[Column], evidence: Mapping[Any, Any]) -> None
             warnings.warn(
                 f"{c.name} = {float(value):.6g} lies beyond the values of training, {low:.6g} to "
                 f"{high:.6g}; the nearest of these stands in. Leave it out if it is an error.",
-                EvidenceWarning,
+                RangeWarning,
                 stacklevel=3,
             )
 
@@ -132,6 +184,6 @@ def note_repaired(rows: int) -> None:
     warnings.warn(
         f"the signed model gave {rows} row(s) no positive probability; their columns stand in as "
         "if they were independent. More rows, or a learner with a valid distribution, would help.",
-        EvidenceWarning,
+        RepairWarning,
         stacklevel=3,
     )

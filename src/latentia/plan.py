@@ -36,10 +36,11 @@ from latentia.typing import Label
 if TYPE_CHECKING:
     from latentia.draw import Drawing
 
-__all__ = ["Node", "Plan", "make_plan"]
+__all__ = ["SHORTFALL", "Node", "Plan", "make_plan"]
 
 LARGEST_TENSOR = 2**26
 DRAWS = 2
+SHORTFALL = "the features"  # how notes on features that miss their rank begin
 
 
 @final
@@ -202,6 +203,8 @@ def _check_states(graph: LatentGraph) -> None:
 def _leaf_groups(graph: LatentGraph, groups: Iterable[Iterable[Label]]) -> list[tuple[int, ...]]:
     """Every column in one leaf, in input order."""
     chosen: dict[int, tuple[int, ...]] = {}
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        raise GraphError(f"expected groups as a list of lists of columns, got {groups!r}.")
     for group in groups:
         if isinstance(group, str) or not isinstance(group, Iterable):
             raise GraphError(f"expected groups as lists of columns, got {group!r} for a list.")
@@ -319,7 +322,7 @@ def _shortfalls(graph: LatentGraph, nodes: Sequence[Node]) -> list[str]:
             if reached < node.rank:
                 names = ", ".join(str(graph.names[v]) for v in sorted(node.separator))
                 notes.append(
-                    f"the features {where} separator {{{names}}} reach rank {reached} of "
+                    f"{SHORTFALL} {where} separator {{{names}}} reach rank {reached} of "
                     f"{node.rank}: it takes joint ones of columns with more than {LARGEST_GROUP:,} "
                     f"joint states. Give these columns fewer states."
                 )

@@ -12,6 +12,7 @@ import numpy as np
 from latentia.density import cdf, densities, draw, means, quantiles, spreads
 from latentia.errors import EvidenceError
 from latentia.features.continuous import ContinuousColumn
+from latentia.seeds import as_generator
 from latentia.typing import Array, Label
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Density:
 
     def sample(self, size: int = 1, random_state: Any = None) -> Array:
         """Values drawn from the density."""
-        rng = np.random.default_rng(random_state)
+        rng = as_generator(random_state)
         p = self.masses / self.masses.sum()
         return draw(self.column, rng.choice(len(p), size, p=p), rng)
 

@@ -296,7 +296,13 @@ def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
         random_state = int(random_state.randint(2**31))
     if isinstance(random_state, np.random.Generator):
         random_state = int(random_state.integers(2**63))
-    return np.random.SeedSequence(random_state).spawn(count)
+    try:
+        return np.random.SeedSequence(random_state).spawn(count)
+    except (TypeError, ValueError):
+        raise DataError(
+            "expected random_state to be a whole number from 0 on, a numpy Generator or None, "
+            f"got {random_state!r}."
+        ) from None
 
 
 def random_tables(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from latentia.errors import EvidenceError, UnknownNameError
 from latentia.features.continuous import Column, ContinuousColumn
 from latentia.typing import Array, Label
 
-__all__ = ["column_place", "named", "one_row"]
+__all__ = ["column_place", "named", "one_row", "read_levels"]
 
 
 def named(variables: Any, known: Iterable[Label]) -> list[Label]:
@@ -21,6 +21,9 @@ def named(variables: Any, known: Iterable[Label]) -> list[Label]:
     names = [variables] if single or _hashable_in(variables, known) else list(variables)
     if not names:
         raise EvidenceError("name at least one variable to ask for.")
+    for name in names:
+        if not _hashable(name):
+            raise EvidenceError(f"expected names of variables, got {name!r}.")
     if len(set(names)) != len(names):
         raise EvidenceError(f"variables are asked for twice: {names}.")
     return names
@@ -76,7 +79,7 @@ def one_row(
 def _number(column: ContinuousColumn, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise EvidenceError(
             f"{column.name!r} is continuous: expected a number, or an interval (low, high), "
             f"got {value!r}."
@@ -94,7 +97,7 @@ def _interval(column: ContinuousColumn, ends: Any) -> Array:
     try:
         low = -np.inf if ends[0] is None else float(ends[0])
         high = np.inf if ends[1] is None else float(ends[1])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise EvidenceError(
             f"expected an interval (low, high) of numbers for {column.name!r}, got {tuple(ends)!r}."
         ) from None
@@ -121,7 +124,7 @@ def _likelihood(column: Column, given: Any) -> Array:
                 f"as lambda x: np.exp(-(x - 3)**2); got {type(given).__name__}."
             )
         x = np.concatenate([column.unscaled(column.grid), np.asarray(column.atoms, dtype=float)])
-        values = np.broadcast_to(np.asarray(given(x), dtype=float), x.shape)
+        values = _function_values(column, given, x)
     else:
         if not isinstance(given, Mapping):
             raise EvidenceError(
@@ -130,7 +133,7 @@ def _likelihood(column: Column, given: Any) -> Array:
             )
         values = np.zeros(len(column.states))
         for state, likelihood in given.items():
-            values[column.code(state)] = likelihood
+            values[column.code(state)] = _likelihood_of(column, state, likelihood)
     if not np.isfinite(values).all() or (values < 0).any():
         raise EvidenceError(
             f"likelihoods must be finite and not negative, got {values.min()} … {values.max()} "
@@ -139,6 +142,49 @@ def _likelihood(column: Column, given: Any) -> Array:
     if not values.sum() > 0:
         raise EvidenceError(f"all likelihoods of {column.name!r} are zero; one must be positive.")
     return np.array(values)[:, None]
+
+
+def _likelihood_of(column: Column, state: Any, likelihood: Any) -> float:
+    try:
+        return float(likelihood)
+    except (TypeError, ValueError, OverflowError):
+        raise EvidenceError(
+            f"expected a number as likelihood of {state!r} of {column.name!r}, got {likelihood!r}."
+        ) from None
+
+
+def _function_values(column: Column, given: Callable[[Array], Any], x: Array) -> Array:
+    """Likelihoods at x; a function that fails, or gives something else, is told."""
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(given(x), dtype=float)
+        return np.array(np.broadcast_to(found, x.shape))
+    except Exception as error:
+        raise EvidenceError(
+            f"the function given as soft evidence of {column.name!r} must turn an array of values "
+            f"into one of likelihoods; it came to {type(error).__name__}: {error}."
+        ) from error
+
+
+def read_levels(quantile: Any) -> list[float]:
+    """Levels of quantiles, each between 0 and 1."""
+    try:
+        levels = [float(q) for q in np.atleast_1d(np.asarray(quantile, dtype=float))]
+    except (TypeError, ValueError):
+        levels = []
+    if not levels or not all(0 < q < 1 for q in levels):
+        raise EvidenceError(
+            f"expected quantiles as numbers between 0 and 1, one at least, got {quantile!r}."
+        )
+    return levels
+
+
+def _hashable(name: Any) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
 
 
 def _hashable_in(value: Any, known: Iterable[Label]) -> bool:

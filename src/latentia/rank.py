@@ -127,9 +127,9 @@ class GenericModel:
 
 def check_families(graph: LatentGraph) -> None:
     """Refuse a variable with too many parents, before they are all tied to each other."""
-    families = [(*above, child) for child, above in enumerate(graph.parents())]
-    check_clique(graph, frozenset(max(families, key=lambda family: _cells(graph, family))))
-    check_clique(graph, frozenset(max(families, key=len)))
+    families = [frozenset((*above, child)) for child, above in enumerate(graph.parents())]
+    check_clique(graph, max(families, key=lambda family: _cells(graph, family)))
+    check_clique(graph, max(families, key=len))
 
 
 def check_width(graph: LatentGraph, near: Adjacency) -> None:

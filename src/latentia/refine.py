@@ -27,6 +27,7 @@ PSEUDO_COUNTS = 1.0  # more helps a little at 1,000 rows, and blurs sharp tables
 FIRST_CAP, LEAST_CAP = 4.0, 2.0  # length of a step, in steps of EM
 MEMORY = 8  # steps
 FLAT = 2e-3  # least bend of a step against EM's: flatter ones are hardly known
+AT_REST = 1e-3  # of a small gain: so little needs no memory to tell that it is the last
 REST = 10  # steps as small as the last that a climb may still need
 KEEP = 0.3  # no root of a probability falls below this share of itself in one step
 ENOUGH = 5e-3  # gain per free parameter still to come: far below what noise is worth
@@ -178,10 +179,12 @@ def accelerate(
     enough: float = ENOUGH,
     most: int = MOST_STEPS,
     hold: Callable[[Tables], Tables] | None = None,
+    patience: float = math.inf,
 ) -> Refined:
     """L-BFGS in units of EM, until the gain it foretells is small twice in a row.
 
-    `hold` puts known cells back into tables.
+    `hold` puts known cells back into tables. After `patience` E-steps more is small: (steps /
+    patience)² times as much.
     """
     at, used = _flat(start, prior), 0
     root: Array | None = None  # √n
@@ -206,7 +209,9 @@ def accelerate(
     while used + 2 <= most:
         d = memory.direction(here.slope)
         ahead = min(2 * float(here.slope @ d), REST * gain)
-        quiet = quiet + 1 if ahead < enough * at.parameters and len(memory.pairs) > 1 else 0
+        small = enough * at.parameters * max(1.0, used / patience) ** 2
+        told = len(memory.pairs) > 1 or gain < AT_REST * small
+        quiet = quiet + 1 if ahead < small and told else 0
         if quiet >= 2:
             break
         there = None

@@ -7,6 +7,7 @@ One start, no restarts; every E-step is one more fold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -30,7 +31,6 @@ from latentia.refine import (
     PSEUDO_COUNTS,
     EStepOf,
     Prior,
-    Refined,
     Tables,
     accelerate,
     make_prior,
@@ -93,9 +93,11 @@ def refine_closed_form(
     return polish(network, source, CLOSELY)
 
 
-def polish(network: Network, source: Source, enough: float = ENOUGH) -> Operators:
+def polish(
+    network: Network, source: Source, enough: float = ENOUGH, patience: float = math.inf
+) -> Operators:
     """Climb on all rows until it rests, and make operators of the tables."""
-    network, ascent, weight = climbed(network, source, enough)
+    network, ascent, weight = climbed(network, source, enough, patience)
     found = operators_of(network.plan, network.tables, weight, ascent)
     nodes = enumerate(network.plan.nodes)
     ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in nodes if n.parent != k}
@@ -103,11 +105,11 @@ def polish(network: Network, source: Source, enough: float = ENOUGH) -> Operator
 
 
 def climbed(
-    network: Network, source: Source, enough: float = ENOUGH
+    network: Network, source: Source, enough: float = ENOUGH, patience: float = math.inf
 ) -> tuple[Network, Ascent, float]:
     """EM from the network's tables over the rows of a source; and the weight of these."""
     problem = replace(pose(network.plan, source), prior=network.prior)
-    found = _climb(problem, network.tables, enough)
+    found = accelerate(network.tables, network.prior, _estep(problem), enough, patience=patience)
     path = tuple(level / problem.weight for level in found.history)
     ascent = Ascent((path,), (found.converged,), 0)
     tables = with_unseen(without_unseen(found.tables, problem.marginals), problem.marginals)
@@ -182,11 +184,6 @@ def _trial(problem: Problem, network: Network, light: Prior) -> tuple[Network, f
     """A few steps on a sample, and how high they led."""
     found = accelerate(network.tables, light, _estep(problem), most=TRIAL_STEPS)
     return replace(network, tables=found.tables), found.history[-1]
-
-
-def _climb(problem: Problem, start: Tables, enough: float) -> Refined:
-    assert problem.prior is not None
-    return accelerate(start, problem.prior, _estep(problem), enough)
 
 
 def _estep(problem: Problem) -> EStepOf:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any, final
 
 import numpy as np
@@ -27,10 +28,39 @@ SOUND = 1e-5  # pivots, as shares of the largest, down to which no direction is 
 CORRELATION_CUT = 1e-12
 
 
+@final
+class _OneThread:
+    """The first of several threads to come in sets the limit, the last to leave lifts it.
+
+    The limit belongs to the process: if each thread put back what it found, the last one to leave
+    could put back the limit of another, for good.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.inside = 0
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.limit = _controller().limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limit.restore_original_limits()
+                self.limit = None
+
+
+_ONE_THREAD = _OneThread()
+
+
 def one_thread() -> AbstractContextManager[Any]:
     """BLAS on one thread: thousands of small factorisations only wait for each other on more."""
-    found: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return found
+    return _ONE_THREAD
 
 
 @cache

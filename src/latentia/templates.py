@@ -5,7 +5,8 @@ Each returns a LatentGraph with latents H… and columns X… (or the names give
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 from latentia.errors import GraphError
@@ -41,8 +42,8 @@ def hidden_markov(
     >>> str(hidden_markov(2, 3))
     '(H0[3])->(H1[3]); (H0[3])->X0; (H1[3])->X1'
     """
-    if length < 1:
-        raise GraphError(f"a chain needs at least one step, got {length}.")
+    if not _positive(length):
+        raise GraphError(f"a chain needs at least one step, got {length!r}.")
     names = list(columns) if columns is not None else [f"X{t}" for t in range(length)]
     if len(names) != length:
         raise GraphError(f"a chain of {length} steps needs {length} columns, got {len(names)}.")
@@ -57,8 +58,8 @@ def factorial_markov(length: int, chains: int, states: int | None = None) -> Lat
     >>> str(factorial_markov(1, 2, 2))
     '(H0_0[2])->X0; (H1_0[2])->X0'
     """
-    if length < 1 or chains < 1:
-        raise GraphError(f"need at least one step and one chain, got {length} and {chains}.")
+    if not _positive(length) or not _positive(chains):
+        raise GraphError(f"need at least one step and one chain, got {length!r} and {chains!r}.")
     edges = [(f"H{c}_{t}", f"H{c}_{t + 1}") for c in range(chains) for t in range(length - 1)] + [
         (f"H{c}_{t}", f"X{t}") for t in range(length) for c in range(chains)
     ]
@@ -99,8 +100,8 @@ def grid(rows: int, columns: int, states: int | None = None) -> LatentGraph:
     >>> str(grid(1, 2, 2))
     '(H0_0[2])->(H0_1[2]); (H0_0[2])->X0_0; (H0_1[2])->X0_1'
     """
-    if rows < 1 or columns < 1:
-        raise GraphError(f"a grid needs rows and columns, got {rows} × {columns}.")
+    if not _positive(rows) or not _positive(columns):
+        raise GraphError(f"a grid needs rows and columns, got {rows!r} × {columns!r}.")
     cells = [(i, j) for i in range(rows) for j in range(columns)]
     edges = [(f"H{i}_{j}", f"H{i + 1}_{j}") for i, j in cells if i + 1 < rows]
     edges += [(f"H{i}_{j}", f"H{i}_{j + 1}") for i, j in cells if j + 1 < columns]
@@ -108,9 +109,16 @@ def grid(rows: int, columns: int, states: int | None = None) -> LatentGraph:
     return as_graph(edges, latents={f"H{i}_{j}": states for i, j in cells})
 
 
+def _positive(count: Any) -> bool:
+    """A whole number of 1 or more; True is none."""
+    return isinstance(count, Integral) and not isinstance(count, bool) and int(count) >= 1
+
+
 def _names(columns: Sequence[Label] | int) -> list[Label]:
+    if not _positive(columns) and not isinstance(columns, Iterable):
+        raise GraphError(f"expected columns as a list of names, or how many, got {columns!r}.")
     names: list[Label] = (
-        [f"X{i}" for i in range(columns)] if isinstance(columns, int) else list(columns)
+        list(columns) if isinstance(columns, Iterable) else [f"X{i}" for i in range(columns)]
     )
     if not names:
         raise GraphError("name at least one column.")

@@ -8,9 +8,10 @@ columns there are. Coordinates that need nearly the same columns are found by on
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -111,13 +112,12 @@ def sum_windows(windows: Windows, rows: Rows) -> Moments:
     for window in windows.windows:
         form = window.whole if whole else window.lean
         step = max(LEAST_ROWS, CELLS // max(form.cells, 1))
-        kept: dict[int, _Scratch] = {}
+        scratch = _Scratch(form, min(step, len(rows)))
         for start in range(0, len(rows), step):
             part = slice(start, min(start + step, len(rows)))
             here = [c[part] for c in codes]
-            if len(here[0]) not in kept:
-                kept[len(here[0])] = _Scratch(form, len(here[0]))
-            scratch = kept[len(here[0])]
+            if len(here[0]) != scratch.rows:  # the last ones
+                scratch = _Scratch(form, len(here[0]))
             values = scratch.filled(here)
             weight = None if rows.weight is None else rows.weight[part]
             for k, wants in window.factors:
@@ -126,21 +126,37 @@ def sum_windows(windows: Windows, rows: Rows) -> Moments:
     return Moments(windows.kind, rows.total, len(rows), sums)
 
 
+_MEMORY = threading.local()  # what a thread works in
+
+
+def _memory(name: str, rows: int, n: int, dtype: type = float) -> Array:
+    """(rows, n) of whatever was there: asking the system for new pages costs as much as the sums.
+
+    One name is one place: who asks again for it overwrites what it holds.
+    """
+    held: np.ndarray[Any, Any] | None = getattr(_MEMORY, name, None)
+    if held is None or held.size < rows * n:
+        held = np.empty(rows * n, dtype=dtype)
+        setattr(_MEMORY, name, held)
+    return held[: rows * n].reshape(rows, n)
+
+
 class _Scratch:
-    """Memory for n rows at a time: new memory for every chunk costs as much as the sums."""
+    """The coordinates of n rows at a time, in memory that the next one takes over."""
 
     def __init__(self, form: Form, n: int) -> None:
-        self.form = form
-        self.bits = np.zeros((form.width, n), dtype=bool)
+        self.form, self.rows = form, n
+        self.bits = _memory("bits", form.width, n, bool)
         self.bits[list(form.ones)] = True
-        self.marks = np.empty((form.width, n))
+        self.marks = _memory("marks", form.width, n)
         self.values: dict[Want, Array] = {}
         self.found: list[Array] = []
-        self.products: dict[int, Array] = {}
+        every = _memory("values", form.cells - form.width, n)
         for group in form.groups:
             count = len(group.wants)
             # coordinate by coordinate, so that the ones of all lie before what the product fills
-            both = np.ones((count + len(group.matrix), n))
+            both, every = np.split(every, [count + len(group.matrix)])
+            both[:count] = 1.0
             self.found.append(both[count:])
             for i, want in enumerate(group.wants):
                 self.values[want] = both[i::count]
@@ -160,9 +176,7 @@ class _Scratch:
         if len(factors) != 3:
             return outer_sum(factors, weight)
         a, b, c = factors
-        if len(a) * len(b) not in self.products:
-            self.products[len(a) * len(b)] = np.empty((len(a) * len(b), a.shape[1]))
-        left = self.products[len(a) * len(b)]
+        left = _memory("products", len(a) * len(b), self.rows)
         np.multiply(a[:, None, :], b[None, :, :], out=left.reshape(len(a), len(b), -1))
         last = c if weight is None else c * weight
         return np.asarray(left @ last.T, dtype=float).reshape(len(a), len(b), len(c))

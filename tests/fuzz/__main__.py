@@ -1,4 +1,4 @@
-"""The long form: `python -m tests.fuzz --cases 100000`, or one case again: `--kind frames --only 7`.
+"""The long form: `python -m tests.fuzz --cases 100000`; one case: `--kind frames --only 7`.
 
 Prints what each kind came to, and every finding once with the case that shows it.
 """

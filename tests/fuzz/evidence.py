@@ -128,13 +128,15 @@ def models() -> list[lt.LatentModel]:
         found += [lt.LatentModel("H->a,b,u,v", {"H": 2}, x).fit(more) for x in mixed]
         one = {"a": [0, 1] * 10}
         found.append(lt.LatentModel("a", learner=lt.PBP(refine=False)).fit(one))  # a lone column
+        barred = lt.LatentModel(GRAPH, LATENTS, lt.PBP(refine=False), state_names=STATES)
+        found.append(barred.fit(rows, error_bars=True))
         never = {"a": ["lo", "hi"] * 30, "b": [0, 1] * 30}  # never seen together: lo, 1
         found.append(lt.LatentModel("H->a,b", {"H": 2}, lt.EM(1, random_state=0)).fit(never))
     return found
 
 
 def value(r: Random, name: Any) -> Any:
-    if r.random() < 0.25:
+    if r.random() < 0.12:
         return r.choice(ODD)
     if name in ("u", "v"):
         x = r.choice([0.0, 1.0, -3.0, 7.5, 1e6, -1e300])
@@ -176,7 +178,7 @@ def soft_value(r: Random, name: Any) -> Any:
 
 def names(r: Random, model: lt.LatentModel) -> list[Any]:
     known = [c.name for c in model.columns_]
-    pool = known if r.random() < 0.8 else NAMES
+    pool = known if r.random() < 0.93 else NAMES
     return [r.choice(pool) for _ in range(r.choice([1, 1, 1, 2, 3, 0]))]
 
 
@@ -200,7 +202,7 @@ def check_posterior(found: Posterior | Density) -> None:
     if np.isnan(found.log_evidence) or found.log_evidence == np.inf:
         raise Finding(f"log evidence {found.log_evidence}")
     if isinstance(found, Density):
-        check_finite([found.mean(), *found.quantile([0.05, 0.5, 0.95])], what="mean and quantiles")
+        check_finite([found.mean, *found.quantile([0.05, 0.5, 0.95])], what="mean and quantiles")
         x = np.linspace(*found.quantile([0.01, 0.99]), 7)
         check_finite(found.pdf(x), what="density")
         if (found.pdf(x) < 0).any() or np.diff(found.quantile([0.05, 0.5, 0.95])).min() < 0:
@@ -217,8 +219,24 @@ def ask(r: Random, model: lt.LatentModel) -> str:
         if not np.isfinite(found.log_probability):
             raise Finding(f"most probable assignment of log probability {found.log_probability}")
         return "assignment"
-    check_posterior(model.query(asked, given, soft))
+    level = (
+        r.choice([0.9, 0.9, 0.5, 0, 1, -1, 2, "x", float("nan"), True])
+        if r.random() < 0.15
+        else None
+    )
+    found = model.query(asked, given, soft, level)
+    check_posterior(found)
+    if level is not None:
+        check_bars(found)
     return "posterior"
+
+
+def check_bars(found: Any) -> None:
+    """lower ≤ table ≤ upper, all of them probabilities."""
+    low, table, high = (np.asarray(x, dtype=float) for x in (found.lower, found.table, found.upper))
+    check_finite([low, high], what="error bars")
+    if (low < 0).any() or (high > 1).any() or (low > table).any() or (table > high).any():
+        raise Finding(f"error bars {low} … {high} around {table}")
 
 
 def table(r: Random, model: lt.LatentModel) -> tuple[dict[Any, Any], int]:
@@ -236,7 +254,7 @@ def table(r: Random, model: lt.LatentModel) -> tuple[dict[Any, Any], int]:
             cells[c.name] = x
     if r.random() < 0.1:
         cells[r.choice(["zz", "H", 3])] = np.zeros(rows)
-    return cells, rows
+    return cells, rows if cells else 0
 
 
 def ask_rows(r: Random, model: lt.LatentModel) -> str:
@@ -247,7 +265,8 @@ def ask_rows(r: Random, model: lt.LatentModel) -> str:
         found = model.predict_proba(
             cells, target, dtype=r.choice([None, "float32", "float64", "int8", 3])
         )
-        check_probabilities(matrix(found), rows)
+        if target is not None:  # without a target: all columns side by side
+            check_probabilities(matrix(found), rows)
     elif what == 1:
         check_finite(model.score_samples(cells), rows, "scores")
     elif what == 2:

@@ -1,4 +1,4 @@
-"""Learners: all of them, with odd settings, on small random models; classifier, sums, parts, check."""
+"""Learners: all of them, with odd settings, on small models; classifier, sums, parts, check."""
 
 from __future__ import annotations
 
@@ -40,10 +40,8 @@ def rows(r: Random, continuous: bool) -> tuple[Any, dict[str, Any], int]:
     graph = testing.random_graph(rng, r.choice(KINDS), observed_limit=500, joint_limit=20_000)
     n = r.choice([1, 2, 5, 20, 60])
     model = testing.random_model(graph, rng)
-    drawn = model.sample(n, rng)
-    data: dict[str, Any] = {
-        name: np.asarray(x).astype(float) for name, x in drawn.items() if name in _columns(graph)
-    }
+    drawn = model.sample(n, rng).astype(float)
+    data: dict[str, Any] = {name: drawn[:, k].copy() for k, name in enumerate(_columns(graph))}
     for name, x in data.items():
         x[rng.random(n) < r.choice([0.0, 0.0, 0.2])] = np.nan
         if continuous and r.random() < 0.5:
@@ -61,8 +59,45 @@ def plain(graph: lt.LatentGraph) -> lt.LatentGraph:
     return lt.LatentGraph(graph.names, graph.edges, graph.latent, states, graph.directed)
 
 
+KNOWN: list[Any] = [
+    {"H0": [0.5, 0.5]},
+    {"H0": [[0.5, 0.5], [0.5, 0.5]]},
+    {"X0": [[1, 0], [0, 1]]},
+    {"X0": np.zeros((2, 2))},
+    {"H0": [float("nan"), 0.2]},
+    {"H0": [0.9, 0.9]},
+    {"H0": [-1, 2]},
+    {"zz": [1]},
+    {"H0": "x"},
+    "x",
+    {},
+    {"H0": np.full((2, 2), np.nan)},
+]
+TIED: list[Any] = [
+    [["X0", "X1"]],
+    [["H0", "H1"]],
+    [["X0"]],
+    [["X0", "X0"]],
+    ["X0"],
+    [[]],
+    5,
+    [["zz", "X0"]],
+]
+PSEUDO: list[Any] = [
+    {"X0": 1.0},
+    {"H0": 0.5, "X1": 2},
+    {"zz": 1},
+    {"X0": -1},
+    {"X0": "x"},
+    {"X0": [[1, 1], [1, 1]]},
+]
+
+
 def settings(r: Random, made: Any) -> Any:
-    """One setting, perhaps absurd."""
+    """One setting, perhaps absurd; now and then something said to be known."""
+    if r.random() < 0.1 and "known" in made.get_params(deep=False):
+        name, pool = r.choice([("known", KNOWN), ("tied", TIED), ("smoothing", PSEUDO)])
+        return made.set_params(**{name: r.choice(pool)})
     if r.random() < 0.4:
         known = [k for k in made.get_params(deep=False) if k not in ("n_jobs", "verbose", "stage1")]
         made.set_params(**{r.choice(known): r.choice(ODD)})
@@ -95,8 +130,10 @@ def ask(r: Random, model: lt.LatentModel, data: dict[str, Any], n: int) -> None:
     else:
         check_finite(matrix(model.predict_quantiles(data, column.name)), n)
     check_finite(model.score_samples(data), n, "scores")
-    if model.operators_.tables and model.states_:
-        check_probabilities(matrix(model.predict_latent(data, r.choice(list(model.states_)))), n)
+    told = model.operators_.plan.graph
+    if model.operators_.tables and told.latent:
+        latent = told.names[r.choice(sorted(told.latent))]
+        check_probabilities(matrix(model.predict_latent(data, latent)), n)
     if r.random() < 0.2:
         repr(model.check(data))
     if r.random() < 0.1 and model.operators_.tables:
@@ -183,6 +220,8 @@ def in_parts(r: Random, graph: Any, data: dict[str, Any], n: int) -> str:
         if sums.weight != n:
             raise Finding(f"{n} rows came, sums of {sums.weight} went")
         model = frozen.solve(sums)
+    elif not hasattr(model, "partial_fit"):  # as scikit-learn has it
+        return "no parts"
     else:
         model.partial_fit(first)
         model.partial_fit(second)
@@ -198,6 +237,10 @@ def case(r: Random) -> str:
         return classify(r, graph, data, n)
     if way < 0.3:
         return in_parts(r, graph, data, n)
-    model = lt.LatentModel(graph, learner=make(r)).fit(data)
+    model = lt.LatentModel(graph, learner=make(r))
+    if r.random() < 0.1:
+        model.fit(data, error_bars=r.choice([True, True, 3, 0, -1, "x", 1000]))
+    else:
+        model.fit(data)
     ask(r, model, data, n)
     return "learned"

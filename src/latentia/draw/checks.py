@@ -122,7 +122,7 @@ def _step(span: float) -> float:
     """A round distance between about four ticks.
 
     >>> _step(1.7), _step(0.09)
-    (0.5, 0.02)
+    (0.5, 0.05)
     """
     rough = span / 4
     power = 10.0 ** math.floor(math.log10(rough))

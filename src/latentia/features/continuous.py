@@ -42,6 +42,8 @@ LONELY = 0.5  # … if this share of the other values is seen only once
 LONG_TAIL = 14.0  # range over interquartile range (a normal column of 10⁶ rows: 7.2)
 MARGIN = 0.05  # of the range, on sides that are not bounds
 TAIL = 0.25  # standard deviations by which densities fall off beyond the grid
+LARGEST_VALUE = 1e100  # of a column in training
+FARTHEST = 1e120  # scaled values beyond this one are as good as it
 BOUND = 0.01  # share of rows at the smallest or largest value that makes it a bound
 
 
@@ -83,8 +85,14 @@ class ContinuousColumn:
 
     def scaled(self, x: Array) -> Array:
         """z of values in their own units."""
-        z = (np.asarray(x, dtype=float) - self.centre) / self.scale
+        z = self._standard(x)
         return np.asarray(np.arcsinh(z) if self.warped else z)
+
+    def _standard(self, x: Array) -> Array:
+        """(x − centre) / scale; what would overflow stays at the largest number."""
+        with np.errstate(over="ignore"):
+            z = (np.asarray(x, dtype=float) - self.centre) / self.scale
+        return np.asarray(np.clip(z, -FARTHEST, FARTHEST))
 
     def unscaled(self, z: Array) -> Array:
         """Values of z."""
@@ -93,10 +101,8 @@ class ContinuousColumn:
 
     def slope(self, x: Array) -> Array:
         """dz/dx."""
-        z = (np.asarray(x, dtype=float) - self.centre) / self.scale
-        return np.asarray(
-            (1.0 / np.sqrt(1.0 + z * z) if self.warped else np.ones_like(z)) / self.scale
-        )
+        z = self._standard(x)
+        return np.asarray((1.0 / np.hypot(1.0, z) if self.warped else np.ones_like(z)) / self.scale)
 
     def positions(self, x: Array) -> Array:
         """Position on the grid, 0 … points − 1; atoms from `points` on. NaN stays NaN."""
@@ -212,7 +218,8 @@ def _many(present: np.ndarray[Any, Any]) -> bool:
         if present.dtype.kind in "iu" or (seen == np.rint(seen)).all():
             limit = MANY_INTEGERS
         else:
-            fine = seen * FINE
+            with np.errstate(over="ignore"):
+                fine = np.clip(seen * FINE, -FARTHEST, FARTHEST)
             limit = MANY_FLOATS if np.allclose(fine, np.rint(fine), rtol=0) else MANY_FINE
         if len(seen) > limit:
             return True
@@ -261,6 +268,12 @@ def _lay_grid(name: Label, x: Array, weight: Array | None = None) -> ContinuousC
     atoms = _find_atoms(x, weight)
     rest = x[~np.isin(x, atoms)] if atoms else x
     weight = weight[~np.isin(x, atoms)] if atoms and weight is not None else weight
+    if np.abs(rest).max() > LARGEST_VALUE or 0 < np.ptp(rest) < 1.0 / LARGEST_VALUE:
+        raise DataError(
+            f"column {name!r} runs from {rest.min():.3g} to {rest.max():.3g}: its squares cannot "
+            f"be summed (values up to ±{LARGEST_VALUE:.0e}, ranges from {1 / LARGEST_VALUE:.0e} "
+            "can). Scale it, or take its logarithm."
+        )
     if rest.min() == rest.max():
         raise DataError(
             f"column {name!r} has a single value ({float(rest[0])!r}); a continuous column needs "

@@ -20,6 +20,7 @@ __all__ = [
     "Values",
     "decode",
     "discover_states",
+    "distinct_states",
     "encode",
     "sorted_states",
     "without_unknown",
@@ -66,7 +67,7 @@ class DiscreteColumn:
         """The code of one state."""
         try:
             return self.states.index(_plain(state))
-        except ValueError:
+        except (ValueError, TypeError):  # pandas.NA and arrays cannot be compared
             raise UnknownNameError(
                 f"state of {self.name!r}",
                 state,
@@ -84,7 +85,7 @@ def discover_states(
     DiscreteColumn(name='D', states=(1, 3))
     """
     if given is not None:
-        return DiscreteColumn(name, tuple(_plain(s) for s in given))
+        return DiscreteColumn(name, _given_states(name, given))
     if values.categories is not None:
         return DiscreteColumn(name, values.categories)
     present = values.present
@@ -93,7 +94,7 @@ def discover_states(
             f"column {name!r} has no value at all. Drop it from the graph, make it latent, "
             "or name its states in state_names."
         )
-    states = _sorted_states(present)
+    states = _sorted_states(name, present)
     floats = present.dtype.kind == "f" and any(isinstance(s, float) for s in states)
     if kind is None and floats and len(states) > MANY_FLOATS:
         raise DataError(
@@ -162,17 +163,42 @@ def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
     return states[codes]
 
 
-def _sorted_states(present: np.ndarray[Any, Any]) -> tuple[Hashable, ...]:
+def _given_states(name: Label, given: Any) -> tuple[Hashable, ...]:
+    """States as listed: each hashable, none of them missing."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise DataError(
+            f"expected state_names as {{column: list of states}}, got {given!r} for {name!r}."
+        )
+    states = tuple(_plain(s) for s in given)
+    distinct_states(states, name)
+    if any(s is None or (isinstance(s, float) and s != s) for s in states):
+        raise DataError(f"None and NaN are missing cells, no states of {name!r}: {list(states)}.")
+    return states
+
+
+def distinct_states(cells: Iterable[Any], name: Label | None = None) -> set[Any]:
+    """Different values; those that cannot be hashed cannot be states."""
+    try:
+        return {_plain(v) for v in cells}
+    except TypeError as error:
+        where = "a column" if name is None else f"column {name!r}"
+        raise DataError(
+            f"{where} holds values that cannot be states ({error}). Make them text or numbers, or "
+            "leave the column out of the graph."
+        ) from None
+
+
+def _sorted_states(name: Label, present: np.ndarray[Any, Any]) -> tuple[Hashable, ...]:
     if present.dtype.kind in "iu" and len(present):
         low, high = int(present.min()), int(present.max())
         if high - low < 2**16:
-            seen = np.bincount(present.astype(np.int64) - low)
+            seen = np.bincount((present - present.min()).astype(np.int64))
             return tuple(int(s) + low for s in np.flatnonzero(seen))
     if present.dtype.kind in "iufb":
         states = np.unique(present).tolist()
         whole = all(isinstance(s, float) and s.is_integer() for s in states)
         return tuple(int(s) for s in states) if whole else tuple(states)
-    return sorted_states({_plain(v) for v in present.tolist()})
+    return sorted_states(distinct_states(present.tolist(), name))
 
 
 def sorted_states(states: Iterable[Any]) -> tuple[Hashable, ...]:
@@ -197,7 +223,7 @@ def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
             return shifted.astype(np.int16) if cells.dtype.kind == "u" else shifted
     if cells.dtype.kind in "iub":
         low, high = int(known.min()), int(known.max())
-        if (known == known.astype(np.int64)).all() and high - low < 2**16:
+        if high - low < 2**16 and max(-low, high) < 2**53 and (known == np.rint(known)).all():
             table = np.full(high - low + 3, -2, dtype=np.int16)
             table[known.astype(np.int64) - low + 1] = np.arange(len(known))
             codes: Codes = table[np.clip(cells.astype(np.int64) - low + 1, 0, high - low + 2)]
@@ -214,7 +240,19 @@ def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
     cells = values.cells.tolist()
     if missing is not None:
         cells = [None if gone else v for v, gone in zip(cells, missing, strict=True)]
-    return np.fromiter((code.get(_plain(v), -2) for v in cells), dtype=np.int64, count=len(cells))
+    try:
+        found = [code.get(_plain(v), -2) for v in cells]
+    except TypeError:  # a list or a dict is no state
+        found = [code.get(_plain(v), -2) if _hashable(v) else -2 for v in cells]
+    return np.array(found, dtype=np.int64)
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _plain(value: Any) -> Any:

@@ -33,6 +33,7 @@ Sum = TypeVar("Sum", bound=Additive)
 
 BLOCK_ROWS = 2**15
 LOOKED_AT = 2000
+FEW_CELLS = 16  # times the rows
 MANY_EQUAL = 0.6  # different rows among those looked at
 
 
@@ -112,6 +113,18 @@ def unique_rows(rows: Rows, states: Sequence[int]) -> Rows:
 
     Codes must not be negative.
     """
+    cells = math.prod(states)
+    if rows.weight is None and cells <= FEW_CELLS * len(rows):  # counting is faster than sorting
+        joint: Codes = np.zeros(len(rows), dtype=np.int64)
+        for codes, m in zip(rows.codes, states, strict=True):
+            joint = joint * m + codes
+        counts = np.bincount(joint, minlength=cells)
+        found = np.flatnonzero(counts)
+        if len(found) > 0.9 * len(rows):
+            return rows
+        cell = np.unravel_index(found, list(states))
+        small = [c.astype(old.dtype) for c, old in zip(cell, rows.codes, strict=True)]
+        return Rows(tuple(small), counts[found].astype(float))
     first, place = equal_rows(rows.codes, states)
     if len(first) > 0.9 * len(rows):
         return rows

@@ -17,7 +17,7 @@ import numpy as np
 
 from latentia.errors import MomentsError
 from latentia.features.continuous import MANY_INTEGERS
-from latentia.features.discrete import MANY_FLOATS, MOST_STATES, Values
+from latentia.features.discrete import MANY_FLOATS, MOST_STATES, Values, distinct_states
 from latentia.moments import Rows
 from latentia.typing import Array, Label
 
@@ -128,11 +128,9 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
         return ColumnSketch(count, gone, kept, values.categories)
     x = cells.astype(float)
     y = x if own is None else x * own
-    return ColumnSketch(
-        *(count, gone, kept, values.categories),
-        *(float(x.min()), float(x.max()), float(y.sum()), float(y @ x)),
-        _sample_numbers(cells, own),
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # such a column is refused by its values
+        sums = (float(x.min()), float(x.max()), float(y.sum()), float(y @ x))
+    return ColumnSketch(*(count, gone, kept, values.categories), *sums, _sample_numbers(cells, own))
 
 
 def _sketch_bytes(
@@ -206,7 +204,7 @@ def _union(
     if all(x.dtype.kind in "iufb" for x in parts):
         found = np.unique(np.concatenate(parts))
         return found[:MOST_VALUES]
-    seen = {v.item() if isinstance(v, np.generic) else v for x in parts for v in x.tolist()}
+    seen = distinct_states(v for x in parts for v in x.tolist())
     try:
         ordered = sorted(seen)
     except TypeError:  # values of several types

@@ -37,7 +37,7 @@ class Table:
         if self.frame is not None:
             return _series_values(self.frame.get_column(str(name)))
         if isinstance(self.native, Mapping):
-            return _array_values(np.asanyarray(self.native[name]), name)
+            return _array_values(_as_array(self.native[name], name), name)
         return _array_values(self.native[:, self.names.index(name)], name)
 
     def like(self, columns: Mapping[Any, np.ndarray[Any, Any]]) -> Any:
@@ -75,7 +75,7 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     if isinstance(data, np.ndarray):
         return _numpy_table(data, graph_names)
     if isinstance(data, Mapping):
-        lengths = {str(name): len(np.asarray(values)) for name, values in data.items()}
+        lengths = {str(name): _length(values, name) for name, values in data.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"the columns have different lengths: {lengths}.")
         return Table(tuple(data), next(iter(lengths.values()), 0), data, None)
@@ -84,6 +84,8 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
             return _numpy_table(np.asarray(data), graph_names)
         except ValueError as error:
             raise DataError(f"cannot read rows from a list: {error}") from None
+    if not isinstance(data, str | bytes) and hasattr(data, "columns"):
+        _check_names(data)
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
@@ -97,6 +99,36 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     if _is_pandas(data) and any(not isinstance(name, str) for name in names):
         return Table(names, len(frame), data, _named_by_text(data))
     return Table(names, len(frame), data, frame)
+
+
+def _check_names(data: Any) -> None:
+    """Columns that share a name cannot be told apart."""
+    names = getattr(data, "column_names", data.columns)  # Arrow's columns are arrays
+    seen: set[Any] = set()
+    for name in list(names):
+        if name in seen:
+            raise DataError(f"two columns are called {name!r}. Rename or drop one of them.")
+        seen.add(name)
+
+
+def _as_array(values: Any, name: Label) -> np.ndarray[Any, Any]:
+    try:
+        return np.asanyarray(values)
+    except ValueError:  # lists of different lengths
+        raise DataError(
+            f"column {name!r} must be a list of values, one for each row; it holds lists of "
+            "different lengths."
+        ) from None
+
+
+def _length(values: Any, name: Label) -> int:
+    cells = _as_array(values, name)
+    if cells.ndim == 0:
+        raise DataError(
+            f"column {name!r} must have one dimension, got a single value, {values!r}. "
+            "Pass a list with one value for each row."
+        )
+    return len(cells)
 
 
 def _numpy_table(data: np.ndarray[Any, Any], graph_names: Sequence[Label] | None) -> Table:
@@ -132,6 +164,8 @@ def _is_pandas(data: Any) -> bool:
 
 def _series_values(series: nw.Series[Any]) -> Values:
     dtype = series.dtype
+    if dtype in (nw.Int128, nw.UInt128):  # numpy has no such numbers
+        return _listed(series)
     if (dtype.is_integer() or dtype == nw.Boolean) and series.null_count() == 0:
         return Values(series.to_numpy())
     missing = series.is_null().to_numpy()
@@ -145,9 +179,14 @@ def _series_values(series: nw.Series[Any]) -> Values:
             cells[~missing] = kept
             return Values(cells, missing)
         return Values(series.to_numpy())
+    return _listed(series)
+
+
+def _listed(series: nw.Series[Any]) -> Values:
+    """The cells as Python's objects."""
     cells = np.empty(len(series), dtype=object)
     cells[:] = series.to_list()
-    return _object_values(cells, missing, _categories(series))
+    return _object_values(cells, series.is_null().to_numpy(), _categories(series))
 
 
 def _categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
@@ -188,6 +227,8 @@ def _is_nan(value: Any) -> bool:
         return bool(value != value)
     except TypeError:  # pandas.NA cannot be compared
         return True
+    except ValueError:  # an array in a cell: no state, but not missing
+        return False
 
 
 def _checked(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> Values:
