@@ -211,6 +211,17 @@ def test_ranks_that_differ_are_filled_with_zeros():
         np.testing.assert_allclose(answers(after, plan, rows), expected, atol=1e-12)
 
 
+def test_evidence_that_is_impossible_without_a_group_makes_a_wide_interval():
+    """One row has a state that the model without its group does not know."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(2, size=(300, 3)), columns=list("abc"))
+    frame.loc[7, "c"] = 2
+    learner = lt.PBP(regularize=False)
+    model = lt.LatentModel("H->a,b,c", {"H": 2}, learner).fit(frame, error_bars=5)
+    found = model.query("a", {"c": 2}, confidence=0.9)
+    assert np.all(found.upper - found.lower > 0.5)
+
+
 # --- influence ------------------------------------------------------------------------------------
 
 

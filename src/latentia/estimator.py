@@ -405,8 +405,7 @@ class LatentModel(Learning):
         self._check_fitted()
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise DataError(
-                f"expected a positive whole number of samples, a value of 1 or more, "
-                f"got {n_samples!r}."
+                f"expected a positive number of samples, and a whole one, got {n_samples!r}."
             )
         rng = as_generator(random_state)
         codes = sample_rows(self.operators_, int(n_samples), rng)

@@ -41,6 +41,7 @@ __all__ = [
 
 FEWEST_ROWS = 2  # of a group, on average
 WEIGHTS = "weights of groups"
+LEAST_MIX = 1e-9  # what is impossible without one group makes an interval wide, not an error
 
 
 @final
@@ -177,7 +178,8 @@ def _padded(operators: Operators, ranks: Sequence[int]) -> Operators:
         below = tuple(ranks[c] for c in plan.nodes[k].children)
         tensors[k] = _filled(tensor, below if plan.nodes[k].parent == k else (*below, ranks[k]))
     marginals = tuple(np.array(mu) for mu in operators.marginals)
-    return Operators(plan, tuple(leaves), tensors, marginals, operators.weight, operators.mix)
+    mix = max(operators.mix, LEAST_MIX)
+    return Operators(plan, tuple(leaves), tensors, marginals, operators.weight, mix)
 
 
 def _filled(array: Array, shape: tuple[int, ...]) -> Array:
