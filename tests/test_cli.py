@@ -416,7 +416,7 @@ def test_every_learner_has_its_settings(
 def test_settings_that_a_learner_has_not(here: Path) -> None:
     args = ["fit", "rows.csv", "--graph", "graph.json", "--out", "n.latentia", "--learner", "em"]
     for setting, words in (
-        ("starts=3", "has no setting 'starts'; it has init, max_iter"),
+        ("starts=3", "has no setting 'starts'; it has init, known, max_iter"),
         ("restarts", "expected NAME=VALUE"),
     ):
         result = run(*args, "--set", setting)
