@@ -416,7 +416,7 @@ def test_every_learner_has_its_settings(
 def test_settings_that_a_learner_has_not(here: Path) -> None:
     args = ["fit", "rows.csv", "--graph", "graph.json", "--out", "n.latentia", "--learner", "em"]
     for setting, words in (
-        ("starts=3", "has no setting 'starts'; it has init, max_iter"),
+        ("starts=3", "has no setting 'starts'; it has init, known, max_iter"),
         ("restarts", "expected NAME=VALUE"),
     ):
         result = run(*args, "--set", setting)
@@ -644,7 +644,7 @@ def test_warnings_become_notes(here: Path, tmp_path: Path) -> None:
     args = ["fit", tmp_path / "rows.csv", "--graph", "@graph.json", "--out", tmp_path / "x"]
     result = run(*args)
     notes = result.stderr.splitlines()
-    assert any("1 column(s) with a single value cannot teach anything: H." in x for x in notes)
+    assert any("column(s) with a single value cannot teach anything: H." in line for line in notes)
     assert all(line.startswith("note: ") for line in notes)
     assert run(*args, "--quiet").output == ""
     assert facts("inspect", tmp_path / "x")["columns"][3]["states"] == [1]
