@@ -270,7 +270,8 @@ def ask_rows(r: Random, model: lt.LatentModel) -> str:
     elif what == 1:
         check_finite(model.score_samples(cells), rows, "scores")
     elif what == 2:
-        if rows_of({0: model.predict(cells, target)}) != rows:
+        found = model.predict(cells, target)  # without a target: the table, filled in
+        if (rows_of(found) if target is None else len(found)) != rows:
             raise Finding("predict lost rows")
     elif what == 3:
         for name, found in model.marginals(cells).items():
