@@ -440,7 +440,9 @@ def _components(
     for root in operators.plan.roots:
         node = operators.plan.nodes[root]
         below, last = _root_halves(operators, root, [up[k] for k in node.children])
-        value = (below.value * last.value).sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # wild without regularisation …
+            value = (below.value * last.value).sum(axis=0)
+        value = np.where(np.isfinite(value), value, 0.0)  # … and then no probability at all
         log = below.log + last.log
         alone = np.zeros(1)
         for x in range(node.first, node.last):
