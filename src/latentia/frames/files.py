@@ -38,18 +38,19 @@ def open_files(paths: Sequence[str | os.PathLike[str]]) -> Stream:
     if len(kinds) > 1:
         raise FrameError(f"expected files of one kind, got {', '.join(sorted(kinds))}.")
     whole = ds.dataset(found if len(found) > 1 else found[0], format=_arrow_format(kinds.pop()))
-    return dataset_stream(whole)
+    return dataset_stream(whole, _plain_parquet(whole))
 
 
-def dataset_stream(data: Any) -> Stream:
-    """A stream over an Arrow dataset."""
+def dataset_stream(data: Any, plain_parquet: bool = False) -> Stream:
+    """A stream over an Arrow dataset.
+
+    Arrow's own scanner reads up to a gigabyte ahead; plain Parquet files are read block by block.
+    """
     import pyarrow as pa
 
     def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
-        wanted = None if columns is None else [str(c) for c in columns]
-        batches = data.to_batches(
-            columns=wanted, batch_size=BLOCK_ROWS, batch_readahead=4, fragment_readahead=2
-        )
+        wanted = data.schema.names if columns is None else [str(c) for c in columns]
+        batches = _parquet_batches(data, wanted) if plain_parquet else _scanned(data, wanted)
         try:
             for batch in batches:
                 if batch.num_rows:
@@ -63,10 +64,43 @@ def dataset_stream(data: Any) -> Stream:
     return Stream(tuple(data.schema.names), blocks, giving.as_reader, _known_rows(data))
 
 
+def _scanned(data: Any, columns: list[str]) -> Iterator[Any]:
+    import pyarrow.dataset as ds
+
+    # buffering ahead, Arrow keeps what it has read of a Parquet file until the file's end
+    options = ds.ParquetFragmentScanOptions(pre_buffer=False) if _is_parquet(data) else None
+    batches: Iterator[Any] = data.to_batches(
+        columns=columns,
+        batch_size=BLOCK_ROWS,
+        batch_readahead=4,
+        fragment_readahead=2,
+        fragment_scan_options=options,
+    )
+    return batches
+
+
+def _parquet_batches(data: Any, columns: list[str]) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    for fragment in data.get_fragments():
+        with fragment.open() as source:
+            file = pq.ParquetFile(source, pre_buffer=False)
+            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=columns):
+                yield batch.select(columns)
+
+
+def _plain_parquet(data: Any) -> bool:
+    """Files that all have the columns of the dataset: none comes from the names of folders."""
+    return _is_parquet(data) and all(f.physical_schema == data.schema for f in data.get_fragments())
+
+
 def _known_rows(data: Any) -> int | None:
     """Rows of a dataset, where its files tell them."""
-    kind = type(getattr(data, "format", None)).__name__
-    return int(data.count_rows()) if kind == "ParquetFileFormat" else None
+    return int(data.count_rows()) if _is_parquet(data) else None
+
+
+def _is_parquet(data: Any) -> bool:
+    return type(getattr(data, "format", None)).__name__ == "ParquetFileFormat"
 
 
 def _matching(path: str) -> list[str]:
