@@ -169,6 +169,8 @@ def make_plan(
     """
     if isinstance(width, bool) or not isinstance(width, Integral) or int(width) < 1:
         raise PlanError(f"expected width to be a whole number of 1 or more, got {width!r}.")
+    if root is not None and (isinstance(root, bool) or not isinstance(root, Integral)):
+        raise PlanError(f"expected root to be the number of an inner clique or None, got {root!r}.")
     known = relevant(as_graph(graph, latents, states))
     _check_states(known)
     weight = log_states(known)

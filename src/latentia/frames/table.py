@@ -185,7 +185,13 @@ def _series_values(series: nw.Series[Any]) -> Values:
 def _listed(series: nw.Series[Any]) -> Values:
     """The cells as Python's objects."""
     cells = np.empty(len(series), dtype=object)
-    cells[:] = series.to_list()
+    try:
+        cells[:] = series.to_list()
+    except (ValueError, OverflowError) as error:  # dates beyond those of Python
+        raise DataError(
+            f"column {series.name!r} of {series.dtype} has cells that Python has no value for: "
+            f"{error}. Pass them as text or as numbers."
+        ) from None
     return _object_values(cells, series.is_null().to_numpy(), _categories(series))
 
 
