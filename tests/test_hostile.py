@@ -274,7 +274,6 @@ def test_a_root_that_is_no_number_is_refused(root: Any) -> None:
 
 
 def test_dates_beyond_those_of_python_are_refused() -> None:
-    pl = pytest.importorskip("polars")
     far = pl.Series("a", [10**15]).cast(pl.Datetime("ms"))  # the year 33,658
     frame = pl.DataFrame([far, pl.Series("b", [1]), pl.Series("c", [1])])
     with pytest.raises(lt.errors.DataError, match="'a'"):
@@ -302,3 +301,25 @@ def test_thousands_of_columns_plan_within_bounds(shape: str) -> None:
     plan = lt.make_plan(graph, states=columns)
     assert len(plan.leaves) == n
     assert time.process_time() - began < 120  # about 10 s on a quiet core
+
+
+def test_a_latent_is_asked_for_by_name() -> None:
+    rows = {c: np.arange(40) % 2 for c in "abc"}
+    model = lt.LatentModel("H->a,b,c", {"H": 2}, lt.EM(restarts=1, max_iter=3, tol=1.0)).fit(rows)
+    with pytest.raises(lt.errors.UnknownNameError, match="latent"):
+        model.predict_latent(rows, {"H": 1})
+
+
+def test_columns_that_are_the_same_as_text_are_refused_where_names_are_text() -> None:
+    frame = pl.DataFrame({"1": [0, 1] * 20, "b": [0, 1] * 20, "c": [1, 0] * 20}).lazy()
+    graph = [("H", 1), ("H", "1"), ("H", "b"), ("H", "c")]
+    with pytest.raises(lt.errors.LatentiaError):
+        lt.LatentModel(graph, {"H": 2}).fit(frame)
+
+
+def test_integers_too_large_for_a_column_are_told() -> None:
+    rows = {c: [10**30 + k % 2 for k in range(40)] for c in "abc"}
+    model = lt.LatentModel("H->a,b,c", {"H": 2}, lt.PBP(refine=False)).fit(rows)
+    gaps = pa.table({c: pa.nulls(3, pa.int64()) for c in "abc"})
+    with pytest.raises(lt.errors.DataError, match="too large"):
+        model.predict(gaps, "a")

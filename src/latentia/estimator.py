@@ -318,7 +318,7 @@ class LatentModel(Learning):
         latents = {graph.names[v]: v for v in sorted(graph.latent)}
         if name in [c.name for c in self.columns_]:
             raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
-        if name not in latents:
+        if name not in list(latents):  # a list: names may be of any kind, and be compared only
             raise UnknownNameError("latent", name, latents)
         table = self._read(X)
         leaves, v = self.operators_.gaussians, latents[name]

@@ -385,10 +385,21 @@ def combine(messages: Sequence[Message]) -> Message:
         return Message(np.ones((1, 1)), np.zeros(1), 0)
     value, log, leaves = messages[0].value, messages[0].log, messages[0].leaves
     for m in messages[1:]:
-        value = (value[:, None, :] * m.value[None, :, :]).reshape(len(value) * len(m.value), -1)
+        value = _products(value, m.value).reshape(len(value) * len(m.value), -1)
         log = log + m.log
         leaves += m.leaves
     return Message(value, log, leaves)
+
+
+def _products(a: Array, b: Array) -> Array:
+    """a_i b_j of every row; what overflows (wild without regularisation) is no probability."""
+    try:
+        with np.errstate(over="raise"):
+            return np.asarray(a[:, None, :] * b[None, :, :])
+    except FloatingPointError:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = a[:, None, :] * b[None, :, :]
+        return np.where(np.isfinite(found), found, 0.0)
 
 
 def meet(messages: Sequence[Message]) -> Message:
@@ -507,7 +518,8 @@ def _at_column(
     columns = plan.nodes[plan.leaves[x]].columns
     table = operators.targets.get(column)
     prior = operators.marginals[x][:, None] if table is None else table[:, :1]
-    joint = (operators.leaves[x] if table is None else table) @ down  # (states of the leaf, n)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused when it is repaired
+        joint = (operators.leaves[x] if table is None else table) @ down  # (states of the leaf, n)
     if len(columns) == 1:
         return joint, prior
     sizes = [plan.graph.states[v] or 1 for v in columns]
@@ -532,16 +544,18 @@ def repaired(joint: Array, log: Array, prior: Array, mix: float) -> tuple[Array,
 
     `joint` · exp(log) is P̂(q, e) / Π P̂(e_i): (states, n).
     """
-    table = np.maximum(joint, 0.0)
-    kept = table.sum(axis=0)
-    lost = kept - joint.sum(axis=0)  # the negative part, with its sign turned
-    share = lost / np.maximum(kept + lost, np.finfo(kept.dtype).tiny)
-    if mix > 0:
-        table = table + mix * prior * np.exp(np.minimum(-log, LARGEST_LOG))
-    total = table.sum(axis=0)
-    if not (total > 0).all():
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
+        table = np.maximum(joint, 0.0)
+        kept = table.sum(axis=0)
+        lost = kept - joint.sum(axis=0)  # the negative part, with its sign turned
+        share = lost / np.maximum(kept + lost, np.finfo(kept.dtype).tiny)
+        if mix > 0:
+            table = table + mix * prior * np.exp(np.minimum(-log, LARGEST_LOG))
+        total = table.sum(axis=0)
+    sound = (total > 0) & (total < np.inf)
+    if not sound.all():
         raise EvidenceError(
-            f"the evidence of row {int(np.argmin(total > 0))} has probability zero under the model "
+            f"the evidence of row {int(np.argmin(sound))} has probability zero under the model "
             "(a value never seen in training, or values never seen together). Leave the value out "
             "to marginalise it."
         )

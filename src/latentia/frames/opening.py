@@ -118,13 +118,25 @@ def _polars_lazy(data: Any) -> Stream:
     names = tuple(data.collect_schema().names())
 
     def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
-        wanted = data if columns is None else data.select([str(c) for c in columns])
+        wanted = data if columns is None else data.select(_texts(columns))
         if hasattr(data, "collect_batches"):
             yield from wanted.collect_batches(chunk_size=BLOCK_ROWS)
         else:  # older polars cannot hand out batches
             yield from wanted.collect().iter_slices(BLOCK_ROWS)
 
     return Stream(names, blocks, partial(giving.as_polars_lazy, data))
+
+
+def _texts(columns: Sequence[Label]) -> list[str]:
+    """Names as text, as the library knows them."""
+    texts = [str(c) for c in columns]
+    twice = sorted({t for t in texts if texts.count(t) > 1})
+    if twice:
+        raise DataError(
+            f"several columns of the graph are {twice[0]!r} as text, which is all that this kind "
+            "of table tells apart. Give them names that differ as text."
+        )
+    return texts
 
 
 def _duckdb(data: Any) -> Stream:

@@ -63,7 +63,13 @@ class Table:
             return frame[name]
         plain = values.tolist() if values.dtype == object else values
         backend = nw.get_native_namespace(self.native)
-        return nw.new_series(str(name), plain, backend=backend).to_native()
+        try:
+            return nw.new_series(str(name), plain, backend=backend).to_native()
+        except OverflowError:
+            raise DataError(
+                f"the states of {name!r} are integers too large for a column of "
+                f"{backend.__name__}. Pass the rows as a dict of arrays, or the states as text."
+            ) from None
 
 
 def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
