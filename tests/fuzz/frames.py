@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import fractions
 import uuid
+import warnings
 from random import Random
 from typing import Any
 
@@ -121,7 +122,9 @@ SOUND = CELLS[:12]
 def as_pandas(r: Random, cells: dict[Any, Any], n: int) -> Any:
     columns = {}
     for name, x in cells.items():
-        s = pd.Series(list(x) if isinstance(x, np.ma.MaskedArray) else x)
+        with warnings.catch_warnings():  # what pandas says of odd cells is not our affair
+            warnings.simplefilter("ignore")
+            s = pd.Series(list(x) if isinstance(x, np.ma.MaskedArray) else x)
         way = r.random()
         if way < 0.15:
             s = s.astype("category")
