@@ -119,20 +119,20 @@ CELLS: list[Any] = [
 SOUND = CELLS[:12]
 
 
+def _as_series(r: Random, x: Any) -> Any:
+    s = pd.Series(list(x) if isinstance(x, np.ma.MaskedArray) else x)
+    way = r.random()
+    if way < 0.15:
+        return s.astype("category")
+    if way < 0.25:
+        return s.convert_dtypes()
+    return s.astype(object) if way < 0.3 else s
+
+
 def as_pandas(r: Random, cells: dict[Any, Any], n: int) -> Any:
-    columns = {}
-    for name, x in cells.items():
-        with warnings.catch_warnings():  # what pandas says of odd cells is not our affair
-            warnings.simplefilter("ignore")
-            s = pd.Series(list(x) if isinstance(x, np.ma.MaskedArray) else x)
-        way = r.random()
-        if way < 0.15:
-            s = s.astype("category")
-        elif way < 0.25:
-            s = s.convert_dtypes()
-        elif way < 0.3:
-            s = s.astype(object)
-        columns[name] = s
+    with warnings.catch_warnings():  # what pandas says of odd cells is not our affair
+        warnings.simplefilter("ignore")
+        columns = {name: _as_series(r, x) for name, x in cells.items()}
     frame = pd.DataFrame(columns)
     way = r.random()
     if way < 0.05 and frame.shape[1] > 1:
