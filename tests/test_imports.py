@@ -75,6 +75,7 @@ LAYERS = (
     "residuals telling",
     "fitting",
     "checking",
+    "estimating",
     "learning",
     "estimator",
     "classifier",
@@ -91,7 +92,7 @@ ALLOWED: frozenset[tuple[str, str]] = frozenset(
     {
         ("gathering", "store"),  # so are FrozenModel.save
         ("moments", "store"),  # and Moments.save
-        ("learning", "store"),  # LatentModel.save is a door to store.save
+        ("estimating", "store"),  # save is a door to store.save
         ("classifier", "store"),  # so is LatentClassifier.save
         ("graph", "draw"),  # .draw() and .plot() are doors to draw
         ("plan", "draw"),

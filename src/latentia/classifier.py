@@ -15,8 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import ClassifierMixin, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -24,6 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from latentia.batch import in_blocks, read_rows
 from latentia.embedding import KernelSettings
 from latentia.errors import ConstantColumnWarning, DataError, LatentiaError, UnknownNameError
+from latentia.estimating import Estimator
 from latentia.estimator import LatentModel, as_learner
 from latentia.features.continuous import Column
 from latentia.features.discrete import Values
@@ -46,7 +46,7 @@ FOLDS = 5  # of the recalibration
 COLDEST, HOTTEST = -3.0, 6.0  # log temperature
 
 
-class LatentClassifier(ClassifierMixin, BaseEstimator):
+class LatentClassifier(ClassifierMixin, Estimator):
     """One latent-variable model per class; the class is that of the largest posterior.
 
     Parameters
@@ -78,6 +78,8 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     >>> model.predict({"a": [1], "b": [1], "c": [1]})
     array([1])
     """
+
+    _learned, _call = "models_", "fit(frame, y)"
 
     def __init__(
         self,
@@ -213,25 +215,6 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self._check_fitted()
         found: np.ndarray[Any, Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return found
-
-    def save(self, path: Any) -> None:
-        """Write the classifier to one file, at once or not at all; `latentia.load` reads it."""
-        from latentia.store import save
-
-        save(self, path)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "models_"):
-            raise NotFittedError(
-                f"this {type(self).__name__} instance is not fitted yet. Call fit(frame, y) first."
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
 
 @final

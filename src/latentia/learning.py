@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from latentia.diagnostics import Diagnostics, diagnose
@@ -25,6 +24,7 @@ from latentia.errors import (
     NotLearnedError,
     UnknownNameError,
 )
+from latentia.estimating import Estimator
 from latentia.features.continuous import (
     KINDS,
     Column,
@@ -100,8 +100,10 @@ def _goes_on(model: Any) -> bool:
     return True
 
 
-class Learning(BaseEstimator):
+class Learning(Estimator):
     """Parameters, and every way to learn from rows: at once, in parts, where they are."""
+
+    _learned = "operators_"
 
     def __init__(
         self,
@@ -536,25 +538,6 @@ class Learning(BaseEstimator):
         if self.operators_.ascent is None:
             raise NotLearnedError(_lacks(self, wanted, "iterations"))
         return self.operators_.ascent
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model to one file, at once or not at all; `latentia.load` reads it."""
-        from latentia.store import save
-
-        save(self, path)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "operators_"):
-            raise NotFittedError(
-                f"this {type(self).__name__} instance is not fitted yet. Call fit(frame) first."
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
 
 def _columns_of(graph: LatentGraph) -> tuple[Label, ...]:
