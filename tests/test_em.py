@@ -27,7 +27,13 @@ from latentia.moments import Rows
 from latentia.plan import make_plan
 from latentia.problem import pose, random_tables, spawn_seeds
 from latentia.templates import factorial_markov, hidden_markov, latent_class
-from latentia.testing import KINDS, brute_force, brute_force_full, random_graph, random_model
+from latentia.testing import (
+    KINDS,
+    brute_force,
+    expected_counts,
+    random_graph,
+    random_model,
+)
 
 DIRECTED = [kind for kind in KINDS if kind != "undirected"]
 NET = lt.as_graph(
@@ -77,25 +83,10 @@ def separated(graph, rng, sure=0.9):
 
 def enumerated_em(graph, start, rows, iterations, prior=None):
     """The levels of EM by enumeration of all joint states, missing cells summed out."""
-    axes = list(range(len(graph.names)))
-    inner = {a for a, _ in graph.edges}
     tables, path = dict(start), []
     for _ in range(iterations + 1):
         model = lt.TabularModel(graph, named(graph, tables))
-        full = brute_force_full(model)
-        counts = {v: np.zeros(table.shape) for v, table in tables.items()}
-        level = 0.0
-        for i in range(len(rows)):
-            joint = full
-            seen = {v: c[i] for v, c in zip(graph.observed, rows.codes, strict=True) if c[i] >= 0}
-            for v, code in seen.items():
-                mask = np.arange(graph.states[v]) == code
-                joint = joint * mask.reshape([-1 if k == v else 1 for k in axes])
-            level += np.log(joint.sum())
-            joint = joint / joint.sum()
-            for v, above in enumerate(graph.parents()):
-                if v in seen or v in graph.latent or v in inner:
-                    counts[v] += np.einsum(joint, axes, [*above, v])
+        counts, level = expected_counts(graph, model, rows.codes)
         if prior is not None:
             for v, table in tables.items():
                 level += (prior[v] * np.log(table)).sum()

@@ -14,7 +14,7 @@ from latentia.moments import Rows
 from latentia.plan import make_plan
 from latentia.problem import pose, random_tables
 from latentia.templates import hidden_markov, homogeneous
-from latentia.testing import brute_force_full, random_model
+from latentia.testing import expected_counts, random_model
 
 NAN = np.nan
 NET = lt.as_graph(
@@ -54,24 +54,10 @@ def constrained_row(counts, cells, pooled):
 
 def enumerated_em(graph, start, rows, iterations, cells, groups, prior=None):
     """EM by enumeration of all joint states; each row of each table maximised on its own."""
-    axes = list(range(len(graph.names)))
-    inner = {a for a, _ in graph.edges}
     tables, path = dict(start), []
     for _ in range(iterations + 1):
-        full = brute_force_full(lt.TabularModel(graph, named(graph, tables)))
-        counts = {v: np.zeros(table.shape) for v, table in tables.items()}
-        level = 0.0
-        for i in range(len(rows)):
-            joint = full
-            seen = {v: c[i] for v, c in zip(graph.observed, rows.codes, strict=True) if c[i] >= 0}
-            for v, code in seen.items():
-                mask = np.arange(graph.states[v]) == code
-                joint = joint * mask.reshape([-1 if k == v else 1 for k in axes])
-            level += np.log(joint.sum())
-            joint = joint / joint.sum()
-            for v, above in enumerate(graph.parents()):
-                if v in seen or v in graph.latent or v in inner:
-                    counts[v] += np.einsum(joint, axes, [*above, v])
+        model = lt.TabularModel(graph, named(graph, tables))
+        counts, level = expected_counts(graph, model, rows.codes)
         for group in groups:
             total = sum(counts[v] for v in group)
             counts |= {v: total.copy() for v in group}

@@ -29,6 +29,7 @@ __all__ = [
     "all_rows",
     "brute_force",
     "brute_force_full",
+    "expected_counts",
     "mixed_tree",
     "posterior_from_joint",
     "random_graph",
@@ -239,6 +240,32 @@ def brute_force(model: TabularModel) -> Array:
 def brute_force_full(model: TabularModel) -> Array:
     """P(all variables), latents too, an axis for each in the graph's order."""
     return _summed(model, range(len(model.names)))
+
+
+def expected_counts(
+    graph: LatentGraph, model: TabularModel, codes: Sequence[Any]
+) -> tuple[dict[int, Array], float]:
+    """The E-step of EM by enumeration: expected counts (parents …, itself), and log P(rows).
+
+    `codes` has an array for each column, -1 where a cell is missing. A column that nothing depends
+    on teaches its table only where it is present.
+    """
+    axes, inner = list(range(len(graph.names))), {above for above, _ in graph.edges}
+    full, parents, level = brute_force_full(model), graph.parents(), 0.0
+    shapes = [[model.states[u] for u in (*above, v)] for v, above in enumerate(parents)]
+    counts = {v: np.zeros(shape) for v, shape in enumerate(shapes)}
+    for i in range(len(codes[0])):
+        joint = full
+        seen = {v: c[i] for v, c in zip(graph.observed, codes, strict=True) if c[i] >= 0}
+        for v, code in seen.items():
+            mask = np.arange(model.states[v]) == code
+            joint = joint * mask.reshape([-1 if k == v else 1 for k in axes])
+        level += float(np.log(joint.sum()))
+        joint = joint / joint.sum()
+        for v, above in enumerate(parents):
+            if v in seen or v in graph.latent or v in inner:
+                counts[v] += np.einsum(joint, axes, [*above, v])
+    return counts, level
 
 
 def _summed(model: TabularModel, kept: Sequence[int]) -> Array:
