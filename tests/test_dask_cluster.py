@@ -59,7 +59,10 @@ def assert_equal(found, expected):
 
 
 def test_only_sums_travel(cluster):
-    """The sketch of a column holds up to 2,048 of its numbers per block, so rows must be many."""
+    """No partition is read by one worker and summed by another, whoever is idle.
+
+    Dask does not look into our sums and counts some 64 bytes for each; a partition counts whole.
+    """
     expected = new_model().fit(pd.concat([one_part(i, rows=MANY) for i in range(PARTS)]))
     found = new_model().fit(table(rows=MANY))
     for k, tensor in expected.operators_.tensors.items():
@@ -69,7 +72,7 @@ def test_only_sums_travel(cluster):
         lambda dask_worker: sum(x["total"] for x in dask_worker.transfer_incoming_log)
     )
     brought = sum(seen.values())
-    assert brought < MANY * PARTS * 4 * 8 / 2, f"workers exchanged {brought} bytes: rows, not sums"
+    assert brought < MANY * 4, f"workers exchanged {brought} bytes: rows, not sums"
     answers = found.predict_proba(table(rows=MANY), target="a")
     assert answers.npartitions == PARTS
     np.testing.assert_allclose(answers.sum(axis=1).compute(), 1.0)

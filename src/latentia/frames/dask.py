@@ -36,10 +36,14 @@ class DaskEngine:
         return tuple(self.frame.columns)
 
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
-        parts = self.frame[list(columns)].to_delayed()
+        wanted = self.frame[list(columns)]
         # the work is sent once, not with every task
         shared = delayed(work, pure=False, traverse=False)
-        sums = [delayed(_on_partition, pure=True)(shared, part) for part in parts]
+        # read and summed by one task: as two, the second may be given to another worker, and then
+        # a partition travels
+        sums = wanted.map_partitions(
+            _on_partition, shared, meta=wanted._meta, enforce_metadata=False
+        ).to_delayed()
         while len(sums) > 1:
             groups = [sums[i : i + BRANCHES] for i in range(0, len(sums), BRANCHES)]
             sums = [delayed(add_up, pure=True)(group) for group in groups]
@@ -53,7 +57,7 @@ class DaskEngine:
         return found[next(iter(kinds))] if len(kinds) == 1 else found
 
 
-def _on_partition(work: Callable[[Table], Sum | None], part: Any) -> Sum | None:
+def _on_partition(part: Any, work: Callable[[Table], Sum | None]) -> Sum | None:
     return work(read_table(part))
 
 
