@@ -18,7 +18,7 @@ from latentia.errors import (
     UnknownNameError,
 )
 from latentia.frames.local import LocalRows, counted_once
-from latentia.frames.sample import draw_sample, split_rows
+from latentia.frames.sample import deal_rows, draw_sample, split_rows
 from latentia.local import class_shares
 from latentia.messages import answer, read_evidence
 from latentia.moments import Moments, Rows
@@ -84,10 +84,25 @@ class TestTheChoice:
         log = model.score_samples(data).sum()
         assert model.aic(data) == pytest.approx(2 * k - 2 * log)
 
-    def test_few_rows_are_not_held_out(self):
+    def test_of_few_rows_each_is_held_out_once(self):
         model = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 60)))
         choice = model.diagnostics_.choice
+        assert set(choice.losses) == {"marginal", "closed", "refined"}
+        assert (choice.held_out, choice.learned_from) == (60, 48)
+
+    def test_a_handful_of_rows_is_not_compared(self):
+        choice = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 15))).diagnostics_.choice
         assert (choice.chosen, dict(choice.losses), choice.held_out) == ("closed", {}, 0)
+
+    @pytest.mark.parametrize("count", [60, 400])
+    def test_a_column_that_only_two_rows_have(self, count):
+        """Held out, it would leave nothing to learn of the column."""
+        data = {name: x.astype(float) for name, x in frame(drawn(CLASS, count)).items()}
+        data["X0"][2:] = np.nan
+        data["X0"][:2] = 0.0, 1.0
+        for seed in range(6):
+            model = lt.LatentModel(CLASS, learner=lt.PBP(random_state=seed)).fit(data)
+            assert np.isfinite(np.asarray(model.query("X1", {"X2": 1}))).all()
 
     def test_the_loss_is_that_of_each_column_given_the_others(self):
         plan = make_plan(CHAIN)
@@ -160,6 +175,19 @@ class TestSamples:
         large, small = split_rows(rows, 0.2, rng)
         assert large.total + small.total == pytest.approx(rows.total)
         assert small.total / rows.total == pytest.approx(0.2, abs=0.06)
+
+    @pytest.mark.parametrize("weight", [None, "whole", "broken"])
+    def test_every_row_falls_to_one_fold(self, weight):
+        rng = np.random.default_rng(0)
+        given = {"whole": rng.integers(0, 5, 40).astype(float), "broken": rng.random(40)}
+        rows = Rows((np.arange(40),), given.get(weight))
+        deals = deal_rows(rows, 5, rng)
+        for large, small in deals:
+            both = np.bincount(large.codes[0], large.weights, 40)
+            both += np.bincount(small.codes[0], small.weights, 40)
+            np.testing.assert_allclose(both, rows.weights)
+        held = sum(np.bincount(small.codes[0], small.weights, 40) for _, small in deals)
+        np.testing.assert_allclose(held, rows.weights)
 
 
 class TestLikelihood:

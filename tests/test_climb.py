@@ -105,5 +105,4 @@ def test_marginals_win_unless_beaten(gain, chosen):
     spread = (spread - spread.mean()) / spread.std()
     marginal = 5.0 + spread
     losses = {"marginal": marginal, "refined": np.full(100, 5.0 - gain)}
-    held = Rows((np.zeros(100, dtype=np.int8),))
-    assert prefer_refined(losses, held, 400).chosen == chosen
+    assert prefer_refined(losses, np.ones(100), 400).chosen == chosen

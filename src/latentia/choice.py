@@ -7,6 +7,7 @@ signed models have as well as valid ones. The winner is then learned from all ro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,14 +16,14 @@ import numpy as np
 from latentia.cpts import operators_of
 from latentia.errors import PlanError
 from latentia.frames.local import LocalRows
-from latentia.frames.sample import draw_sample, split_rows
+from latentia.frames.sample import deal_rows, draw_sample, split_rows
 from latentia.learn import Statistics, finish_closed_form, gather_statistics, leaf_marginals
 from latentia.messages import answer, around, read_evidence
 from latentia.moments import Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.operators import Choice, Operators, independent, smooth_unseen
 from latentia.plan import Plan
 from latentia.ranks import state_notes
-from latentia.refine import PSEUDO_COUNTS
+from latentia.refine import ENOUGH, PSEUDO_COUNTS
 from latentia.refined import Network, climbed, plan_refinement, polish, started
 from latentia.typing import Array, Source
 
@@ -31,7 +32,9 @@ __all__ = ["CANDIDATES", "learn_best", "left_out_loss", "prefer_refined"]
 CANDIDATES = ("marginal", "closed", "refined")
 POOL = 25_000  # rows on which candidates are compared
 HELD_OUT = 0.2
-FEWEST = 250  # rows; fewer cannot tell candidates apart
+FEW = 250  # rows; below, a fifth of them cannot tell candidates apart
+FOLDS = 5  # then: all rows do
+FEWEST = 20  # rows
 CLEARLY = 2.0  # standard errors
 BEATEN = 0.25  # … by which the marginals must be
 NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
@@ -48,38 +51,80 @@ def learn_best(
 ) -> Operators:
     """The candidate of least loss on held-out rows, learned from all rows."""
     pool = draw_sample(source, POOL, rng)
-    if pool.total < FEWEST:
+    few = pool.total < FEW
+    deals = deal_rows(pool, FOLDS, rng) if few else [split_rows(pool, HELD_OUT, rng)]
+    if pool.total < FEWEST or not all(_comparable(*deal) for deal in deals):
         found = finish_closed_form(gather_statistics(plan, source), source)
         return replace(found, choice=Choice("closed", {}, {}, 0, 0))
-    large, held = split_rows(pool, HELD_OUT, rng)
+    if few:
+        return _learn_best_of_few(plan, source, deals, rng, pseudo_counts)
+    ((large, held),) = deals
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
-    closed = finish_closed_form(statistics, part)
-    network = _network(statistics, part, rng, pseudo_counts)
-    losses = {
-        "marginal": _marginal_loss(statistics, held),
-        "closed": left_out_loss(closed, held),
-    }
-    if network is not None:
-        losses["refined"] = _network_loss(network, held)
-    choice = prefer_refined(losses, held, round(large.total))
+    network = _network(statistics, part, rng, pseudo_counts, NEARLY)
+    losses = _losses(statistics, part, network, held)
+    choice = prefer_refined(losses, held.weights, round(large.total))
     if network is not None and choice.chosen != "refined":  # it may have rested too early
         network = climbed(network, part, patience=PATIENCE)[0]
         losses["refined"] = _network_loss(network, held)
-        choice = prefer_refined(losses, held, round(large.total))
+        choice = prefer_refined(losses, held.weights, round(large.total))
     found = _finished(choice.chosen, plan, source, network)
     return replace(found, choice=choice, notes=state_notes(statistics))
 
 
+def _comparable(large: Rows, held: Rows) -> bool:
+    """Does the large part tell something of every column, and are there rows to judge by?"""
+    return held.total > 0 and all((codes >= 0).any() for codes in large.codes)
+
+
+def _learn_best_of_few(
+    plan: Plan,
+    source: Source,
+    deals: Sequence[tuple[Rows, Rows]],
+    rng: np.random.Generator,
+    pseudo_counts: float,
+) -> Operators:
+    """The same where rows are few: every one of them is held out once."""
+    losses, weights = [], []
+    for large, held in deals:
+        part = LocalRows(large)
+        statistics = gather_statistics(plan, part)
+        network = _network(statistics, part, rng, pseudo_counts)
+        losses.append(_losses(statistics, part, network, held))
+        weights.append(held.weights)
+    every = {name: np.concatenate([loss[name] for loss in losses]) for name in losses[0]}
+    learned_from = round(float(np.mean([large.total for large, _ in deals])))
+    choice = prefer_refined(every, np.concatenate(weights), learned_from)
+    network = None
+    if choice.chosen == "refined":
+        network = started(gather_statistics(plan, source), source, rng, pseudo_counts)
+    return replace(_finished(choice.chosen, plan, source, network), choice=choice)
+
+
+def _losses(
+    found: Statistics, part: LocalRows, network: Network | None, held: Rows
+) -> dict[str, Array]:
+    """The loss of every candidate at every held-out row."""
+    losses = {
+        "marginal": _marginal_loss(found, held),
+        "closed": left_out_loss(finish_closed_form(found, part), held),
+    }
+    return losses if network is None else losses | {"refined": _network_loss(network, held)}
+
+
 def _network(
-    found: Statistics, source: LocalRows, rng: np.random.Generator, pseudo_counts: float
+    found: Statistics,
+    source: LocalRows,
+    rng: np.random.Generator,
+    pseudo_counts: float,
+    enough: float = ENOUGH,
 ) -> Network | None:
     """The refined network of a part of the rows; none where its tables would be too large."""
     try:
         plan_refinement(found.layout.plan)
     except PlanError:
         return None
-    return climbed(started(found, source, rng, pseudo_counts), source, NEARLY, PATIENCE)[0]
+    return climbed(started(found, source, rng, pseudo_counts), source, enough, PATIENCE)[0]
 
 
 def _network_loss(network: Network, rows: Rows) -> Array:
@@ -127,13 +172,12 @@ def left_out_loss(operators: Operators, rows: Rows) -> Array:
     return total
 
 
-def prefer_refined(losses: dict[str, Array], held: Rows, learned_from: int) -> Choice:
+def prefer_refined(losses: dict[str, Array], weight: Array, learned_from: int) -> Choice:
     """The refined network, a valid distribution, unless another candidate is clearly better.
 
     The marginals, unless they are beaten by more than a part of a standard error: models of columns
     that have nothing to do with each other lose by several.
     """
-    weight = np.ones(len(held)) if held.weight is None else held.weight
     means = {name: _mean(loss, weight) for name, loss in losses.items()}
     chosen = min(means, key=lambda name: means[name])
     if "refined" in losses and means["refined"] < means["marginal"]:

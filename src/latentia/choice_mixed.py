@@ -61,7 +61,7 @@ def learn_best_mixed(
     if refined is not None:
         smooth = SmoothSettings(refined.blur[0])
         losses["refined"] = left_out_loss(refined, held)
-    choice = prefer_refined(losses, held, len(large))
+    choice = prefer_refined(losses, held.weights, len(large))
     if choice.chosen == "refined":
         smooth = _narrower(smooth, len(large), sample)
         found = refine_mixed(plan, columns, source, sample, settings, smooth, rng)

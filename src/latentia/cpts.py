@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias, final
 
 import numpy as np
@@ -70,7 +71,7 @@ def operators_of(
     graph, tree = plan.graph, plan.tree
     families = [((*above, v), tables[v]) for v, above in enumerate(graph.parents())]
     axes, beliefs = calibrated(tree, [count or 1 for count in graph.states], families)
-    walk = _Walk(tree, axes, beliefs, trace(tree, log_states(graph)).branches)
+    walk = _Walk(tree, axes, beliefs, _branches(plan))
     leaves = tuple(np.ascontiguousarray(walk.leaf(k).T) for k in plan.leaves)
     marginals = tuple(beliefs[walk.branches[k].clique].ravel().copy() for k in plan.leaves)
     tensors = {k: walk.tensor(k) for k in sorted({*plan.inner, *plan.roots})}
@@ -85,6 +86,11 @@ def operators_of(
         ascent=ascent,
         gaussians=dict(gaussians or {}),
     )
+
+
+@lru_cache(maxsize=32)
+def _branches(plan: Plan) -> tuple[Branch, ...]:
+    return trace(plan.tree, log_states(plan.graph)).branches
 
 
 @final

@@ -197,7 +197,7 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
     for part in row_chunks(len(rows), width):
         block = rows[part]
         z = coordinates(columns, block.codes)
-        weight = np.ones(len(block)) if block.weight is None else block.weight
+        weight = block.weights
         f, here, eta = _coordinates(found, z)
         for k in inner:
             node = plan.nodes[k]

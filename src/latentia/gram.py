@@ -187,7 +187,7 @@ def read_rows(source: Source) -> Rows:
 
 
 def _weights(rows: Rows) -> Array:
-    return np.ones(len(rows)) if rows.weight is None else rows.weight
+    return rows.weights
 
 
 def code_columns(plan: Plan) -> tuple[Column, ...]:

@@ -359,6 +359,6 @@ def _class_score(
     lines = [own.linear for own in raw if own.linear is not None]
     logs = log_prior[:, None] + pool_scores(logs, lines, together, settings.pool)
     label = np.repeat(np.arange(len(held)), [len(r) for r in held])
-    weight = np.concatenate([np.ones(len(r)) if r.weight is None else r.weight for r in held])
+    weight = np.concatenate([r.weights for r in held])
     true = logs[label, np.arange(len(label))] - logsumexp(logs, axis=0)
     return np.asarray(true * weight)

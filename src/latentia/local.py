@@ -44,7 +44,7 @@ def local_states(
     graph = network.graph
     near = moralise(graph)
     sides = _sides(found)
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = rows.weights
     place = {graph.names[v]: i for i, v in enumerate(graph.observed)}
     told: dict[int, list[_Branch]] = {}
     for v in sorted(graph.latent):

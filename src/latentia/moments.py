@@ -55,6 +55,11 @@ class Rows:
         return Rows(tuple(c[part] for c in self.codes), weight)
 
     @property
+    def weights(self) -> Array:
+        """w of every row, (n,)."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
     def total(self) -> float:
         """Σ w."""
         return float(len(self)) if self.weight is None else float(self.weight.sum())

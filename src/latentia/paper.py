@@ -204,7 +204,7 @@ def _from_rows(
     alpha = core_of(plan, k)
     codes = {b: _codes(leaves, sizes, b) for b in (alpha, beta, kappa)}
     there = np.logical_and.reduce([c >= 0 for c in codes.values()])
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = rows.weights
     weight = weight[there]
     root = np.sqrt(weight / weight.sum())[:, None]
     bars = [

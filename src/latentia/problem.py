@@ -202,7 +202,7 @@ def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
 def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> Moments:
     """`_count_columns`, and Σ log of what turns densities per grid step into those per unit."""
     found = _count_columns(graph, rows)
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = rows.weights
     total = 0.0
     for column, codes in zip(columns, rows.codes, strict=True):
         if isinstance(column, ContinuousColumn):

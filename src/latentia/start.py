@@ -34,7 +34,7 @@ def first_counts(
         else:
             codes = rows.codes[columns[name]]
             marks[v] = (codes == np.arange(graph.states[v] or 1)[:, None]).astype(float)
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = rows.weights
     return {
         v: _joint([marks[u] for u in (*above, v)], weight)
         for v, above in enumerate(graph.parents())
@@ -74,7 +74,7 @@ def memberships(
 
     Clusters grow from the most extreme rows; with `rng`, from random ones that lie far apart.
     """
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = rows.weights
     states = {v: network.graph.states[v] or 1 for v in parts}
     told = [v for v, Z in parts.items() if len(Z) > 0 and states[v] > 1]
     clouds, counts = [parts[v] for v in told], [states[v] for v in told]

@@ -146,7 +146,7 @@ def _sum_sides(
         z = coordinates(columns, block.codes)
         phi = [m(z) for m in maps.blocks]
         here = [present(m, z) for m in maps.blocks]
-        w = np.ones(len(block)) if block.weight is None else block.weight
+        w = block.weights
         for m in sorted({*maps.outside.values()}):
             add_to(sums, f"outside/{m}", (phi[m] * w) @ phi[m].T)
         for k, b in maps.outside.items():
@@ -211,7 +211,7 @@ def _sum_products(
         z = coordinates(columns, block.codes)
         phi = [m(z) for m in maps.blocks]
         here = [present(m, z) for m in maps.blocks]
-        w = np.ones(len(block)) if block.weight is None else block.weight
+        w = block.weights
         for k in sorted({*plan.inner, *plan.roots}):
             children = plan.nodes[k].children
             there = w * np.prod([here[maps.inside[c]] for c in children], axis=0)

@@ -312,7 +312,7 @@ def _digest(rows: Rows) -> int:
 
 
 def _weights(rows: Rows) -> Array:
-    return np.ones(len(rows)) if rows.weight is None else rows.weight
+    return rows.weights
 
 
 def _taken(rows: Rows, order: np.ndarray[Any, Any]) -> Rows:
