@@ -28,7 +28,7 @@ from latentia.templates import latent_class
 from latentia.triangulate import moralise
 from latentia.typing import Array, Codes, Label, Source
 
-__all__ = ["binned", "class_states", "latent_states", "state_notes"]
+__all__ = ["binned", "class_states", "latent_states", "state_notes", "sum_squares"]
 
 MOST = 10
 BINS = 6  # of a continuous column, while states are counted
@@ -122,7 +122,8 @@ def _ranks(
     separators = {k: plan.nodes[k].separator for k in shown}
     asked = [k for k, s in separators.items() if any(plan.graph.names[v] in names for v in s)]
     times = Counter(separators[k] for k in asked)
-    many = [k for k in asked if times[separators[k]] > FEW]
+    top = {s: max(shown[k] for k in asked if separators[k] == s) for s in times}
+    many = [k for k in asked if times[separators[k]] > FEW and shown[k] >= top[separators[k]] - 1]
     # where latents share a separator, one rank more would give all of them one state more
     few = [k for k in asked if times[separators[k]] <= FEW and len(separators[k]) == 1]
     if many:
@@ -154,14 +155,18 @@ def _cut(basis: Basis, counts: Mapping[int, int]) -> Basis:
 
 
 def _sure(layout: PairLayout, basis: Basis, source: Source) -> dict[int, int]:
-    """How many correlations stand above noise of the size that the rows show: E[(θη)²] - d²."""
+    """How many correlations stand out where noise is √κ times as large, κ = E[(θη)²] - d².
+
+    N d² of one given direction is κ on average if nothing is there, but weak true directions have a
+    large κ as well: the middle between 1 and κ loses the fewest states and adds the fewest.
+    """
     nodes = tuple(k for k, d in enumerate(basis.correlations) if len(d))
-    fourth = source.fold(partial(sum_squares, layout, basis, nodes))
+    squares = source.fold(partial(sum_squares, layout, basis, nodes))
     found = {}
     for k in nodes:
         d = basis.correlations[k]
-        spread = np.maximum(fourth.sums[f"squares/{k}"] / fourth.weight - d**2, 1.0)
-        found[k] = above_noise(d / np.sqrt(spread), *basis.features[k], basis.weights[k])
+        kappa = np.maximum(squares.sums[f"squares/{k}"] / squares.weight - d**2, 1.0)
+        found[k] = above_noise(d / kappa**0.25, *basis.features[k], basis.weights[k])
     return found
 
 
