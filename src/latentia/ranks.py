@@ -68,8 +68,8 @@ def latent_states(graph: LatentGraph, source: Source) -> LatentGraph:
     correlations above their noise; the largest over its separators counts. Where S holds others as
     well, they share the rank: r^(1/k) for each of k. A latent without any takes a neighbour's.
 
-    A state too few costs more than one too many (a hundredth of KL against some parameters / 2N):
-    latents of few separators have one more if products of neighbouring coordinates show it.
+    A state too few can cost many times the KL, one too many its parameters / 2N: latents of few
+    separators have one more if products of neighbouring coordinates show it.
     """
     unknown = [v for v in sorted(graph.latent) if graph.states[v] is None]
     if not unknown:
@@ -108,7 +108,7 @@ def _ranks(
 
     Products are asked where latents have few separators and are easily missed. Of many separators
     the largest rank counts, and rare states make noise that reaches far: there a correlation must
-    stand above its own noise.
+    stand above more of it.
     """
     layout = pair_layout(plan)
     moments = source.fold(partial(sum_pairs, layout))
