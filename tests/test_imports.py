@@ -33,6 +33,7 @@ LAYERS = (
     "estep",
     "basis",
     "sharpen windows",
+    "clusters",
     "start",
     "refine",
     "known",

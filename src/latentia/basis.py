@@ -113,11 +113,13 @@ def contrasts(marginals: Sequence[Array], interactions: bool = False) -> Array:
 def _contrast(mu: Array) -> Array:
     """m - 1 functions of a column with mean 0 and covariance I; zero on states never seen."""
     seen = np.flatnonzero(mu > 0)
-    root = np.sqrt(mu[seen])
-    frame = np.column_stack([root, np.eye(len(seen))[:, : len(seen) - 1] * root[:, None]])
-    Q, _ = np.linalg.qr(frame)
+    root = np.sqrt(mu[seen] / mu[seen].sum())
     H = np.zeros((len(mu), max(len(seen) - 1, 0)))
-    H[seen] = Q[:, 1:] / root[:, None]
+    if len(seen) > 1:
+        mirror = root.copy()  # the reflection that takes root to -e_1: its other columns
+        mirror[0] += 1.0
+        Q = np.eye(len(seen))[:, 1:] - np.outer(mirror, mirror[1:] / mirror[0])
+        H[seen] = Q / root[:, None]
     return H
 
 
@@ -139,9 +141,9 @@ def canonical_basis(
         a, b = panel.features(one), panel.features(other)
         cross = panel.shrunk if regularize else panel.plain
         found = canonical(
-            panel.plain[np.ix_(a, a)],
-            cross[np.ix_(a, b)],
-            panel.plain[np.ix_(b, b)],
+            panel.plain[a][:, a],
+            cross[a][:, b],
+            panel.plain[b][:, b],
             (node.rank - 1) * (1 + spare),
         )
         entries.append(
@@ -164,11 +166,14 @@ class PanelCovariance:
     """Covariances of the contrasts of a panel's blocks, each pair from the rows that have both."""
 
     places: Mapping[Block, int]  # of the blocks, in order
+    spans: tuple[slice, ...]  # of the states of each block
     positions: tuple[Array, ...]  # of the features of each block in the covariance
-    contrasts: tuple[Array, ...]  # H_b, (states, features)
-    marginals: tuple[Array, ...]  # P̂(x_b) over the rows where b is present
+    contrasts: Array  # H_b of all blocks b, one after the other: (features, states)
+    marginals: Array  # P̂(x_b) over the rows where b is present, block by block: (states,)
+    members: Array  # which state belongs to which block, (states, blocks)
     weights: Array  # (blocks, blocks): Σ w over rows where both are present
     total: float  # Σ w over all rows
+    complete: bool  # no row lacks a block
     plain: Array  # (features, features)
     shrunk: Array  # the same, pairs of distinct leaves shrunk towards independence
 
@@ -179,17 +184,16 @@ class PanelCovariance:
 
     def coordinates(self, blocks: tuple[Block, ...], U: Array) -> Coordinates:
         """Per block the table of its states' coordinates, centred and divided by its presence."""
-        tables, start = [], 0
-        for i in (self.places[b] for b in blocks):
-            stop = start + self.contrasts[i].shape[1]
-            table = self.contrasts[i] @ U[start:stop]
-            table = table - self.marginals[i] @ table
-            tables.append(table * (self.total / self.weights[i, i]))
-            start = stop
-        return Coordinates(blocks, tuple(tables))
+        tables = (
+            U.T @ self.contrasts[self.features(blocks)]
+        )  # of all states at once: (r - 1, states)
+        tables -= ((tables * self.marginals) @ self.members) @ self.members.T
+        if not self.complete:
+            tables *= self.members @ (self.total / np.diagonal(self.weights))
+        return Coordinates(blocks, tuple(tables[:, self.spans[self.places[b]]].T for b in blocks))
 
     def mean_weight(self, one: Sequence[Block], other: Sequence[Block]) -> float:
-        if not one or not other:
+        if not one or not other or self.complete:
             return self.total
         rows = [self.places[b] for b in one]
         columns = [self.places[b] for b in other]
@@ -222,11 +226,14 @@ def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelC
     ends = np.cumsum([0, *(h.shape[1] for h in H)]).tolist()
     return PanelCovariance(
         places={b: i for i, b in enumerate(blocks)},
+        spans=spans,
         positions=tuple(np.arange(a, b) for a, b in itertools.pairwise(ends)),
-        contrasts=tuple(H),
-        marginals=tuple(marginals),
+        contrasts=np.ascontiguousarray(big.T),
+        marginals=np.concatenate(marginals),
+        members=E,
         weights=weights,
         total=moments.weight,
+        complete=bool((weights == moments.weight).all()),
         plain=big.T @ D @ big,
         shrunk=big.T @ (D * (E @ keep @ E.T)) @ big,
     )

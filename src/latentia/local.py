@@ -8,16 +8,16 @@ small that many starts cost little: the best of them starts the network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from latentia.basis import Values
+from latentia.clusters import cluster_all
 from latentia.graph import LatentGraph
 from latentia.learn import Statistics
 from latentia.moments import Rows
 from latentia.positive import PositiveNetwork
-from latentia.start import cluster_distances
 from latentia.triangulate import Adjacency, moralise
 from latentia.typing import Array, Codes
 
@@ -28,6 +28,8 @@ MOST_CODES = 8
 STARTS = 8
 STEPS = 30
 PSEUDO_COUNT = 0.1
+
+_Branch = tuple[str, int, int]  # "column", its place; "theta" or "eta", a node, codes to cut into
 
 
 def local_states(
@@ -44,17 +46,19 @@ def local_states(
     sides = _sides(found)
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     place = {graph.names[v]: i for i, v in enumerate(graph.observed)}
-    out: dict[int, Array] = {}
+    told: dict[int, list[_Branch]] = {}
     for v in sorted(graph.latent):
         branches = [frozenset(place[graph.names[u]] for u in b) for b in _branches(graph, near, v)]
         branches = [b for b in branches if b]
-        if not FEWEST_BRANCHES <= len(branches) <= MOST_BRANCHES:
-            continue
-        most = min(MOST_CODES, 2 * len(soft[v]))
-        codes = [_codes(found, values, rows, weight, sides, b, most) for b in branches]
-        if all(c is not None for c in codes):
-            out[v] = class_shares([c for c in codes if c is not None], weight, soft[v], rng)
-    return out
+        if FEWEST_BRANCHES <= len(branches) <= MOST_BRANCHES:
+            most = min(MOST_CODES, 2 * len(soft[v]))
+            seen = [_seen_through(found, sides, b, most) for b in branches]
+            if all(b is not None for b in seen):
+                told[v] = [b for b in seen if b is not None]
+    codes = _codes(found, values, rows, weight, {b for seen in told.values() for b in seen})
+    return {
+        v: class_shares([codes[b] for b in seen], weight, soft[v], rng) for v, seen in told.items()
+    }
 
 
 def told_by_branches(network: PositiveNetwork) -> bool:
@@ -97,26 +101,35 @@ def _sides(found: Statistics) -> dict[frozenset[int], tuple[str, int]]:
     return sides
 
 
-def _codes(
+def _seen_through(
     found: Statistics,
-    values: Values,
-    rows: Rows,
-    weight: Array,
     sides: Mapping[frozenset[int], tuple[str, int]],
     branch: frozenset[int],
     most: int,
-) -> Codes | None:
-    """A code per row: the column's own, or the cluster of the branch's coordinates."""
+) -> _Branch | None:
+    """A branch of one column, or one with coordinates that are to be cut into `most` codes."""
     if len(branch) == 1:
-        (place,) = branch
-        return rows.codes[place].astype(np.int64) + 1  # a missing cell is a code of its own
-    if branch not in sides:
+        return ("column", min(branch), 0)
+    if branch not in sides or not len(found.basis.correlations[sides[branch][1]]):
         return None
-    name, k = sides[branch]
-    Z = ((values.theta if name == "theta" else values.eta)[k][1:]).T * found.basis.correlations[k]
-    if Z.shape[1] == 0:
-        return None
-    return np.asarray(cluster_distances(Z, weight, most).argmin(axis=1), dtype=np.int64)
+    return (*sides[branch], most)
+
+
+def _codes(
+    found: Statistics, values: Values, rows: Rows, weight: Array, branches: Iterable[_Branch]
+) -> dict[_Branch, Codes]:
+    """A code per row: the column's own, or the cluster of the branch's coordinates."""
+    codes, cut, clouds = {}, [], []
+    for branch in sorted(branches):
+        name, k, _ = branch
+        if name == "column":
+            codes[branch] = rows.codes[k].astype(np.int64) + 1  # a missing cell: a code of its own
+        else:
+            Z = (values.theta if name == "theta" else values.eta)[k][1:]
+            cut.append(branch)
+            clouds.append(Z * found.basis.correlations[k][:, None])
+    distances = cluster_all(clouds, weight, [most for _, _, most in cut])
+    return codes | {b: x.argmin(axis=0) for b, x in zip(cut, distances, strict=True)}
 
 
 def class_shares(
@@ -129,20 +142,28 @@ def class_shares(
     counts = np.bincount(place, weight).astype(float)
     marks = [np.eye(m)[c] for m, c in zip(sizes, np.unravel_index(cells, sizes), strict=True)]
     share = _first_shares(marks, counts, place, weight, soft, rng)  # (starts, states, cells)
-    level = np.zeros(len(share))
-    for _ in range(STEPS):
-        whole = share * counts
-        joint_p = (whole.sum(axis=2) + PSEUDO_COUNT)[:, :, None]
-        joint_p = joint_p / joint_p.sum(axis=1, keepdims=True)
-        for mark in marks:
-            table = whole @ mark + PSEUDO_COUNT  # (starts, states, codes)
-            table /= table.sum(axis=2, keepdims=True)
-            joint_p = joint_p * (table @ mark.T)
-        total = joint_p.sum(axis=1, keepdims=True)
-        share = joint_p / total
-        level = np.log(total[:, 0]) @ counts
+    starts, states = share.shape[:2]
+    # how often each state meets each code, and how often it is met at all: one product for all
+    meets = (np.concatenate([np.ones((len(cells), 1)), *marks], axis=1) * counts[:, None]).astype(
+        np.float32
+    )
+    turned = [np.ascontiguousarray(mark.T, dtype=np.float32) for mark in marks]
+    flat = share.reshape(starts * states, -1).astype(np.float32)
+    for step in range(STEPS + 1):
+        met = flat @ meets  # (starts · states, 1 + codes)
+        flat, at = met[:, :1] + np.float32(PSEUDO_COUNT), 1
+        for mark, size in zip(turned, sizes, strict=True):
+            table = met[:, at : at + size] + np.float32(PSEUDO_COUNT)
+            table /= met[:, :1] + np.float32(PSEUDO_COUNT * size)
+            flat = flat * (table @ mark)
+            at += size
+        total = flat.reshape(starts, states, -1).sum(axis=1)  # P(codes), up to a constant
+        if step < STEPS:
+            flat = (flat.reshape(starts, states, -1) / total[:, None]).reshape(flat.shape)
+    level = np.log(total.astype(float)) @ counts
     best = int(level.argmax())
-    return np.asarray(share[best][:, place], dtype=float)
+    own = flat.reshape(starts, states, -1)[best].astype(float)
+    return np.asarray((own / own.sum(axis=0))[:, place], dtype=float)
 
 
 def _first_shares(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -108,6 +109,7 @@ class PairLayout:
         return self.spans[panel][block]
 
 
+@lru_cache(maxsize=32)
 def pair_layout(plan: Plan) -> PairLayout:
     """Walk the separators from left to right and open a new panel when one is full."""
     sizes = plan.leaf_states()

@@ -11,7 +11,7 @@ import html
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, final
 
@@ -123,13 +123,7 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         """Moments belong together only if they were gathered for the same plan."""
-        graph = self.graph  # sets are sorted: equal ones may print in different orders
-        facts = (
-            [spell(name) for name in graph.names],
-            (sorted(graph.edges), sorted(graph.latent), graph.states, graph.directed),
-            [(n.parent, n.columns, n.rank, n.inside, n.outside) for n in self.nodes],
-        )
-        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+        return _fingerprint(self)
 
     def __str__(self) -> str:
         return _table(self)
@@ -349,6 +343,17 @@ def _check_cost(plan: Plan) -> None:
                 f"an operator would have {'×'.join(map(str, plan.tensor_shape(k)))} = {cells:.1e} "
                 f"cells (at most {LARGEST_TENSOR:.1e}). Use fewer latent states or drop edges."
             )
+
+
+@lru_cache(maxsize=32)
+def _fingerprint(plan: Plan) -> str:
+    graph = plan.graph  # sets are sorted: equal ones may print in different orders
+    facts = (
+        [spell(name) for name in graph.names],
+        (sorted(graph.edges), sorted(graph.latent), graph.states, graph.directed),
+        [(n.parent, n.columns, n.rank, n.inside, n.outside) for n in plan.nodes],
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 def _table(plan: Plan) -> str:

@@ -203,7 +203,7 @@ def above_noise(d: Array, p: int, q: int, N: float) -> int:
 
 def _correlations(panel: PanelCovariance, a: Array, b: Array) -> Array:
     S = panel.plain
-    return canonical(S[np.ix_(a, a)], S[np.ix_(a, b)], S[np.ix_(b, b)], MOST - 1).d
+    return canonical(S[a][:, a], S[a][:, b], S[b][:, b], MOST - 1).d
 
 
 def state_notes(found: Statistics) -> tuple[str, ...]:

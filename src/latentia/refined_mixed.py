@@ -221,7 +221,7 @@ def _shared_parts(
     rows: Rows,
     settings: KernelSettings,
 ) -> dict[int, Array]:
-    """What inside and outside tell alike of each separator's state: (n, r − 1)."""
+    """What inside and outside tell alike of each separator's state: (r − 1, n)."""
     z = coordinates(columns, rows.codes)
     sides = choose_sides(plan, columns, z, settings)
     source = LocalRows(rows, threads=1)
@@ -238,5 +238,5 @@ def _shared_parts(
         noise = f.var(axis=1) + 1e-12
         d = np.sqrt(np.clip(predicted.var(axis=1) / noise, 1e-4, 0.98))
         a, b = f / np.sqrt(noise)[:, None], predicted / (np.sqrt(noise) * d)[:, None]
-        parts[network.graph.index(name)] = ((a + b) * (np.sqrt(d) / (1 + d))[:, None]).T
+        parts[network.graph.index(name)] = (a + b) * (np.sqrt(d) / (1 + d))[:, None]
     return parts

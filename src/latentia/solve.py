@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any, final
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtri
 from threadpoolctl import ThreadpoolController
 
 from latentia.typing import Array
@@ -114,13 +115,10 @@ def whitener(S: Array, cut: float = ROOT_CUT) -> Array:
     """R (p, k) with Rᵀ S R = I over the k directions of S that carry variance."""
     if not S.size:
         return np.zeros((len(S), 0))
-    try:  # any root will do, and this one is several times as fast
-        L = np.linalg.cholesky(S)
-    except np.linalg.LinAlgError:
-        L = np.zeros((1, 1))
+    L, trouble = dpotrf(S, lower=1)  # any root will do, and this one is several times as fast
     pivots = np.diagonal(L) ** 2
-    if pivots.min() > max(cut, SOUND) * pivots.max():
-        return np.asarray(np.linalg.inv(L).T, dtype=float)
+    if not trouble and pivots.min() > max(cut, SOUND) * pivots.max():
+        return np.asarray(dtrtri(L, lower=1)[0].T, dtype=float)
     values, Q = np.linalg.eigh(S)
     keep = values > cut * max(float(values[-1]), 1e-300)
     return np.asarray(Q[:, keep] / np.sqrt(values[keep]), dtype=float)

@@ -11,6 +11,7 @@ import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -60,13 +61,21 @@ class Form:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """Some cliques. `lean` leaves out the last state of each leaf: right if nothing is missing."""
 
     factors: tuple[tuple[int, tuple[Want, ...]], ...]  # node -> what its product is made of
-    lean: Form
-    whole: Form
+    sides: Mapping[Want, Mapping[int, Array]]  # coordinates by leaf, (states, r - 1)
+    sizes: tuple[int, ...]  # states of all leaves
+
+    @cached_property
+    def lean(self) -> Form:
+        return _form(self.sides, self.sizes, lean=True)
+
+    @cached_property
+    def whole(self) -> Form:
+        return _form(self.sides, self.sizes, lean=False)
 
 
 @final
@@ -209,8 +218,7 @@ def _window(plan: Plan, basis: Basis, nodes: Sequence[int]) -> Window:
         w for _, some in factors for w in some if not plan.nodes[w[0]].is_leaf or w[1] == "eta"
     ]
     sides = {want: _leaf_tables(_side(basis, want)) for want in wants}
-    sizes = plan.leaf_states()
-    return Window(factors, _form(sides, sizes, lean=True), _form(sides, sizes, lean=False))
+    return Window(factors, sides, tuple(plan.leaf_states()))
 
 
 def _leaf_tables(side: Coordinates) -> dict[int, Array]:
@@ -259,8 +267,9 @@ def _row(
 
 def _reach(row: Array) -> tuple[int, int]:
     """The columns that are not all zero lie within."""
-    used = np.flatnonzero(row.any(axis=0))
-    return (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)
+    used = np.asarray(row.any(axis=0))
+    low = int(used.argmax())
+    return (low, len(used) - int(used[::-1].argmax())) if len(used) and used[low] else (0, 1)
 
 
 def _together(rows: Mapping[Want, Array]) -> list[list[Want]]:
@@ -290,7 +299,7 @@ def _cheapest_cuts(reach: Sequence[tuple[int, int]], size: int) -> list[tuple[in
 
 
 def _group(rows: Mapping[Want, Array], some: Sequence[Want]) -> Group:
-    low = min(_reach(rows[w])[0] for w in some)
-    high = max(_reach(rows[w])[1] for w in some)
+    reach = [_reach(rows[w]) for w in some]
+    low, high = min(a for a, _ in reach), max(b for _, b in reach)
     stacked = np.stack([rows[w][:, low:high] for w in some], axis=1)  # (r - 1, wants, span)
     return Group(tuple(some), slice(low, high), stacked.reshape(-1, high - low))
