@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import latentia as lt
+from latentia.basis import canonical_basis
 from latentia.choice import left_out_loss
 from latentia.errors import (
     IdentifiabilityWarning,
@@ -21,9 +22,9 @@ from latentia.frames.local import LocalRows, counted_once
 from latentia.frames.sample import deal_rows, draw_sample, split_rows
 from latentia.local import class_shares
 from latentia.messages import answer, read_evidence
-from latentia.moments import Moments, Rows
+from latentia.moments import Moments, Rows, leaf_codes, pair_layout, sum_pairs
 from latentia.plan import make_plan
-from latentia.ranks import latent_states
+from latentia.ranks import latent_states, sum_squares
 from latentia.testing import random_model
 
 COLUMNS = [f"X{i}" for i in range(6)]
@@ -222,6 +223,50 @@ class TestNumbersOfStates:
         edges = "; ".join(f"H->X{i}" for i in range(6))
         model = lt.LatentModel(edges, latents).fit(frame(strong(3, 5000)))
         assert model.states_ == {"H": 3}
+
+    def test_a_state_that_only_products_show(self):
+        """b and c see A = 0, 1, 2 along one line: its third state shows in b · c alone."""
+        rng = np.random.default_rng(0)
+        h = rng.integers(3, size=20_000)
+        a = np.where(rng.random(len(h)) < 0.8, h, rng.integers(3, size=len(h)))
+        b, c = ((rng.random(len(h)) < np.array([0.1, 0.5, 0.9])[h]).astype(int) for _ in "bc")
+        source = LocalRows(Rows((a, b, c)))
+        graph = lt.as_graph("A->a; A->H; H->b; H->c", ["A", "H"], {"a": 3, "b": 2, "c": 2})
+        found = latent_states(graph, source)
+        assert found.states[found.index("A")] == 3
+
+    def test_rare_rows_are_no_state(self):
+        """Two states, and rows of one rare state that go together by chance."""
+        graph = lt.templates.latent_class(8).with_states({f"X{i}": 3 for i in range(8)})
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            h = rng.integers(2, size=10_000)
+            codes = [
+                np.where(rng.random(len(h)) < 0.97, h, 2 - 2 * (rng.random(len(h)) < 0.9))
+                for _ in range(8)
+            ]
+            found = latent_states(graph, LocalRows(Rows(tuple(codes))))
+            assert found.states[found.index("H")] == 2
+
+    def test_squares_are_those_of_the_rows(self):
+        """Σ w (θη)² by direct evaluation, and the same from two halves."""
+        plan = make_plan(CHAIN)
+        layout = pair_layout(plan)
+        rows = Rows(tuple(drawn(CHAIN, 3000).T), np.random.default_rng(0).random(3000))
+        basis = canonical_basis(layout, sum_pairs(layout, rows), regularize=False)
+        nodes, leaves = plan.inner, leaf_codes(plan, rows)
+        whole = sum_squares(layout, basis, nodes, rows)
+        halves = sum_squares(layout, basis, nodes, rows[:999]) + sum_squares(
+            layout, basis, nodes, rows[999:]
+        )
+        for k in nodes:
+            inside, outside = (
+                sum(t[leaves[b[0]]] for b, t in zip(side.blocks, side.tables, strict=True))
+                for side in (basis.inside[k], basis.outside[k])
+            )
+            expected = rows.weight @ (inside * outside) ** 2
+            np.testing.assert_allclose(whole.sums[f"squares/{k}"], expected)
+            np.testing.assert_allclose(halves.sums[f"squares/{k}"], expected)
 
     def test_stable_under_resampling(self):
         graph = lt.templates.hidden_markov(6).with_states(dict.fromkeys(COLUMNS, 3))

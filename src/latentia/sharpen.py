@@ -16,10 +16,10 @@ import numpy as np
 from latentia.basis import Basis, Round, evaluator, neighbour_products
 from latentia.moments import Moments, PairLayout, Rows, row_chunks
 from latentia.plan import Plan
-from latentia.solve import canonical, one_thread
+from latentia.solve import canonical, one_thread, whitener
 from latentia.typing import Array, Source
 
-__all__ = ["needs_sharpening", "sharpen", "sum_neighbours"]
+__all__ = ["needs_sharpening", "neighbour_correlations", "sharpen", "sum_neighbours"]
 
 ROUNDS = 2
 MOST_FEATURES = 600  # of one side; beyond it a node keeps its coordinates
@@ -56,6 +56,22 @@ def sum_neighbours(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
             sums[f"near/{k}"] = sums.get(f"near/{k}", 0.0) + z @ weighted.T
     kind = f"neighbours in plan {plan.fingerprint}, basis {basis.fingerprint}"
     return Moments(kind, rows.total, len(rows), sums)
+
+
+def neighbour_correlations(
+    plan: Plan, basis: Basis, moments: Moments, most: int
+) -> dict[int, tuple[Array, int, int]]:
+    """Canonical correlations of the products inside against those outside: node -> (d, p, q)."""
+    sizes = _sizes(plan, basis)
+    found = {}
+    for k in _sharpened(plan, basis):
+        total = moments.sums[f"near/{k}"] / moments.weight
+        S = total[1:, 1:] - np.outer(total[0, 1:], total[0, 1:])
+        a = sum(sizes[k][0])
+        d = canonical(S[:a, :a], S[:a, a:], S[a:, a:], most).d
+        # indicators add up to one: count the directions, not the features
+        found[k] = (d, whitener(S[:a, :a]).shape[1], whitener(S[a:, a:]).shape[1])
+    return found
 
 
 def _sharpened(plan: Plan, basis: Basis) -> list[int]:
