@@ -179,7 +179,7 @@ def sum_squares(layout: PairLayout, basis: Basis, nodes: tuple[int, ...], rows: 
     for part in row_chunks(len(rows), width):
         block = rows[part]
         values = evaluate(block)
-        weight = np.ones(len(block)) if block.weight is None else block.weight
+        weight = block.weights
         for k in nodes:
             sums[f"squares/{k}"] += (values.theta[k][1:] * values.eta[k][1:]) ** 2 @ weight
     kind = f"squares of plan {layout.plan.fingerprint} in basis {basis.fingerprint}"
