@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import latentia as lt
+from latentia.errors import IndependenceWarning
 
 GRAPH = "H1->H2; H2->H3; H1->a; H1->b; H2->c; H2->d; H3->e; H3->f"
 LATENTS = {"H1": 2, "H2": 2, "H3": 2}
@@ -229,6 +230,23 @@ class TestSameModel:
     def test_many_partitions_on_spark(self, spark, monkeypatch):
         monkeypatch.setattr("latentia.frames.spark.BRANCHES", 2)  # sums added on the workers
         assert_same(new_model().fit(spark_frame(spark, ARROW, 5)), in_memory("pbp", False))
+
+    @pytest.mark.parametrize("kind", ["parquet", "generator", "dask", "spark"])
+    def test_numbers_of_states_from_the_data(self, kind, folder, request):
+        learner = lt.PBP(refine=False)
+        expected = lt.LatentModel(GRAPH, list(LATENTS), learner=learner).fit(FRAME)
+        found = lt.LatentModel(GRAPH, list(LATENTS), learner=learner)
+        found.fit(make_engine(kind, folder, request))
+        assert found.states_ == expected.states_
+        assert_same(found, expected)
+
+    def test_columns_that_tell_nothing(self):
+        rng = np.random.default_rng(6)
+        frame = pd.DataFrame({name: rng.integers(3, size=2000) for name in NAMES})
+        model = lt.LatentModel(GRAPH, LATENTS)
+        with pytest.warns(IndependenceWarning, match="tell nothing of each other") as seen:
+            model.fit([frame[:1000], frame[1000:]])
+        assert seen[0].filename == __file__
 
     @pytest.mark.parametrize("kind", ["parquet", "generator", "dask"])
     def test_latent_class_by_default(self, kind, folder, request):

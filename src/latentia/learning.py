@@ -253,6 +253,8 @@ class Learning(Estimator):
             else:
                 operators = learn_from(learner, plan, opened)
         note_unfinished(operators, learner)
+        note_independent(operators)
+        note_states(operators)
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), opened.missing))
         if groups:
             source = opened.source(columns)
@@ -277,9 +279,11 @@ class Learning(Estimator):
 
     def _plan_discrete(self, graph: LatentGraph, opened: Opened) -> Plan:
         names, sizes = _columns_of(graph), [column_cells(c) for c in opened.columns]
+        first = opened.first(opened.columns)
         if self.graph is None:
-            graph = latent_class(names, class_states(sizes, opened.first(opened.columns)))
+            graph = latent_class(names, class_states(sizes, first))
         known = graph.with_states(dict(zip(names, sizes, strict=True)))
+        known = latent_states(relevant(known), first)
         plan = make_plan(known, groups=getattr(as_learner(self.learner), "groups", None) or ())
         self._note_plan(plan)
         return plan
@@ -368,11 +372,12 @@ class Learning(Estimator):
         if has_continuous(found):
             return prepare_mixed(graph, found, learner)
         sizes = [column_cells(c) for c in found]
+        codes = tuple(place_cells(c, values) for c, values in zip(found, cells, strict=True))
+        source = LocalRows(Rows(codes))
         if self.graph is None:
-            codes = tuple(place_cells(c, values) for c, values in zip(found, cells, strict=True))
-            graph = latent_class(names, class_states(sizes, LocalRows(Rows(codes))))
-        plan = make_plan(graph.with_states(dict(zip(names, sizes, strict=True))))
-        return plan, tuple(found)
+            graph = latent_class(names, class_states(sizes, source))
+        known = graph.with_states(dict(zip(names, sizes, strict=True)))
+        return make_plan(latent_states(relevant(known), source)), tuple(found)
 
     def _fit_mixed(
         self,

@@ -146,7 +146,7 @@ def note_unfinished(operators: Operators, learner: Any) -> None:
 
 def note_states(operators: Operators) -> None:
     for note in operators.notes:
-        warnings.warn(note, StatesWarning, stacklevel=3)
+        warnings.warn(note, StatesWarning, stacklevel=4)
 
 
 def note_independent(operators: Operators) -> None:
@@ -160,7 +160,7 @@ def note_independent(operators: Operators) -> None:
         f"{choice.losses['marginal']:.4f} per row, the best model {best:.4f}. Answers are the "
         "marginals. Bring more rows, or PBP(refine=True) to have a model all the same.",
         IndependenceWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
