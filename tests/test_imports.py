@@ -77,6 +77,7 @@ LAYERS = (
     "fitting",
     "checking",
     "estimating",
+    "learned",
     "learning",
     "estimator",
     "classifier",

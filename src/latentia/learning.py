@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from latentia.diagnostics import Diagnostics, diagnose
+from latentia.diagnostics import diagnose
 from latentia.em import EM
 from latentia.error_bars import (
     check_kinds,
@@ -24,7 +24,6 @@ from latentia.errors import (
     NotLearnedError,
     UnknownNameError,
 )
-from latentia.estimating import Estimator
 from latentia.features.continuous import (
     KINDS,
     Column,
@@ -51,9 +50,9 @@ from latentia.gathering import (
     weights_of,
     with_weights,
 )
-from latentia.gaussian import gaussian_tables
 from latentia.graph import LatentGraph, as_graph, relevant
 from latentia.jackknife import Replicates
+from latentia.learned import Learned
 from latentia.learners import PBP, PublishedPBP, Spectral
 from latentia.matching import share_states
 from latentia.mixed import column_cells, has_continuous, prepare_mixed
@@ -69,7 +68,6 @@ from latentia.notices import (
     note_states,
     note_unfinished,
 )
-from latentia.operators import Ascent, Operators
 from latentia.plan import Plan, make_plan
 from latentia.ranks import binned, class_states, latent_states
 from latentia.stepwise import StepwiseEM
@@ -100,10 +98,8 @@ def _goes_on(model: Any) -> bool:
     return True
 
 
-class Learning(Estimator):
+class Learning(Learned):
     """Parameters, and every way to learn from rows: at once, in parts, where they are."""
-
-    _learned = "operators_"
 
     def __init__(
         self,
@@ -469,81 +465,6 @@ class Learning(Estimator):
             raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
         return discover(name, values, kind, (self.state_names or {}).get(name), weight)
 
-    def _keep(
-        self,
-        plan: Plan,
-        operators: Operators,
-        columns: tuple[Column, ...],
-        diagnostics: Diagnostics,
-    ) -> None:
-        self.__dict__.pop("error_bars_", None)  # of what was learned before
-        self.plan_ = plan
-        self.operators_ = operators
-        self.moments_ = operators.moments
-        self.columns_ = columns
-        self.diagnostics_ = diagnostics
-        self.n_features_in_ = len(columns)
-        self.feature_names_in_ = np.empty(len(columns), dtype=object)
-        self.feature_names_in_[:] = [c.name for c in columns]
-
-    @property
-    def ranks_(self) -> dict[tuple[Label, ...], int]:
-        """Rank of every separator, by the columns below it."""
-        self._check_fitted()
-        plan = self.plan_
-        columns = [plan.nodes[k].columns for k in plan.leaves]
-        return {
-            tuple(plan.graph.names[v] for x in range(n.first, n.last) for v in columns[x]): n.rank
-            for k, n in enumerate(plan.nodes)
-            if n.parent != k
-        }
-
-    @property
-    def states_(self) -> dict[Label, int]:
-        """Number of states of every latent that says something: as stated, or from the data."""
-        self._check_fitted()
-        graph = self.plan_.graph
-        return {graph.names[v]: graph.states[v] or 1 for v in sorted(graph.latent)}
-
-    @property
-    def cpts_(self) -> dict[Label, Any]:
-        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself).
-
-        Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
-        """
-        self._check_fitted()
-        graph = self.operators_.plan.graph
-        found = {graph.names[v]: x for v, x in sorted(self._tables("cpts_").items())}
-        return found | gaussian_tables(graph, self.operators_.gaussians, self.columns_)
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the start that was kept came to rest within its iterations."""
-        ascent = self._ascent("converged_")
-        return ascent.converged[ascent.best]
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations (of stepwise EM: epochs) of the start that was kept."""
-        ascent = self._ascent("n_iter_")
-        return len(ascent.paths[ascent.best]) - 1
-
-    @property
-    def history_(self) -> list[list[float]]:
-        """Log-likelihood per row before the first and after every iteration, for each start."""
-        return [list(path) for path in self._ascent("history_").paths]
-
-    def _tables(self, wanted: str) -> Mapping[int, Array]:
-        if not self.operators_.tables:
-            raise NotLearnedError(_lacks(self, wanted, "tables"))
-        return self.operators_.tables
-
-    def _ascent(self, wanted: str) -> Ascent:
-        self._check_fitted()
-        if self.operators_.ascent is None:
-            raise NotLearnedError(_lacks(self, wanted, "iterations"))
-        return self.operators_.ascent
-
 
 def _columns_of(graph: LatentGraph) -> tuple[Label, ...]:
     return tuple(graph.names[v] for v in graph.observed)
@@ -567,13 +488,6 @@ def as_learner(learner: Any) -> Any:
             f"expected a learner such as 'pbp' or PBP(...), got {type(learner).__name__}."
         )
     return learner
-
-
-def _lacks(model: Learning, wanted: str, what: str) -> str:
-    return (
-        f"{wanted} needs a learner with {what}, this model was learned by "
-        f"{model.diagnostics_.learner}. Use learner='em' or lt.EM(...)."
-    )
 
 
 def _share_missing(codes: Codes, weight: Array | None) -> float:
