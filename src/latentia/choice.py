@@ -33,7 +33,8 @@ CANDIDATES = ("marginal", "closed", "refined")
 POOL = 25_000  # rows on which candidates are compared
 HELD_OUT = 0.2
 FEW = 250  # rows; below, a fifth of them cannot tell candidates apart
-FOLDS = 5  # then: all rows do
+FOLDS = 5  # then all rows do, fold by fold
+WIDE, TWO_FOLDS = 20, 2  # columns from which two folds are enough: each takes long and tells more
 FEWEST = 20  # rows
 CLEARLY = 2.0  # standard errors
 BEATEN = 0.25  # … by which the marginals must be
@@ -53,6 +54,7 @@ def learn_best(
     pool = draw_sample(source, POOL, rng)
     few = pool.total < FEW
     deals = deal_rows(pool, FOLDS, rng) if few else [split_rows(pool, HELD_OUT, rng)]
+    deals = deals[:TWO_FOLDS] if len(plan.leaves) >= WIDE else deals
     if pool.total < FEWEST or not all(_comparable(*deal) for deal in deals):
         found = finish_closed_form(gather_statistics(plan, source), source)
         return replace(found, choice=Choice("closed", {}, {}, 0, 0))
@@ -84,7 +86,7 @@ def _learn_best_of_few(
     rng: np.random.Generator,
     pseudo_counts: float,
 ) -> Operators:
-    """The same where rows are few: every one of them is held out once."""
+    """The same where rows are few: every one of them is held out once, or as many as it takes."""
     losses, weights = [], []
     for large, held in deals:
         part = LocalRows(large)
