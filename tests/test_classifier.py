@@ -154,6 +154,31 @@ class TestSettings:
         np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X))
         assert again.settings_ is None
 
+    def test_the_form_is_chosen_by_classes(self):
+        X, y = discrete_rows(1000)
+        graph, latents = "G->a; G->b; H->c; H->d; G->H", {"G": 2, "H": 2}
+        model = lt.LatentClassifier(graph, latents).fit(X, y)
+        found = model.class_losses_
+        assert set(found) == {"auto", "closed"}
+        assert all(0 < x < np.log(2) for x in found.values())
+        refine = False if found["closed"] < found["auto"] else "auto"
+        for label, own in zip(model.classes_, model.models_, strict=True):
+            alone = lt.LatentModel(graph, latents, lt.PBP(refine=refine)).fit(X[y == label])
+            np.testing.assert_allclose(own.score_samples(X), alone.score_samples(X))
+
+    @pytest.mark.parametrize("learner", ["em", lt.PBP(refine=False), lt.PBP(refine=True)])
+    def test_nothing_to_choose(self, learner):
+        X, y = discrete_rows(300)
+        model = lt.LatentClassifier("H->a; H->b; H->c; H->d", {"H": 2}, learner).fit(X, y)
+        assert model.class_losses_ == {}
+
+    def test_too_few_rows_to_choose(self):
+        X, y = discrete_rows(200)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LatentiaWarning)
+            model = lt.LatentClassifier("H->a; H->b; H->c; H->d", {"H": 2}).fit(X, y)
+        assert model.class_losses_ == {}
+
     def test_held_out_rows_and_calibration(self):
         """Four copies of a column, said to be independent: a temperature of four mends it."""
         (X, y), (test, truth) = mixed_rows(500), mixed_rows(500, seed=1)

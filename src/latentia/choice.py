@@ -27,7 +27,7 @@ from latentia.refine import ENOUGH, PSEUDO_COUNTS
 from latentia.refined import Network, climbed, plan_refinement, polish, started
 from latentia.typing import Array, Source
 
-__all__ = ["CANDIDATES", "learn_best", "left_out_loss", "prefer_refined"]
+__all__ = ["CANDIDATES", "FEW", "learn_best", "left_out_loss", "prefer_refined"]
 
 CANDIDATES = ("marginal", "closed", "refined")
 POOL = 25_000  # rows on which candidates are compared

@@ -21,6 +21,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 
 from latentia.batch import in_blocks, read_rows
+from latentia.choice import FEW
 from latentia.embedding import KernelSettings
 from latentia.errors import ConstantColumnWarning, DataError, LatentiaError, UnknownNameError
 from latentia.estimating import Estimator
@@ -67,6 +68,8 @@ class LatentClassifier(ClassifierMixin, Estimator):
     models_ : list of LatentModel, one per class
     settings_ : KernelSettings of all classes (continuous columns, learner="pbp"), or None
     pool_ : share of a normal density per class in the scores of kernel embeddings
+    class_losses_ : log loss of the class on held-out rows, of models that choose for themselves
+        ("auto") and of closed forms, the better of which is taken; empty where none were compared
 
     Examples
     --------
@@ -117,9 +120,11 @@ class LatentClassifier(ClassifierMixin, Estimator):
         )
         self.priors_ = self._read_priors(labels, weight)
         learner = as_learner(self.learner)
-        self.settings_ = None
+        self.settings_, self.class_losses_ = None, {}
         if hasattr(learner, "settle") and has_continuous(rows.columns):
             learner, self.settings_ = self._settle(base, rows, labels, learner)
+        elif getattr(learner, "compares", False):
+            learner, self.class_losses_ = self._compare(base, rows, labels, learner)
         self.pool_ = _pool_share(learner)
         self.models_ = self._fit_classes(base, rows, labels, learner)
         self.columns_ = self.models_[0].columns_
@@ -144,6 +149,35 @@ class LatentClassifier(ClassifierMixin, Estimator):
             sources.append(LocalRows(Rows(codes, own.weight)))
         learner, choice = learner.settle(plans, placed, sources, np.log(self.priors_))
         return learner, None if choice is None else choice.settings
+
+    class_losses_: Mapping[str, float] = {}  # of the forms compared, not stored
+
+    def _compare(
+        self, base: LatentModel, rows: TrainingRows, labels: Codes, learner: Any
+    ) -> tuple[Any, dict[str, float]]:
+        """The closed form for all classes, if that tells the classes of held-out rows better.
+
+        Each model chooses by how well it tells its columns; which class a row belongs to is another
+        question. Compared are log losses of the class, each at its best temperature.
+        """
+        counts = np.bincount(labels)
+        if len(labels) < FEW or counts.min() < FOLDS or len(counts) < 2:
+            return learner, {}
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+        learn, test = next(folds.split(labels, labels))
+        there = np.isin(np.arange(len(labels)), learn)
+        held = rows.where(~there)
+        log_prior = np.log(counts / counts.sum())  # of these rows, whatever priors are given
+        forms = {"auto": learner, "closed": clone(learner).set_params(refine=False)}
+        losses: dict[str, float] = {}
+        for name, own in forms.items():
+            try:
+                models = self._fit_classes(base, rows.where(there), labels[learn], own)
+            except DataError:  # a column that only held-out rows of a class have
+                return learner, {}
+            scores = _scores(models, held.as_table())
+            losses[name] = _least_loss(scores, log_prior, labels[test], held.weight)[0]
+        return forms[min(losses, key=lambda name: losses[name])], losses
 
     def _fit_classes(
         self, base: LatentModel, rows: TrainingRows, labels: Codes, learner: Any
@@ -174,7 +208,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
             there[learn] = True
             models = self._fit_classes(base, rows.where(there), labels[learn], learner)
             scores[test] = _scores(models, rows.where(~there).as_table(), self.pool_)
-        return _temperature(scores, np.log(self.priors_), labels, rows.weight)
+        return _least_loss(scores, np.log(self.priors_), labels, rows.weight)[1]
 
     def _read_priors(self, labels: Codes, weight: Array | None) -> Array:
         if self.priors is None:
@@ -336,7 +370,10 @@ def _log_posterior(scores: Array, log_prior: Array, temperature: float) -> Array
     return np.asarray(log_softmax(log_prior + scores / temperature, axis=1))
 
 
-def _temperature(scores: Array, log_prior: Array, labels: Codes, weight: Array | None) -> float:
+def _least_loss(
+    scores: Array, log_prior: Array, labels: Codes, weight: Array | None
+) -> tuple[float, float]:
+    """The least log loss of the class, and its temperature."""
     rows = np.arange(len(labels))
 
     def loss(log_t: float) -> float:
@@ -344,4 +381,4 @@ def _temperature(scores: Array, log_prior: Array, labels: Codes, weight: Array |
         return -float(np.average(own, weights=weight))
 
     found = minimize_scalar(loss, bounds=(COLDEST, HOTTEST), method="bounded")
-    return float(np.exp(found.x))
+    return float(found.fun), float(np.exp(found.x))

@@ -99,6 +99,11 @@ class PBP(BaseEstimator):
         given = [x for x in (self.known, self.tied) if x is not None and not _is_empty(x)]
         return bool(given) or isinstance(self.smoothing, Mapping)
 
+    @property
+    def compares(self) -> bool:
+        """Does a fit choose between candidates?"""
+        return bool(self.refine == "auto" and self.regularize and not self._informed)
+
     def _check_informed(self) -> None:
         if self._informed and (self.refine is False or not self.regularize):
             raise DataError(
