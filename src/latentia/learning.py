@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -84,6 +85,7 @@ LEARNERS: dict[str, Any] = {
     "stepwise": StepwiseEM,
 }
 
+KEPT_NAMES = 500  # variables of a graph whose plan is kept
 CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
 
 
@@ -208,7 +210,7 @@ class Learning(Learned):
             graph = latent_class(names, class_states(sizes, source))
         known = graph.with_states(dict(zip(names, sizes, strict=True)))
         known = latent_states(relevant(known), source)
-        plan = make_plan(known, groups=getattr(learner, "groups", None) or ())
+        plan = _plan_again(known, getattr(learner, "groups", None) or ())
         note_plan(plan.notes)
         operators = learner.learn(plan, source)
         note_unfinished(operators, learner)
@@ -464,6 +466,22 @@ class Learning(Learned):
         if kind not in (None, *KINDS):
             raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
         return discover(name, values, kind, (self.state_names or {}).get(name), weight)
+
+
+def _plan_again(graph: LatentGraph, groups: Any) -> Plan:
+    """`make_plan`; the last ones are kept, for the classes, folds and forms of a classifier.
+
+    Names that are equal but of different types (1, True) have plans of their own; large plans, and
+    those with groups, are made anew.
+    """
+    if len(graph.names) > KEPT_NAMES or groups:
+        return make_plan(graph, groups=groups)
+    return _kept_plan(graph, tuple(map(type, graph.names)))
+
+
+@lru_cache(maxsize=8)
+def _kept_plan(graph: LatentGraph, kinds: tuple[type, ...]) -> Plan:
+    return make_plan(graph)
 
 
 def _columns_of(graph: LatentGraph) -> tuple[Label, ...]:
