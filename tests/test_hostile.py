@@ -321,5 +321,7 @@ def test_integers_too_large_for_a_column_are_told() -> None:
     rows = {c: [10**30 + k % 2 for k in range(40)] for c in "abc"}
     model = lt.LatentModel("H->a,b,c", {"H": 2}, lt.PBP(refine=False)).fit(rows)
     gaps = pa.table({c: pa.nulls(3, pa.int64()) for c in "abc"})
-    with pytest.raises(lt.errors.DataError, match="too large"):
+    with pytest.raises(lt.errors.DataError, match="'a' are integers too large"):
         model.predict(gaps, "a")
+    with pytest.raises(lt.errors.DataError, match="'a', 'b', 'c' are integers too large"):
+        model.predict(gaps)

@@ -51,8 +51,12 @@ class Table:
         if _is_pandas(self.native):
             return type(self.native)(dict(columns), index=self.native.index)
         named = {str(name): values for name, values in columns.items()}
-        made = nw.from_dict(named, backend=nw.get_native_namespace(self.native))
-        return made.to_native()
+        backend = nw.get_native_namespace(self.native)
+        try:
+            return nw.from_dict(named, backend=backend).to_native()
+        except OverflowError:
+            texts = [name for name, values in named.items() if values.dtype == object]
+            raise _too_large(", ".join(map(repr, texts)), backend) from None
 
     def like_column(self, values: np.ndarray[Any, Any], name: Label) -> Any:
         """One column as a series of the same kind; numpy and dict: an array."""
@@ -66,10 +70,14 @@ class Table:
         try:
             return nw.new_series(str(name), plain, backend=backend).to_native()
         except OverflowError:
-            raise DataError(
-                f"the states of {name!r} are integers too large for a column of "
-                f"{backend.__name__}. Pass the rows as a dict of arrays, or the states as text."
-            ) from None
+            raise _too_large(repr(name), backend) from None
+
+
+def _too_large(names: str, backend: Any) -> DataError:
+    return DataError(
+        f"the states of {names} are integers too large for a column of {backend.__name__}. "
+        "Pass the rows as a dict of arrays, or the states as text."
+    )
 
 
 def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
