@@ -325,3 +325,18 @@ def test_integers_too_large_for_a_column_are_told() -> None:
         model.predict(gaps, "a")
     with pytest.raises(lt.errors.DataError, match="'a', 'b', 'c' are integers too large"):
         model.predict(gaps)
+
+
+def test_an_infinite_state_meets_whole_numbers() -> None:
+    """Learned from objects, asked with integers: infinity is a state like another."""
+    rows = {c: np.array([1.0, np.inf, 2.0, 1.0] * 10, dtype=object) for c in "abc"}
+    kinds = dict.fromkeys("abc", "discrete")
+    model = lt.LatentModel("H->a,b,c", {"H": 2}, lt.PBP(refine=False), kinds).fit(rows)
+    scores = model.score_samples({c: np.array([1, 2, 2]) for c in "abc"})
+    assert np.isfinite(scores).all()
+
+
+def test_true_is_no_number_of_components() -> None:
+    rows = {c: np.linspace(0, 1, 60) for c in "abc"}
+    with pytest.raises(lt.errors.DataError, match="mixture to be a whole number"):
+        lt.LatentModel("H->a,b,c", {"H": 2}, lt.EM(mixture=True)).fit(rows)

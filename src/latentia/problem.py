@@ -327,7 +327,8 @@ def random_tables(
 def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
     """A number of at least so much, or an error that says so."""
     kinds = (int, np.integer) if whole else (int, float, np.number)
-    if not isinstance(value, kinds) or not lowest <= value < math.inf:
+    wrong = not isinstance(value, kinds) or (whole and isinstance(value, bool))
+    if wrong or not lowest <= value < math.inf:
         what = "a whole number" if whole else "a number"
         raise DataError(f"expected {name} to be {what} of at least {lowest}, got {value!r}.")
 

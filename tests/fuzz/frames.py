@@ -292,16 +292,16 @@ def case(r: Random) -> str:
     repr(model), repr(model.diagnostics_), str(model.plan_)
     if not isinstance(frame, pd.DataFrame | pl.DataFrame | pa.Table | dict | np.ndarray):
         return "fitted"
+    if isinstance(frame, np.ndarray):
+        n = len(frame)
+    elif isinstance(frame, dict):
+        n = rows_of(frame)
     if r.random() < 0.15:
         other = build(r)
         if other is not None and isinstance(
             other[0], pd.DataFrame | pl.DataFrame | pa.Table | dict
         ):
             frame, n = other[0], other[2]
-    elif isinstance(frame, np.ndarray):
-        n = len(frame)
-    elif isinstance(frame, dict):
-        n = rows_of(frame)
     column = r.choice(model.columns_)
     way = r.randint(0, 4)
     if way == 0 and hasattr(column, "states"):

@@ -213,7 +213,12 @@ def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
     """-2 for a value that is no state."""
     known: np.ndarray[Any, Any] = np.asarray(states, dtype=float)
     cells = values.cells
-    if cells.dtype.kind in "iu" and len(cells) and (np.diff(known) == 1).all():
+    if (
+        cells.dtype.kind in "iu"
+        and len(cells)
+        and np.isfinite(known[0])
+        and (np.diff(known) == 1).all()
+    ):
         low, high = int(known[0]), int(known[-1])
         fits = low == known[0] and high - low < 2**7 and low >= np.iinfo(cells.dtype).min
         if fits and low <= cells.min() and cells.max() <= high:  # nothing to look up
@@ -221,7 +226,7 @@ def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
                 return cells  # codes already, and nobody writes into codes
             shifted: Codes = cells - cells.dtype.type(low) if low else cells.copy()
             return shifted.astype(np.int16) if cells.dtype.kind == "u" else shifted
-    if cells.dtype.kind in "iub":
+    if cells.dtype.kind in "iub" and np.isfinite(known).all():
         low, high = int(known.min()), int(known.max())
         if high - low < 2**16 and max(-low, high) < 2**53 and (known == np.rint(known)).all():
             table = np.full(high - low + 3, -2, dtype=np.int16)
