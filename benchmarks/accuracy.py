@@ -192,7 +192,6 @@ LEARNERS: dict[str, Learn] = {
 ONLY_AT = {"long EM": (10_000,), "unknown": (10_000, 100_000, 1_000_000)}
 EVERY = {"stepwise": 4}  # on every fourth model only, up to 10,000 rows: 13 s a fit there
 SLOW = {  # not at so many rows: hours
-    "EM10": 10_000_000,
     "EM10 prior": 100_000,
     "stepwise": 100_000,
     "refined": 1_000_000,

@@ -96,11 +96,11 @@ class TestTheChoice:
         assert (choice.chosen, dict(choice.losses), choice.held_out) == ("closed", {}, 0)
 
     @pytest.mark.parametrize("count", [60, 400])
-    def test_a_column_that_only_two_rows_have(self, count):
+    @pytest.mark.filterwarnings("ignore::latentia.errors.ConstantColumnWarning")
+    def test_a_column_that_only_one_row_has(self, count):
         """Held out, it would leave nothing to learn of the column."""
         data = {name: x.astype(float) for name, x in frame(drawn(CLASS, count)).items()}
-        data["X0"][2:] = np.nan
-        data["X0"][:2] = 0.0, 1.0
+        data["X0"][1:] = np.nan
         for seed in range(6):
             model = lt.LatentModel(CLASS, learner=lt.PBP(random_state=seed)).fit(data)
             assert np.isfinite(np.asarray(model.query("X1", {"X2": 1}))).all()
@@ -329,3 +329,14 @@ class TestLocalClasses:
         np.testing.assert_allclose(shares.sum(axis=0), 1.0)
         table = np.eye(3)[h].T @ np.eye(3)[shares.argmax(axis=0)]
         assert table.max(axis=1).sum() / 4000 > 0.9
+
+    def test_weights_of_any_size(self):
+        """Single precision must hold the products of five tables, whatever rows weigh."""
+        rng = np.random.default_rng(0)
+        rare = np.arange(500) < 3  # and with codes that no other row has
+        codes = [np.where(rare, 8, rng.integers(8, size=500)) for _ in range(5)]
+        soft = rng.dirichlet(np.ones(4), size=500).T
+        weight = np.where(rare, 1.0, 1e14)
+        for scale in (1e-9, 1.0, 1e9):
+            shares = class_shares(codes, weight * scale, soft, np.random.default_rng(0))
+            np.testing.assert_allclose(shares.sum(axis=0), 1.0)

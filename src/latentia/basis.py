@@ -184,9 +184,7 @@ class PanelCovariance:
 
     def coordinates(self, blocks: tuple[Block, ...], U: Array) -> Coordinates:
         """Per block the table of its states' coordinates, centred and divided by its presence."""
-        tables = (
-            U.T @ self.contrasts[self.features(blocks)]
-        )  # of all states at once: (r - 1, states)
+        tables = U.T @ self.contrasts[self.features(blocks)]  # of all states: (r - 1, states)
         tables -= ((tables * self.marginals) @ self.members) @ self.members.T
         if not self.complete:
             tables *= self.members @ (self.total / np.diagonal(self.weights))

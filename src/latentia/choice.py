@@ -86,7 +86,7 @@ def _learn_best_of_few(
     rng: np.random.Generator,
     pseudo_counts: float,
 ) -> Operators:
-    """The same where rows are few: every one of them is held out once, or as many as it takes."""
+    """The same where rows are few: by the rows of several folds, each held out once."""
     losses, weights = [], []
     for large, held in deals:
         part = LocalRows(large)

@@ -23,7 +23,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from latentia.batch import in_blocks, read_rows
 from latentia.choice import FEW
 from latentia.embedding import KernelSettings
-from latentia.errors import ConstantColumnWarning, DataError, LatentiaError, UnknownNameError
+from latentia.errors import (
+    ConstantColumnWarning,
+    DataError,
+    LatentiaError,
+    LatentiaWarning,
+    UnknownNameError,
+)
 from latentia.estimating import Estimator
 from latentia.estimator import LatentModel, as_learner
 from latentia.features.continuous import Column
@@ -43,7 +49,7 @@ __all__ = ["LatentClassifier"]
 
 FLOOR = 0.1  # of P̂(x) / Π P̂(x_i) in scores of signed models (design 7.5)
 FAR = 100.0  # a class is at most so many nats behind the best one
-FOLDS = 5  # of the recalibration
+FOLDS = 5  # of the recalibration; one of them compares forms
 COLDEST, HOTTEST = -3.0, 6.0  # log temperature
 
 
@@ -172,7 +178,9 @@ class LatentClassifier(ClassifierMixin, Estimator):
         losses: dict[str, float] = {}
         for name, own in forms.items():
             try:
-                models = self._fit_classes(base, rows.where(there), labels[learn], own)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", LatentiaWarning)  # all rows will tell
+                    models = self._fit_classes(base, rows.where(there), labels[learn], own)
             except DataError:  # a column that only held-out rows of a class have
                 return learner, {}
             scores = _scores(models, held.as_table())

@@ -88,7 +88,7 @@ def operators_of(
     )
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _branches(plan: Plan) -> tuple[Branch, ...]:
     return trace(plan.tree, log_states(plan.graph)).branches
 

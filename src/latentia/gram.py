@@ -110,7 +110,7 @@ def learn_gram(
     """Steps 3 to 6 of the paper in dual form. `ridge` is (λ₁, λ₂) for moments divided by N."""
     rows = read_rows(source)
     columns = in_units(columns, settings)
-    N, w = rows.total, _weights(rows)
+    N, w = rows.total, rows.weights
     ridges = settings.ridge if ridge is None else (ridge[0] * N, ridge[1] * N)
     z = coordinates(columns, rows.codes)
     diagonals: dict[int, Array] = dict.fromkeys(plan.roots, w / N)
@@ -184,10 +184,6 @@ def read_rows(source: Source) -> Rows:
                 "cell of one column. Drop these rows, or use form='finite' or PBP()."
             )
     return rows
-
-
-def _weights(rows: Rows) -> Array:
-    return rows.weights
 
 
 def code_columns(plan: Plan) -> tuple[Column, ...]:

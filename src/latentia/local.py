@@ -28,6 +28,7 @@ MOST_CODES = 8
 STARTS = 8
 STEPS = 30
 PSEUDO_COUNT = 0.1
+MOST_WEIGHT = 1e5  # of all rows: products of a few tables then stay within single precision
 
 _Branch = tuple[str, int, int]  # "column", its place; "theta" or "eta", a node, codes to cut into
 
@@ -139,9 +140,9 @@ def class_shares(
     sizes = [int(c.max()) + 1 for c in codes]
     joint = np.ravel_multi_index(tuple(codes), sizes)
     cells, place = np.unique(joint, return_inverse=True)
-    counts = np.bincount(place, weight).astype(float)
+    counts = np.bincount(place, weight * min(1.0, MOST_WEIGHT / weight.sum())).astype(float)
     marks = [np.eye(m)[c] for m, c in zip(sizes, np.unravel_index(cells, sizes), strict=True)]
-    share = _first_shares(marks, counts, place, weight, soft, rng)  # (starts, states, cells)
+    share = _first_shares(marks, place, weight, soft, rng)  # (starts, states, cells)
     starts, states = share.shape[:2]
     # how often each state meets each code, and how often it is met at all: one product for all
     meets = (np.concatenate([np.ones((len(cells), 1)), *marks], axis=1) * counts[:, None]).astype(
@@ -168,7 +169,6 @@ def class_shares(
 
 def _first_shares(
     marks: Sequence[Array],
-    counts: Array,
     place: Codes,
     weight: Array,
     soft: Array,
@@ -176,8 +176,8 @@ def _first_shares(
 ) -> Array:
     """The memberships given, and codes of one branch dealt to the states at random."""
     states = len(soft)
-    given = np.stack([np.bincount(place, weight * s, len(counts)) for s in soft])
-    starts = [given / np.maximum(counts, 1e-300)]
+    given = np.stack([np.bincount(place, weight * s) for s in soft])
+    starts = [given / np.maximum(np.bincount(place, weight), 1e-300)]
     for k in range(STARTS - 1):
         mark = marks[k % len(marks)]
         dealt = rng.permutation(np.arange(mark.shape[1]) % states)

@@ -114,7 +114,7 @@ class PairLayout:
         return self.spans[panel][block]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def pair_layout(plan: Plan) -> PairLayout:
     """Walk the separators from left to right and open a new panel when one is full."""
     sizes = plan.leaf_states()

@@ -345,7 +345,7 @@ def _check_cost(plan: Plan) -> None:
             )
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _fingerprint(plan: Plan) -> str:
     graph = plan.graph  # sets are sorted: equal ones may print in different orders
     facts = (

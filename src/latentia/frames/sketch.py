@@ -259,7 +259,7 @@ class RowSketch:
         if len(self.keys) <= self.size:
             return _taken(self.rows, _sorted_order(self.rows))
         kept = _taken(self.rows, np.arange(self.size))
-        weight = np.maximum(_weights(kept), 1.0 / self.keys[self.size])
+        weight = np.maximum(kept.weights, 1.0 / self.keys[self.size])
         kept = Rows(kept.codes, weight * (self.size / weight.sum()))
         return _taken(kept, _sorted_order(kept))
 
@@ -295,7 +295,7 @@ def distinct_rows(rows: Rows, most: int) -> Rows | None:
         fresh[1:] |= ~same
     if int(fresh.sum()) > most:
         return None
-    weight = np.bincount(np.cumsum(fresh) - 1, _weights(rows)[order]) if len(rows) else np.zeros(0)
+    weight = np.bincount(np.cumsum(fresh) - 1, rows.weights[order]) if len(rows) else np.zeros(0)
     first = order[fresh]
     return Rows(tuple(c[first] for c in rows.codes), weight.astype(float))
 
@@ -311,10 +311,6 @@ def _digest(rows: Rows) -> int:
     return int.from_bytes(found.digest()[:8], "little")
 
 
-def _weights(rows: Rows) -> Array:
-    return rows.weights
-
-
 def _taken(rows: Rows, order: np.ndarray[Any, Any]) -> Rows:
     weight = None if rows.weight is None else rows.weight[order]
     return Rows(tuple(c[order] for c in rows.codes), weight)
@@ -324,4 +320,4 @@ def _joined(a: Rows, b: Rows) -> Rows:
     codes: Sequence[Any] = [np.concatenate(pair) for pair in zip(a.codes, b.codes, strict=True)]
     if a.weight is None and b.weight is None:
         return Rows(tuple(codes))
-    return Rows(tuple(codes), np.concatenate([_weights(a), _weights(b)]))
+    return Rows(tuple(codes), np.concatenate([a.weights, b.weights]))
