@@ -42,15 +42,15 @@ from latentia import (
     as_graph,
     make_plan,
 )
-from latentia import templates as t
-from latentia.cpts import operators_of
-from latentia.frames.local import LocalRows, compress
-from latentia.messages import answer, read_evidence
-from latentia.moments import Rows
-from latentia.operators import Operators
-from latentia.ranks import latent_states
-from latentia.refine import PSEUDO_COUNTS
-from latentia.refined import plan_refinement
+from latentia.closed_form.state_counts import latent_states
+from latentia.data.moments import Rows
+from latentia.data.sources.memory import LocalRows, compress
+from latentia.inference.messages import answer, read_evidence
+from latentia.inference.operators import Operators
+from latentia.networks.accelerate import PSEUDO_COUNTS
+from latentia.networks.discrete_network import plan_refinement
+from latentia.networks.to_operators import operators_of
+from latentia.structure import templates as t
 
 FLOOR = 1e-4
 EVIDENCE = 2000

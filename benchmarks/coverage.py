@@ -21,9 +21,9 @@ import numpy as np
 from accuracy import EVIDENCE, KINDS, STRUCTURES, Case, draw_case
 
 from latentia import PBP
-from latentia.error_bars import intervals, replicate
-from latentia.joint import one_answer
-from latentia.operators import Operators
+from latentia.assess.error_bars import intervals, replicate
+from latentia.inference.joint import one_answer
+from latentia.inference.operators import Operators
 
 CONFIDENCE = 0.9
 MAIN = 10_000  # rows

@@ -15,10 +15,10 @@ from collections.abc import Callable
 import numpy as np
 
 from latentia import PBP, TabularModel, make_plan
-from latentia.frames.local import LocalRows, in_parallel
-from latentia.messages import answer, read_evidence
-from latentia.moments import Rows
-from latentia.templates import hidden_markov
+from latentia.data.moments import Rows
+from latentia.data.sources.memory import LocalRows, in_parallel
+from latentia.inference.messages import answer, read_evidence
+from latentia.structure.templates import hidden_markov
 
 SYMBOLS = 4
 BLOCK = 2**12

@@ -24,17 +24,17 @@ from typing import Any
 import numpy as np
 
 import latentia as lt
-from latentia.batch import block_rows
-from latentia.features.continuous import ContinuousColumn, discover, place_cells
-from latentia.features.discrete import Values
-from latentia.frames.local import LocalRows
-from latentia.gram import PublishedKernel
-from latentia.graph import as_graph
-from latentia.messages import log_evidence, read_evidence
-from latentia.mixed import prepare_mixed
-from latentia.moments import Rows
-from latentia.operators import Operators
-from latentia.solve import one_thread
+from latentia.data.columns.continuous import ContinuousColumn, discover, place_cells
+from latentia.data.columns.discrete import Values
+from latentia.data.moments import Rows
+from latentia.data.sources.memory import LocalRows
+from latentia.inference.many_rows import block_rows
+from latentia.inference.messages import log_evidence, read_evidence
+from latentia.inference.operators import Operators
+from latentia.kernels.gram import PublishedKernel
+from latentia.linear_algebra import one_thread
+from latentia.model.mixed_plans import prepare_mixed
+from latentia.structure.graph import as_graph
 
 POINTS = 8
 NAMES = [f"{c}{t}" for t in range(POINTS) for c in "xy"]
@@ -240,8 +240,8 @@ def of_marginals(
 
 def _cells(model: lt.LatentModel, evidence: Mapping[str, Any], target: str) -> Any:
     """P(cells of the target | evidence): (n, cells)."""
-    from latentia.batch import one_column
-    from latentia.frames.table import read_table
+    from latentia.data.sources.table import read_table
+    from latentia.inference.many_rows import one_column
 
     place = [c.name for c in model.columns_].index(target)
     table = read_table(dict(evidence), [c.name for c in model.columns_])

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 import latentia as lt
-from latentia.experiments.synthetic import COLUMNS, EXPERIMENT, GRAPH, LATENTS, draw_truth
+from latentia.reproduce.synthetic import COLUMNS, EXPERIMENT, GRAPH, LATENTS, draw_truth
 
 LOWER = 1e-3  # nats per row
 

@@ -27,8 +27,8 @@ import rivals_exact
 
 import latentia as lt
 from latentia import EM, LatentGraph, LatentModel, TabularModel
-from latentia.problem import random_tables
-from latentia.templates import hidden_markov, latent_class
+from latentia.networks.em_problem import random_tables
+from latentia.structure.templates import hidden_markov, latent_class
 
 TOL = 1e-6
 

@@ -38,13 +38,13 @@ from scale_setup import (
 )
 
 import latentia as lt
-from latentia.estep import compile_estep, expected_counts
-from latentia.frames.local import LocalRows, in_parallel
-from latentia.learn import gather_statistics
-from latentia.moments import Rows, pair_layout, sum_pairs
-from latentia.plan import make_plan
-from latentia.problem import random_tables
-from latentia.windows import product_windows, sum_windows
+from latentia.closed_form.closed_form import gather_statistics
+from latentia.closed_form.windows import product_windows, sum_windows
+from latentia.data.moments import Rows, pair_layout, sum_pairs
+from latentia.data.sources.memory import LocalRows, in_parallel
+from latentia.exact.estep import compile_estep, expected_counts
+from latentia.networks.em_problem import random_tables
+from latentia.structure.plan import make_plan
 
 BLOCK = 2**14  # rows of the bare products at a time: from 2¹³ on they are as fast as can be
 MANY = 2**20  # rows in memory that stand for more

@@ -11,8 +11,8 @@ import numpy as np
 from scale_setup import CLOSED, STATES, chain, clocked, head, line
 
 import latentia as lt
-from latentia.frames.local import in_parallel
-from latentia.testing import random_model
+from latentia.data.sources.memory import in_parallel
+from latentia.testing.random_models import random_model
 
 TARGET = "x8"
 STEP = 4096

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import latentia as lt
-from latentia.testing import random_model
+from latentia.testing.random_models import random_model
 
 CLOSED = lt.PBP(refine=False)  # two passes; a refinement takes as many more as it likes
 STATES = 4

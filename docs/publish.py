@@ -9,8 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from latentia.experiments import reproduce, sheets
-from latentia.experiments.report import Sheet, surroundings
+from latentia.reproduce import reproduce, sheets
+from latentia.reproduce.report import Sheet, surroundings
 
 HERE = Path(__file__).parent / "experiments"
 

@@ -1,22 +1,24 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
-from latentia import datasets, errors, templates, testing
-from latentia.classifier import LatentClassifier
+from latentia import errors, testing
+from latentia.data.moments import Moments
 from latentia.draw import Drawing
-from latentia.em import EM
-from latentia.embedding import KernelSettings
-from latentia.estimator import LatentModel
-from latentia.exact import TabularModel
-from latentia.gathering import FrozenModel
-from latentia.graph import LatentGraph, as_graph
-from latentia.learners import PBP, PublishedPBP, Spectral
-from latentia.moments import Moments
-from latentia.operators import Operators
-from latentia.plan import Plan, make_plan
-from latentia.posterior import Assignment, Posterior
-from latentia.posterior_density import Density
-from latentia.stepwise import StepwiseEM
+from latentia.exact.tabular_model import TabularModel
+from latentia.inference.operators import Operators
+from latentia.inference.posterior import Assignment, Posterior
+from latentia.inference.posterior_density import Density
+from latentia.kernels.embedding import KernelSettings
+from latentia.model.classifier import LatentClassifier
+from latentia.model.frozen_model import FrozenModel
+from latentia.model.latent_model import LatentModel
+from latentia.model.learners import PBP, PublishedPBP, Spectral
+from latentia.networks.em import EM
+from latentia.networks.stepwise import StepwiseEM
+from latentia.reproduce import datasets
 from latentia.store import load, save
+from latentia.structure import templates
+from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.plan import Plan, make_plan
 
 __version__ = "0.1.0"
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from latentia.moments import Moments, Rows
+    from latentia.data.moments import Moments, Rows
 
 __all__ = ["Additive", "Array", "Codes", "Label", "Source", "Summary"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import latentia as lt
-from latentia.posterior import Posterior
-from latentia.posterior_density import Density
+from latentia.inference.posterior import Posterior
+from latentia.inference.posterior_density import Density
 
 from .trial import Finding, check_finite, check_probabilities, matrix, rows_of
 

@@ -23,7 +23,7 @@ from .trial import Finding, check_finite, check_probabilities, matrix
 @cache
 def mutations() -> Any:
     """Those of the store's own tests."""
-    path = Path(__file__).parent.parent / "test_store_hostile.py"
+    path = Path(__file__).parent.parent / "store" / "test_hostile_files.py"
     spec = importlib.util.spec_from_file_location("latentia_store_hostile", path)
     assert spec is not None
     assert spec.loader is not None

@@ -8,10 +8,10 @@ from typing import Any
 
 import typer
 
+from latentia.data.columns.continuous import KINDS, ContinuousColumn
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import EvidenceError
-from latentia.estimator import LEARNERS, LatentModel
-from latentia.features.continuous import KINDS, ContinuousColumn
-from latentia.features.discrete import DiscreteColumn
+from latentia.model.latent_model import LEARNERS, LatentModel
 from latentia.typing import Label
 
 __all__ = [

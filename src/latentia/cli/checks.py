@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from latentia.checking import CheckReport
+from latentia.assess.report import CheckReport
 from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
 from latentia.cli.reading import count_rows, read_model, read_rows
 from latentia.cli.screen import answering

@@ -59,15 +59,15 @@ from latentia.cli.views import (
     posterior_view,
 )
 from latentia.cli.writing import check_folder, check_out, give_numbers, give_rows
+from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, PlanError, UnknownNameError
-from latentia.estimator import LEARNERS, LatentModel
-from latentia.features.continuous import Column, ContinuousColumn
-from latentia.features.discrete import DiscreteColumn
-from latentia.graph import LatentGraph
-from latentia.learners import PBP
-from latentia.mixed import has_continuous, prepare_mixed, state_labels
-from latentia.plan import Plan, make_plan
-from latentia.posterior_density import Density
+from latentia.inference.posterior_density import Density
+from latentia.model.latent_model import LEARNERS, LatentModel
+from latentia.model.learners import PBP
+from latentia.model.mixed_plans import has_continuous, prepare_mixed, state_labels
+from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan, make_plan
 
 __all__ = ["app"]
 

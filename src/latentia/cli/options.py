@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 import latentia
-from latentia.estimator import LEARNERS
+from latentia.model.latent_model import LEARNERS
 
 __all__ = [
     "Data",

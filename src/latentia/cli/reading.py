@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from latentia.cli.asking import find_state, read_counts
+from latentia.data.columns.continuous import Column
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, GraphError, StoreError, UnknownNameError
-from latentia.estimator import LatentModel
-from latentia.features.continuous import Column
-from latentia.features.discrete import DiscreteColumn
-from latentia.graph import LatentGraph, as_graph
+from latentia.model.latent_model import LatentModel
 from latentia.store import load
+from latentia.structure.graph import LatentGraph, as_graph
 from latentia.typing import Array, Label
 
 __all__ = [

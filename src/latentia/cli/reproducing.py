@@ -15,8 +15,8 @@ from rich.text import Text
 from latentia.cli.options import Debug, Json, Quiet, app
 from latentia.cli.screen import Screen, answering
 from latentia.errors import UnknownNameError
-from latentia.experiments import EXPERIMENTS, Outcome, Progress, reproduce, sheets
-from latentia.experiments.report import Sheet
+from latentia.reproduce import EXPERIMENTS, Outcome, Progress, reproduce, sheets
+from latentia.reproduce.report import Sheet
 
 __all__ = ["reproduce_command"]
 

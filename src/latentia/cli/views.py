@@ -12,12 +12,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from latentia.core import Side
-from latentia.estimator import LatentModel
-from latentia.features.continuous import Column, ContinuousColumn
-from latentia.plan import Plan
-from latentia.posterior import Assignment, Posterior
-from latentia.posterior_density import Density
+from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.inference.posterior import Assignment, Posterior
+from latentia.inference.posterior_density import Density
+from latentia.model.latent_model import LatentModel
+from latentia.structure.plan import Plan
+from latentia.structure.sides import Side
 
 __all__ = [
     "assignment_facts",

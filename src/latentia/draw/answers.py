@@ -6,7 +6,7 @@ import numpy as np
 
 from latentia.draw.svg import COLOURS, Canvas, Drawing, text_width
 from latentia.errors import DataError
-from latentia.posterior import Posterior
+from latentia.inference.posterior import Posterior
 from latentia.typing import Array
 
 __all__ = ["plot_density", "plot_posterior"]

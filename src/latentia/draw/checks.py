@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from latentia.checking import SURE, CheckReport, misfits
+from latentia.assess.fit_figures import ColumnFit, Level
+from latentia.assess.report import SURE, CheckReport, misfits
+from latentia.assess.residuals import PairFit
 from latentia.draw.svg import COLOURS, Canvas, Drawing, stack, text_width
 from latentia.errors import DataError
-from latentia.fitting import ColumnFit, Level
-from latentia.residuals import PairFit
 from latentia.typing import Label
 
 __all__ = ["draw_check", "save_check"]

@@ -10,7 +10,7 @@ from typing import final
 from latentia.draw.layered import lay_out
 from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, text_width
 from latentia.errors import GraphError
-from latentia.graph import LatentGraph
+from latentia.structure.graph import LatentGraph
 
 __all__ = ["draw_graph", "graph_panel", "node_mark"]
 

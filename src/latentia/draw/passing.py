@@ -11,9 +11,9 @@ import numpy as np
 
 from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, text_width
 from latentia.draw.trees import CLIQUE, Tree, clique_names, draw_edges, place_tree, separator_names
-from latentia.messages import Evidence, Message, answer, leaf_message, pass_down, pass_up
-from latentia.operators import Operators
-from latentia.plan import Plan
+from latentia.inference.messages import Evidence, Message, answer, leaf_message, pass_down, pass_up
+from latentia.inference.operators import Operators
+from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 __all__ = ["Card", "draw_messages", "pass_all"]

@@ -9,7 +9,7 @@ from typing import final
 from latentia.draw.graphs import graph_panel
 from latentia.draw.svg import COLOURS, Canvas, Drawing, stack, text_width
 from latentia.errors import GraphError
-from latentia.plan import Plan
+from latentia.structure.plan import Plan
 
 __all__ = ["Tree", "clique_names", "draw_plan", "place_tree", "separator_names", "tree_panel"]
 

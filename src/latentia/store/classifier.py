@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from latentia.classifier import LatentClassifier
-from latentia.embedding import KernelSettings
 from latentia.errors import StoreError
+from latentia.kernels.embedding import KernelSettings
+from latentia.model.classifier import LatentClassifier
 from latentia.store.plain import fields, items, number, pack, text, unpack, whole
 from latentia.store.record import Fetch, Shape, read_record, write_record
 from latentia.typing import Array

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import StoreError
-from latentia.features.continuous import Column, ContinuousColumn
-from latentia.features.discrete import DiscreteColumn
 from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.typing import Label
 

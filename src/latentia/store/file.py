@@ -24,11 +24,11 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from latentia.classifier import LatentClassifier
+from latentia.data.moments import Moments
 from latentia.errors import LatentiaError, StoreError
-from latentia.estimator import LatentModel
-from latentia.gathering import FrozenModel
-from latentia.moments import Moments
+from latentia.model.classifier import LatentClassifier
+from latentia.model.frozen_model import FrozenModel
+from latentia.model.latent_model import LatentModel
 from latentia.store.classifier import read_classifier, write_classifier
 from latentia.store.plain import text
 from latentia.store.record import Fetch, read_record, write_record

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from latentia.errors import StoreError
-from latentia.operators import Operators
-from latentia.plan import Plan
+from latentia.inference.operators import Operators
 from latentia.store.plain import items, whole
+from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 __all__ = ["gaussian_shapes", "read_gaussians", "write_gaussians"]

@@ -9,8 +9,8 @@ from typing import Any, final
 import numpy as np
 
 from latentia.errors import StoreError
-from latentia.linear import Linear, Slot
-from latentia.operators import Operators
+from latentia.inference.linear_part import Linear, Slot
+from latentia.inference.operators import Operators
 from latentia.store.plain import items, number
 from latentia.typing import Array
 

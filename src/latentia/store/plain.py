@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentia.errors import StoreError
-from latentia.graph import spell
+from latentia.structure.graph import spell
 
 __all__ = [
     "LARGEST_COUNT",

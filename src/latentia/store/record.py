@@ -11,16 +11,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from latentia.diagnostics import diagnose
-from latentia.embedding import KernelSettings, smooth_again
+from latentia.assess.diagnostics import diagnose
+from latentia.data.columns.continuous import Column
 from latentia.errors import LatentiaError, StoreError
-from latentia.estimator import LEARNERS, LatentModel
-from latentia.features.continuous import Column
-from latentia.graph import LatentGraph, as_graph
-from latentia.linear import linear_slots
-from latentia.mixed import column_cells
-from latentia.operators import Ascent, Choice, Operators, SeparatorReport
-from latentia.plan import Plan
+from latentia.inference.linear_part import linear_slots
+from latentia.inference.operators import Ascent, Choice, Operators, SeparatorReport
+from latentia.kernels.embedding import KernelSettings, smooth_again
+from latentia.model.latent_model import LEARNERS, LatentModel
+from latentia.model.mixed_plans import column_cells
 from latentia.store.columns import read_column, write_column
 from latentia.store.gaussians import gaussian_shapes, read_gaussians, write_gaussians
 from latentia.store.kernels import read_linear, read_smoothing, write_smoothing
@@ -37,6 +35,8 @@ from latentia.store.plain import (
 )
 from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
 from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
+from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 __all__ = [

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from latentia.assess.jackknife import Replicates, node_ranks
 from latentia.errors import StoreError
-from latentia.jackknife import Replicates, node_ranks
-from latentia.operators import Operators
-from latentia.plan import Plan
+from latentia.inference.operators import Operators
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, wholes
+from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 __all__ = ["read_replicates", "replicate_shapes", "write_replicates"]

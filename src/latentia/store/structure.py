@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from latentia.core import Side
 from latentia.errors import StoreError
-from latentia.graph import LatentGraph
-from latentia.junction import JunctionTree
-from latentia.plan import Node, Plan
 from latentia.store.plain import LARGEST_COUNT, fields, items, pack, text, unpack, whole, wholes
+from latentia.structure.graph import LatentGraph
+from latentia.structure.junction import JunctionTree
+from latentia.structure.plan import Node, Plan
+from latentia.structure.sides import Side
 
 __all__ = ["read_graph", "read_plan", "write_graph", "write_plan"]
 

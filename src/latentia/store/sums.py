@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from latentia.basis import Basis, Coordinates, Round
+from latentia.closed_form.basis import Basis, Coordinates, Round
+from latentia.closed_form.frozen import Frozen, FrozenBasis, FrozenSpectral, FrozenTables
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.moments import Moments, Rows
 from latentia.errors import StoreError
-from latentia.estimator import LatentModel
-from latentia.features.discrete import DiscreteColumn
-from latentia.frozen import Frozen, FrozenBasis, FrozenSpectral, FrozenTables
-from latentia.gathering import FrozenModel
-from latentia.moments import Moments, Rows
-from latentia.plan import Plan
+from latentia.model.frozen_model import FrozenModel
+from latentia.model.latent_model import LatentModel
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, pack, text, whole, wholes
 from latentia.store.record import (
     Fetch,
@@ -29,6 +28,7 @@ from latentia.store.record import (
     write_parameters,
 )
 from latentia.store.structure import read_plan, write_plan
+from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 __all__ = ["read_frozen", "read_moments", "write_frozen", "write_moments"]

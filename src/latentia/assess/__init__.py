@@ -1,0 +1,1 @@
+"""How sure answers are, and whether the model fits."""

@@ -1,0 +1,1 @@
+"""Sums to operators, in closed form."""

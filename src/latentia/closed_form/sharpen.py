@@ -1,0 +1,144 @@
+"""Sharpening: better coordinates where separators needed joint blocks (design 4.2).
+
+Each round is one more pass: CCA of θ_1 ⊗ θ_2 inside against θ_sibling ⊗ η_parent outside, for all
+nodes at once and each from the previous round's coordinates.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from latentia.closed_form.basis import Basis, Round, evaluator, neighbour_products
+from latentia.data.moments import Moments, PairLayout, Rows, row_chunks
+from latentia.linear_algebra import canonical, one_thread, whitener
+from latentia.structure.plan import Plan
+from latentia.typing import Array, Source
+
+__all__ = ["needs_sharpening", "neighbour_correlations", "sharpen", "sum_neighbours"]
+
+ROUNDS = 2
+MOST_FEATURES = 600  # of one side; beyond it a node keeps its coordinates
+
+
+def needs_sharpening(plan: Plan) -> bool:
+    """Did any side need joint features of several leaves?"""
+    return any(len(b) > 1 for n in plan.nodes for s in (n.inside, n.outside) for b in s.wide)
+
+
+def sharpen(layout: PairLayout, basis: Basis, source: Source, regularize: bool) -> Basis:
+    """Two more passes over the rows."""
+    for _ in range(ROUNDS):
+        moments = source.fold(partial(sum_neighbours, layout, basis))
+        with one_thread():
+            basis = _next_round(layout.plan, basis, moments, regularize)
+    return basis
+
+
+def sum_neighbours(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
+    """Σ w z zᵀ at every node, z = [1, inside products, outside products]."""
+    plan = layout.plan
+    nodes = _sharpened(plan, basis)
+    sums: dict[str, Array] = {}
+    width = max(map(layout.width, range(len(layout.spans)))) + 2 * MOST_FEATURES
+    evaluate = evaluator(layout, basis)
+    for part in row_chunks(len(rows), width):
+        block = rows[part]
+        values = evaluate(block)
+        for k in nodes:
+            inner, outer = neighbour_products(plan, k, values)
+            z = np.concatenate([np.ones((1, len(block))), *inner, *outer])
+            weighted = z if block.weight is None else z * block.weight
+            sums[f"near/{k}"] = sums.get(f"near/{k}", 0.0) + z @ weighted.T
+    kind = f"neighbours in plan {plan.fingerprint}, basis {basis.fingerprint}"
+    return Moments(kind, rows.total, len(rows), sums)
+
+
+def neighbour_correlations(
+    plan: Plan, basis: Basis, moments: Moments, most: int
+) -> dict[int, tuple[Array, int, int]]:
+    """Canonical correlations of the products inside against those outside: node -> (d, p, q)."""
+    sizes = _sizes(plan, basis)
+    found = {}
+    for k in _sharpened(plan, basis):
+        total = moments.sums[f"near/{k}"] / moments.weight
+        S = total[1:, 1:] - np.outer(total[0, 1:], total[0, 1:])
+        a = sum(sizes[k][0])
+        d = canonical(S[:a, :a], S[:a, a:], S[a:, a:], most).d
+        # indicators add up to one: count the directions, not the features
+        found[k] = (d, whitener(S[:a, :a]).shape[1], whitener(S[a:, a:]).shape[1])
+    return found
+
+
+def _sharpened(plan: Plan, basis: Basis) -> list[int]:
+    """Nodes whose products are few enough; the others keep their coordinates."""
+    sizes = _sizes(plan, basis)
+    return [k for k in sizes if max(map(sum, sizes[k])) <= MOST_FEATURES]
+
+
+def _sizes(plan: Plan, basis: Basis) -> dict[int, tuple[list[int], list[int]]]:
+    """Features of each block {first, second, product} inside and outside every node."""
+
+    def blocks(factors: list[int]) -> list[int]:
+        return factors + [math.prod(pair) for pair in itertools.combinations(factors, 2)]
+
+    found = {}
+    for k, node in enumerate(plan.nodes):
+        if node.parent != k:
+            above = plan.nodes[node.parent]
+            beside = [basis.size(c) - 1 for c in above.children if c != k]
+            beside += [] if above.parent == node.parent else [basis.size(node.parent) - 1]
+            inner = [basis.size(c) - 1 for c in node.children] or [plan.block_states((node.first,))]
+            found[k] = (blocks(inner), blocks(beside))
+    return found
+
+
+def _next_round(plan: Plan, basis: Basis, moments: Moments, regularize: bool) -> Basis:
+    sizes = _sizes(plan, basis)
+    steps: dict[int, Round] = {}
+    correlations = list(basis.correlations)
+    features = list(basis.features)
+    for k in _sharpened(plan, basis):
+        node = plan.nodes[k]
+        total = moments.sums[f"near/{k}"] / moments.weight
+        mean, S = total[0, 1:], total[1:, 1:] - np.outer(total[0, 1:], total[0, 1:])
+        a = sum(sizes[k][0])
+        cross = S[:a, a:]
+        if regularize:
+            cross = _shrunk(S, sizes[k], basis.weights[k])
+        found = canonical(S[:a, :a], cross, S[a:, a:], node.rank - 1)
+        if len(found.d) < len(correlations[k]):
+            continue  # rank, once full, is kept
+        steps[k] = Round(_centred(found.U, mean[:a]), _centred(found.V, mean[a:]))
+        correlations[k] = found.d
+        features[k] = (a, len(S) - a)
+    return replace(
+        basis,
+        correlations=tuple(correlations),
+        features=tuple(features),
+        rounds=(*basis.rounds, steps),
+    )
+
+
+def _centred(U: Array, mean: Array) -> Array:
+    """(1 + features, r - 1): coordinates Uᵀ(F - mean) as a map of [1, F]."""
+    return np.concatenate([-(mean @ U)[None, :], U])
+
+
+def _shrunk(S: Array, sizes: tuple[list[int], list[int]], N: float) -> Array:
+    """Inside-outside covariance, each pair of blocks shrunk towards none (James-Stein)."""
+    a = sum(sizes[0])
+    starts = np.cumsum([0, *sizes[0], *sizes[1]])
+    traces = [float(np.trace(S[i:j, i:j])) for i, j in itertools.pairwise(starts)]
+    cross = S[:a, a:].copy()
+    for x, (i, j) in enumerate(itertools.pairwise(starts[: len(sizes[0]) + 1])):
+        for y, (p, q) in enumerate(itertools.pairwise(starts[len(sizes[0]) :] - a)):
+            part = cross[i:j, p:q]
+            size = float((part**2).sum())
+            noise = traces[x] * traces[len(sizes[0]) + y] / N
+            cross[i:j, p:q] = part * max(0.0, 1.0 - noise / max(size, 1e-300))
+    return cross

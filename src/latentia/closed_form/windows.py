@@ -1,0 +1,305 @@
+"""Windows: the products of pass 2, Σ w θ_1 ⊗ θ_2 ⊗ η, for a few neighbouring cliques at a time.
+
+The coordinates of a node need the indicators of near columns only. A window holds all that the
+cliques in it need, so that rows can come in large chunks which still fit into a cache, however many
+columns there are. Coordinates that need nearly the same columns are found by one matrix product.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from latentia.closed_form.basis import Basis, Coordinates
+from latentia.data.moments import Moments, PairLayout, Rows, add_to, leaf_codes, outer_sum
+from latentia.structure.plan import Plan
+from latentia.structure.sides import Block
+from latentia.typing import Array, Codes
+
+__all__ = ["Windows", "product_windows", "sum_windows"]
+
+MOST_STATES = 160  # indicators of a window
+CELLS = 2**20  # numbers of a window at a time: what a cache holds
+LEAST_ROWS = 2**11  # calls cost more than their work below that
+EVERY = 4  # leaves between two rows of ones
+CALL = 200  # what a product costs beside its multiplications, in multiplications per row
+MOST_SIDES = 32  # of one product
+
+Want = tuple[int, str]  # node, "theta" or "eta"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Coordinates of equal number that one product finds, coordinate by coordinate."""
+
+    wants: tuple[Want, ...]
+    span: slice  # rows of the marks
+    matrix: Array  # ((r - 1) · wants, rows of the span)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Which indicators stand where, and the products over them."""
+
+    marks: tuple[tuple[int, slice], ...]  # leaf -> its states from the first on
+    ones: tuple[int, ...]  # rows that are one
+    width: int
+    groups: tuple[Group, ...]
+
+    @property
+    def cells(self) -> int:
+        """Numbers per row."""
+        return self.width + sum(len(g.matrix) + len(g.wants) for g in self.groups)
+
+
+@final
+@dataclass(frozen=True)
+class Window:
+    """Some cliques. `lean` leaves out the last state of each leaf: right if nothing is missing."""
+
+    factors: tuple[tuple[int, tuple[Want, ...]], ...]  # node -> what its product is made of
+    sides: Mapping[Want, Mapping[int, Array]]  # coordinates by leaf, (states, r - 1)
+    sizes: tuple[int, ...]  # states of all leaves
+
+    @cached_property
+    def lean(self) -> Form:
+        return _form(self.sides, self.sizes, lean=True)
+
+    @cached_property
+    def whole(self) -> Form:
+        return _form(self.sides, self.sizes, lean=False)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """All cliques of a plan, in windows, and the coordinates of leaves by code."""
+
+    plan: Plan
+    kind: str
+    windows: tuple[Window, ...]
+    leaves: Mapping[int, tuple[int, Array]]  # node -> leaf, θ by code with that of -1 last
+
+
+def product_windows(layout: PairLayout, basis: Basis) -> Windows:
+    """Walk the cliques from left to right and open a new window when one is full."""
+    if basis.rounds:
+        raise ValueError("coordinates of sharpened nodes depend on all their neighbours.")
+    plan = layout.plan
+    sizes = plan.leaf_states()
+    found: list[list[int]] = []
+    held: set[Block] = set()
+    for k in sorted({*plan.inner, *plan.roots}):
+        blocks = {b for want in _factors(plan, k) for b in _side(basis, want).blocks}
+        if not found or sum(sizes[x] for (x,) in held | blocks) > MOST_STATES:
+            found.append([])
+            held = set()
+        found[-1].append(k)
+        held |= blocks
+    leaves = {}
+    for x, k in enumerate(plan.leaves):
+        (table,) = _side(basis, (k, "theta")).tables
+        rows = np.concatenate([table, np.zeros((1, table.shape[1]))]).T
+        leaves[k] = (x, np.concatenate([np.ones((1, rows.shape[1])), rows]))
+    kind = f"products of plan {plan.fingerprint} in basis {basis.fingerprint}"
+    return Windows(plan, kind, tuple(_window(plan, basis, nodes) for nodes in found), leaves)
+
+
+def sum_windows(windows: Windows, rows: Rows) -> Moments:
+    """Σ w θ_1 ⊗ θ_2 ⊗ η at every inner node, Σ w ⊗ θ at roots: what `sum_products` finds."""
+    codes = leaf_codes(windows.plan, rows)
+    whole = any(c.min(initial=0) < 0 for c in codes)
+    sums: dict[str, Array] = {}
+    for window in windows.windows:
+        form = window.whole if whole else window.lean
+        step = max(LEAST_ROWS, CELLS // max(form.cells, 1))
+        scratch = _Scratch(form, min(step, len(rows)))
+        for start in range(0, len(rows), step):
+            part = slice(start, min(start + step, len(rows)))
+            here = [c[part] for c in codes]
+            if len(here[0]) != scratch.rows:  # the last ones
+                scratch = _Scratch(form, len(here[0]))
+            values = scratch.filled(here)
+            weight = None if rows.weight is None else rows.weight[part]
+            for k, wants in window.factors:
+                factors = [_value(windows, values, want, here) for want in wants]
+                add_to(sums, f"products/{k}", scratch.outer_sum(factors, weight))
+    return Moments(windows.kind, rows.total, len(rows), sums)
+
+
+_MEMORY = threading.local()  # what a thread works in
+
+
+def _memory(name: str, rows: int, n: int, dtype: type = float) -> Array:
+    """(rows, n) of whatever was there: asking the system for new pages costs as much as the sums.
+
+    One name is one place: who asks again for it overwrites what it holds.
+    """
+    held: np.ndarray[Any, Any] | None = getattr(_MEMORY, name, None)
+    if held is None or held.size < rows * n:
+        held = np.empty(rows * n, dtype=dtype)
+        setattr(_MEMORY, name, held)
+    return held[: rows * n].reshape(rows, n)
+
+
+class _Scratch:
+    """The coordinates of n rows at a time, in memory that the next one takes over."""
+
+    def __init__(self, form: Form, n: int) -> None:
+        self.form, self.rows = form, n
+        self.bits = _memory("bits", form.width, n, bool)
+        self.bits[list(form.ones)] = True
+        self.marks = _memory("marks", form.width, n)
+        self.values: dict[Want, Array] = {}
+        self.found: list[Array] = []
+        every = _memory("values", form.cells - form.width, n)
+        for group in form.groups:
+            count = len(group.wants)
+            # coordinate by coordinate, so that the ones of all lie before what the product fills
+            both, every = np.split(every, [count + len(group.matrix)])
+            both[:count] = 1.0
+            self.found.append(both[count:])
+            for i, want in enumerate(group.wants):
+                self.values[want] = both[i::count]
+
+    def filled(self, leaves: Sequence[Codes]) -> Mapping[Want, Array]:
+        """θ and η of these rows, (r, n) with ones first; the next call overwrites them."""
+        for x, span in self.form.marks:
+            for state, row in enumerate(range(span.start, span.stop)):
+                np.equal(leaves[x], state, out=self.bits[row])
+        np.copyto(self.marks, self.bits)
+        for group, out in zip(self.form.groups, self.found, strict=True):
+            np.matmul(group.matrix, self.marks[group.span], out=out)
+        return self.values
+
+    def outer_sum(self, factors: Sequence[Array], weight: Array | None) -> Array:
+        """Σ w ⊗ of the factors; of three without new memory."""
+        if len(factors) != 3:
+            return outer_sum(factors, weight)
+        a, b, c = factors
+        left = _memory("products", len(a) * len(b), self.rows)
+        np.multiply(a[:, None, :], b[None, :, :], out=left.reshape(len(a), len(b), -1))
+        last = c if weight is None else c * weight
+        return np.asarray(left @ last.T, dtype=float).reshape(len(a), len(b), len(c))
+
+
+def _value(
+    windows: Windows, values: Mapping[Want, Array], want: Want, leaves: Sequence[Codes]
+) -> Array:
+    if want in values:
+        return values[want]
+    x, table = windows.leaves[want[0]]
+    return table.take(leaves[x], axis=1)
+
+
+def _factors(plan: Plan, k: int) -> tuple[Want, ...]:
+    node = plan.nodes[k]
+    below = tuple((c, "theta") for c in node.children)
+    return below if node.parent == k else (*below, (k, "eta"))
+
+
+def _side(basis: Basis, want: Want) -> Coordinates:
+    side = (basis.inside if want[1] == "theta" else basis.outside)[want[0]]
+    assert side is not None
+    return side
+
+
+def _window(plan: Plan, basis: Basis, nodes: Sequence[int]) -> Window:
+    factors = tuple((k, _factors(plan, k)) for k in nodes)
+    wants = [
+        w for _, some in factors for w in some if not plan.nodes[w[0]].is_leaf or w[1] == "eta"
+    ]
+    sides = {want: _leaf_tables(_side(basis, want)) for want in wants}
+    return Window(factors, sides, tuple(plan.leaf_states()))
+
+
+def _leaf_tables(side: Coordinates) -> dict[int, Array]:
+    return {x: table for (x,), table in zip(side.blocks, side.tables, strict=True)}
+
+
+def _form(sides: Mapping[Want, Mapping[int, Array]], sizes: Sequence[int], lean: bool) -> Form:
+    """Lay out the indicators of all leaves that the sides need; with rows of ones if lean."""
+    marks: dict[int, slice] = {}
+    ones: list[int] = []
+    width = 0
+    for place, x in enumerate(sorted({x for tables in sides.values() for x in tables})):
+        if lean and place % EVERY == 0:
+            ones.append(width)
+            width += 1
+        marks[x] = slice(width, width + sizes[x] - lean)
+        width = marks[x].stop
+    rows = {want: _row(tables, marks, ones, width, lean) for want, tables in sides.items()}
+    groups = tuple(_group(rows, some) for some in _together(rows))
+    return Form(tuple(marks.items()), tuple(ones), width, groups)
+
+
+def _row(
+    tables: Mapping[int, Array],
+    marks: Mapping[int, slice],
+    ones: Sequence[int],
+    width: int,
+    lean: bool,
+) -> Array:
+    """The matrix from marks to the coordinates of one side: (r - 1, width)."""
+    size = next(iter(tables.values())).shape[1] if tables else 0
+    found = np.zeros((size, width))
+    if not lean:
+        for x, table in tables.items():
+            found[:, marks[x]] = table.T
+        return found
+    rest = np.zeros(size)  # T[x] = T[last] + (T[x] - T[last])
+    for x, table in tables.items():
+        found[:, marks[x]] = (table[:-1] - table[-1]).T
+        rest += table[-1]
+    if tables:
+        middle = (marks[min(tables)].start + marks[max(tables)].stop) / 2
+        found[:, min(ones, key=lambda row: abs(row - middle))] = rest
+    return found
+
+
+def _reach(row: Array) -> tuple[int, int]:
+    """The columns that are not all zero lie within."""
+    used = np.asarray(row.any(axis=0))
+    low = int(used.argmax())
+    return (low, len(used) - int(used[::-1].argmax())) if len(used) and used[low] else (0, 1)
+
+
+def _together(rows: Mapping[Want, Array]) -> list[list[Want]]:
+    """Sides of equal size in groups, so that products over the columns they reach cost least."""
+    reach = {want: _reach(row) for want, row in rows.items()}
+    found = []
+    for size in sorted({len(row) for row in rows.values()}):
+        alike = sorted((w for w in rows if len(rows[w]) == size), key=lambda w: (reach[w], w))
+        found += [alike[i:j] for i, j in _cheapest_cuts([reach[w] for w in alike], size)]
+    return found
+
+
+def _cheapest_cuts(reach: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """Cut a list of sides into runs; a run costs its rows times the columns that it reaches."""
+    best, came = [0.0] + [np.inf] * len(reach), [0] * (len(reach) + 1)
+    for i in range(len(reach)):
+        low, high = reach[i]
+        for j in range(i + 1, min(i + MOST_SIDES, len(reach)) + 1):
+            low, high = min(low, reach[j - 1][0]), max(high, reach[j - 1][1])
+            cost = best[i] + size * (j - i) * (high - low) + CALL
+            if cost < best[j]:
+                best[j], came[j] = cost, i
+    cuts = [len(reach)]
+    while cuts[-1]:
+        cuts.append(came[cuts[-1]])
+    return list(itertools.pairwise(reversed(cuts)))
+
+
+def _group(rows: Mapping[Want, Array], some: Sequence[Want]) -> Group:
+    reach = [_reach(rows[w]) for w in some]
+    low, high = min(a for a, _ in reach), max(b for _, b in reach)
+    stacked = np.stack([rows[w][:, low:high] for w in some], axis=1)  # (r - 1, wants, span)
+    return Group(tuple(some), slice(low, high), stacked.reshape(-1, high - low))

@@ -1,0 +1,1 @@
+"""Rows, columns and sums over rows."""

@@ -1,0 +1,75 @@
+"""Dask data frames: each partition is summed on its worker, and sums are added as a tree.
+
+The tree is fixed by the order of the partitions, so that results do not depend on the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, final
+
+from dask.delayed import delayed
+
+from latentia.data.sources.engine import Answer, add_up
+from latentia.data.sources.table import Table, read_table
+from latentia.errors import FrameError
+from latentia.typing import Additive, Label
+
+__all__ = ["DaskEngine", "open_dask"]
+
+Sum = TypeVar("Sum", bound=Additive)
+
+BRANCHES = 8  # sums that are added by one task
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DaskEngine:
+    """A dask DataFrame."""
+
+    frame: Any
+    once: bool = False
+
+    @property
+    def names(self) -> tuple[Label, ...]:
+        return tuple(self.frame.columns)
+
+    def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
+        wanted = self.frame[list(columns)]
+        # the work is sent once, not with every task
+        shared = delayed(work, pure=False, traverse=False)
+        # read and summed by one task: as two, the second may be given to another worker, and then
+        # a partition travels
+        sums = wanted.map_partitions(
+            _on_partition, shared, meta=wanted._meta, enforce_metadata=False
+        ).to_delayed()
+        while len(sums) > 1:
+            groups = [sums[i : i + BRANCHES] for i in range(0, len(sums), BRANCHES)]
+            sums = [delayed(add_up, pure=True)(group) for group in groups]
+        found: Sum | None = sums[0].compute()
+        return found
+
+    def answer(self, work: Answer, kinds: Mapping[Any, type], columns: Sequence[Label]) -> Any:
+        wanted = self.frame[list(columns)]
+        meta = _answered(wanted._meta, work)
+        found = wanted.map_partitions(_answered, work, meta=meta)
+        return found[next(iter(kinds))] if len(kinds) == 1 else found
+
+
+def _on_partition(part: Any, work: Callable[[Table], Sum | None]) -> Sum | None:
+    return work(read_table(part))
+
+
+def _answered(part: Any, work: Answer) -> Any:
+    table = read_table(part)
+    return table.like(work(table))
+
+
+def open_dask(data: Any) -> DaskEngine:
+    """The engine of a dask DataFrame; arrays and bags have no named columns."""
+    if not hasattr(data, "columns") or not hasattr(data, "to_delayed"):
+        raise FrameError(
+            f"expected a dask DataFrame, got {type(data).__name__}. Make one with named columns."
+        )
+    return DaskEngine(data)

@@ -1,0 +1,105 @@
+"""Answers as the kind of table that the questions came in, block by block and lazily."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from latentia.data.sources.engine import Answer
+from latentia.data.sources.table import read_table
+from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.data.sources.stream import Stream
+
+__all__ = [
+    "arrow_batch",
+    "arrow_schema",
+    "as_duckdb",
+    "as_generator",
+    "as_list",
+    "as_polars_lazy",
+    "as_reader",
+]
+
+Kinds = Mapping[Any, type]
+
+
+def as_generator(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+    """Blocks in, blocks of the same kind out."""
+    for table in stream.tables(columns):
+        yield table.like(work(table))
+
+
+def as_list(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+    """A list of frames in, a list of frames out."""
+    return list(as_generator(stream, work, kinds, columns))
+
+
+def as_reader(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+    """A record-batch reader that computes a block when it is asked for one."""
+    import pyarrow as pa  # the blocks are Arrow's
+
+    schema = arrow_schema(kinds)
+
+    def batches() -> Iterator[Any]:
+        for table in stream.tables(columns):
+            yield arrow_batch(work(table), schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def as_duckdb(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+    """A relation over such a reader; it can be read once."""
+    import duckdb  # the relation is one of its
+
+    # a connection of its own: the rows are read while the answer is
+    return duckdb.cursor().from_arrow(as_reader(stream, work, kinds, columns))
+
+
+def as_polars_lazy(
+    data: Any, stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]
+) -> Any:
+    """A lazy frame whose last step asks the model."""
+    import polars as pl  # the frame is one of its
+
+    types: dict[type, Any] = {float: pl.Float64, int: pl.Int64, bool: pl.Boolean}
+    schema = {str(name): types.get(kind, pl.String) for name, kind in kinds.items()}
+
+    def one_block(frame: Any) -> Any:
+        found = work(read_table(frame))
+        return pl.DataFrame({str(k): _plain(v, kinds[k]) for k, v in found.items()}, schema=schema)
+
+    wanted = data.select([str(c) for c in columns])
+    return wanted.map_batches(one_block, schema=schema, streamable=True)
+
+
+def arrow_schema(kinds: Kinds) -> Any:
+    """Names and Arrow types of the columns of an answer."""
+    import pyarrow as pa
+
+    types: dict[type, Any] = {float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
+    return pa.schema([(str(name), types.get(kind, pa.string())) for name, kind in kinds.items()])
+
+
+def arrow_batch(found: Mapping[Any, np.ndarray[Any, Any]], schema: Any) -> Any:
+    """One block of an answer as a record batch."""
+    import pyarrow as pa
+
+    arrays = [
+        pa.array([_text(v) for v in values], field.type)
+        if values.dtype == object
+        else pa.array(values).cast(field.type)
+        for values, field in zip(found.values(), schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _plain(values: np.ndarray[Any, Any], kind: type) -> Any:
+    return [_text(v) for v in values] if values.dtype == object else values
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)

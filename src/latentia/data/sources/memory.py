@@ -1,0 +1,150 @@
+"""Rows in memory, folded block by block on all cores."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import TypeVar, final
+
+import numpy as np
+
+from latentia.data.moments import Rows, row_chunks
+from latentia.data.sources.sketch import sketch_rows
+from latentia.linear_algebra import one_thread
+from latentia.typing import Additive, Array, Codes
+
+__all__ = [
+    "LocalRows",
+    "compress",
+    "counted_once",
+    "equal_rows",
+    "in_parallel",
+    "unique_rows",
+    "usable_cores",
+]
+
+T = TypeVar("T")
+Sum = TypeVar("Sum", bound=Additive)
+
+BLOCK_ROWS = 2**15
+LOOKED_AT = 2000
+FEW_CELLS = 16  # times the rows
+MANY_EQUAL = 0.6  # different rows among those looked at
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LocalRows:
+    """A source over rows in memory. The blocks, not the cores, decide the order of the sums."""
+
+    rows: Rows
+    block_rows: int = BLOCK_ROWS
+    threads: int | None = None  # None: one per core
+
+    def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
+        step = self.block_rows
+        starts = range(0, max(len(self.rows), 1), step)
+        parts = in_parallel(lambda s: summary(self.rows[s : s + step]), starts, self.threads)
+        return reduce(add, parts)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Rows:
+        """About `size` rows, drawn by weight; all of them with their weights if they are few."""
+        return self.fold(partial(sketch_rows, size, int(rng.integers(2**31)))).draw()
+
+
+def in_parallel(
+    work: Callable[[int], T], items: Sequence[int], threads: int | None = None
+) -> Iterator[T]:
+    """Results in order, one thread per core; each with BLAS on one thread, which scales better."""
+    if len(items) < 2 or (threads or usable_cores()) == 1:
+        yield from map(work, items)
+        return
+    with one_thread(), ThreadPoolExecutor(threads or usable_cores()) as pool:
+        yield from pool.map(work, items)
+
+
+def usable_cores() -> int:
+    """Those that this process may use, which in a container may be few of the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def compress(rows: Rows, states: Sequence[int]) -> Rows:
+    """Equal rows once, with their weight, where the joint states are fewer than the rows."""
+    cells = math.prod(m + 1 for m in states)  # one more for missing
+    if cells * 2 > len(rows):
+        return rows
+    counts = np.zeros(cells)
+    for part in row_chunks(len(rows), 16):
+        joint: Codes = np.zeros(part.stop - part.start, dtype=np.int64)
+        for codes, m in zip(rows.codes, states, strict=True):
+            joint = joint * (m + 1) + codes[part] + 1
+        weight: Array | None = None if rows.weight is None else rows.weight[part]
+        counts += np.bincount(joint, weight, minlength=cells)
+    found = np.flatnonzero(counts)
+    cell = np.unravel_index(found, [m + 1 for m in states])
+    small = [(c - 1).astype(old.dtype) for c, old in zip(cell, rows.codes, strict=True)]
+    return Rows(tuple(small), counts[found])
+
+
+def counted_once(rows: Rows, states: Sequence[int]) -> Rows:
+    """Equal rows once, with their weight, where a look at some of them says that it pays."""
+    step = max(1, len(rows) // LOOKED_AT)
+    if step < 2 or rows.weight is not None or any(c.dtype.kind == "f" for c in rows.codes):
+        return rows
+    shifted = Rows(tuple(c + 1 for c in rows.codes))  # a missing cell is a state of its own
+    sizes = [m + 1 for m in states]
+    some = unique_rows(Rows(tuple(c[::step] for c in shifted.codes)), sizes)
+    if some.weight is None or len(some) > MANY_EQUAL * len(shifted.codes[0][::step]):
+        return rows
+    found = unique_rows(shifted, sizes)
+    codes = zip(found.codes, rows.codes, strict=True)
+    return Rows(tuple((c - 1).astype(old.dtype) for c, old in codes), found.weight)
+
+
+def unique_rows(rows: Rows, states: Sequence[int]) -> Rows:
+    """Equal rows once, with their weight, found by sorting; as they are where most rows differ.
+
+    Codes must not be negative.
+    """
+    cells = math.prod(states)
+    if rows.weight is None and cells <= FEW_CELLS * len(rows):  # counting is faster than sorting
+        joint: Codes = np.zeros(len(rows), dtype=np.int64)
+        for codes, m in zip(rows.codes, states, strict=True):
+            joint = joint * m + codes
+        counts = np.bincount(joint, minlength=cells)
+        found = np.flatnonzero(counts)
+        if len(found) > 0.9 * len(rows):
+            return rows
+        cell = np.unravel_index(found, list(states))
+        small = [c.astype(old.dtype) for c, old in zip(cell, rows.codes, strict=True)]
+        return Rows(tuple(small), counts[found].astype(float))
+    first, place = equal_rows(rows.codes, states)
+    if len(first) > 0.9 * len(rows):
+        return rows
+    weight = np.bincount(place, rows.weight).astype(float)
+    return Rows(tuple(c[first] for c in rows.codes), weight)
+
+
+def equal_rows(columns: Sequence[Codes], states: Sequence[int]) -> tuple[Codes, Codes]:
+    """One row of each kind, and the kind of every row; codes must not be negative.
+
+    >>> equal_rows([np.array([1, 0, 1]), np.array([0, 0, 0])], [2, 2])
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    joint: Codes = np.zeros(len(columns[0]), dtype=np.int64)
+    cells = 1
+    for codes, m in zip(columns, states, strict=True):
+        if cells * m >= 2**62:  # number the different ones so far
+            joint = np.unique(joint, return_inverse=True)[1]
+            cells = int(joint.max(initial=0)) + 1
+        joint = joint * m + codes
+        cells *= m
+    _, first, place = np.unique(joint, return_index=True, return_inverse=True)
+    return first, place

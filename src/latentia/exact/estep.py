@@ -1,0 +1,394 @@
+"""The exact E-step: expected counts of every table given rows, as one additive sum (design 4.3).
+
+Plain numbers, (states, rows) with rows last, so that every step is a matrix product, a look-up or a
+count. With P the product of what comes into a clique, D what comes from above (already divided by
+P(row), times the weight of the row), and ψ the clique's table, M sums ψ over all but S and U:
+
+    up      m(s) = Σ_u M(s, u) P(u)
+    down    belief(u) = P(u) Σ_s M(s, u) D(s);  to a child: its belief / its message
+    counts  ψ(s, u, …) Σ_rows D(s) P(u);  of a column: the belief of its parents, row by row
+
+Products are rescaled after many columns only. Should a row come near the smallest numbers even so,
+its block is done again with every factor rescaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from latentia.data.moments import Moments, Rows, block_codes
+from latentia.errors import DataError
+from latentia.exact.estep_passes import (
+    Factors,
+    Upward,
+    check_possible,
+    collect,
+    distribute,
+    marginal,
+    no_probability,
+)
+from latentia.exact.estep_wiring import Clique, EStep, Pack, Scope, Witness, compile_estep
+from latentia.exact.gaussian_leaves import component_sums, features, log_likelihoods, log_terms
+from latentia.typing import Array, Codes
+
+__all__ = [
+    "EStep",
+    "Tables",
+    "compile_estep",
+    "expected_counts",
+    "pack_rows",
+    "packed_counts",
+    "passed_up",
+    "posteriors",
+    "row_answers",
+]
+
+Tables: TypeAlias = Mapping[int, Array]  # variable -> P(variable | parents), (parents …, variable)
+
+MOST_ROWS, LEAST_ROWS = 2**12, 2**8  # of a block
+PRODUCT_CELLS = 2**15  # of one product of a block: what a cache holds
+KEPT_CELLS = 2**22  # of all that a block keeps
+LOWEST_LOG = -1e300
+
+
+def expected_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
+    """Σ_rows w E[1{parents, variable} | row] for every table, and Σ w log P(row).
+
+    Sums are "counts/<variable>", (parents …, variable), and "log_likelihood", (1,). A missing cell
+    of a column without children is left out of its counts: its table says nothing of that row.
+    Those of a continuous column are Σ r, Σ r x, Σ r x², (parents …, components, 3).
+    """
+    return packed_counts(estep, tables, pack_rows(estep, rows))
+
+
+def pack_rows(estep: EStep, rows: Rows) -> Rows:
+    """The joint codes of each pack in place of the columns: done once for many E-steps."""
+    graph = estep.graph
+    columns: list[Codes] = [np.zeros(0, dtype=np.int8)] * len(graph.names)
+    for v, codes in zip(graph.observed, rows.codes, strict=True):
+        if v in estep.complete and codes.min(initial=0) < 0:
+            raise DataError(
+                f"column {graph.names[v]!r} was said to have no missing cells, but has some. "
+                "Name it in holes=… when the E-step is compiled."
+            )
+        columns[v] = codes
+    packed = [_pack_codes(estep, p, columns) for p in estep.packs]
+    packed += [columns[v] for group in estep.dense for v in group.variables]
+    return Rows(tuple(packed), rows.weight)
+
+
+def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
+    kind: Any = np.int16 if pack.codes < 2**15 else np.int64
+    joint: Any = 0
+    for w in pack.witnesses:
+        codes = block_codes(columns, estep.states, w.known)
+        if w.holes:
+            codes = np.where(codes < 0, w.codes - 1, codes)
+        joint = joint * kind(w.codes) + codes.astype(kind)
+    return np.asarray(joint)
+
+
+def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
+    """`expected_counts` of rows that `pack_rows` has packed."""
+    both = _Both(estep, tables)
+    factors = both.plain
+    totals = _Totals(
+        [np.zeros(M.shape) for M in factors.maps],
+        [np.zeros(t.shape) for t in factors.packs],
+        {v: np.zeros(tables[v].shape) for group in estep.dense for v in group.variables},
+    )
+    for start, block in _chunks(estep, rows):
+        values = _values(estep, tables, block)
+        up, used = both.pass_up(values, start)
+        _add(estep, used, up, totals, values, block.weight)
+    totals.log_likelihood += sum(_free_log(factors.packs[p], totals.packs[p]) for p in estep.free)
+    sums = _family_counts(estep, factors, totals)
+    sums |= {f"counts/{v}": total for v, total in totals.leaves.items()}
+    sums["log_likelihood"] = np.array([totals.log_likelihood])
+    return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
+
+
+def passed_up(
+    estep: EStep, tables: Tables, rows: Rows
+) -> Iterator[tuple[slice, tuple[Any, ...], Upward, Factors]]:
+    """Packed rows block by block: which rows, their codes, the pass up, and the factors it took."""
+    both = _Both(estep, tables)
+    for start, block in _chunks(estep, rows):
+        values = _values(estep, tables, block)
+        up, used = both.pass_up(values, start)
+        yield slice(start, start + len(block)), values.codes, up, used
+
+
+def posteriors(
+    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
+) -> dict[int, Array]:
+    """P(variable | present cells of the row) of active variables: (states, rows)."""
+    both = _Both(estep, tables)
+    home = _homes(estep, variables)
+    out = {v: np.empty((estep.states[v], len(rows))) for v in home}
+    for start, block in _chunks(estep, pack_rows(estep, Rows(rows.codes))):
+        part = slice(start, start + len(block))
+        up, used = both.pass_up(_values(estep, tables, block), start)
+        for k, D, _ in distribute(estep, used, up, None):
+            for v in (v for v in home if home[v] == k):
+                out[v][:, part] = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
+    return out
+
+
+def row_answers(
+    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
+) -> tuple[Array, dict[int, Array]]:
+    """log P(row), (n,), and P(variable | row), (states, n), of active variables, in plain numbers.
+
+    Rows that come near the smallest numbers, or have no probability, give NaN throughout.
+    """
+    factors = _factors(estep, tables)
+    home = _homes(estep, variables)
+    log = np.full(len(rows), np.nan)
+    out = {v: np.full((estep.states[v], len(rows)), np.nan) for v in home}
+    with np.errstate(divide="ignore"):
+        free = {p: np.log(factors.packs[p][0]) for p in estep.free}
+    for start, block in _chunks(estep, pack_rows(estep, rows)):
+        codes = _values(estep, tables, block).codes
+        up = collect(estep, factors, codes, len(block))
+        if up is None:
+            continue
+        part = slice(start, start + len(block))
+        log[part] = sum((x.take(codes[p]) for p, x in free.items()), up.log)
+        for k, D, _ in distribute(estep, factors, up, None, home.values()):
+            for v in (v for v in home if home[v] == k):
+                out[v][:, part] = _belief(estep.cliques[k], factors.psi[k], D, up.products[k], v)
+    return np.where(np.isfinite(log), log, np.nan), out
+
+
+def _homes(estep: EStep, variables: Iterable[int]) -> dict[int, int]:
+    """The clique nearest to a root that holds each variable."""
+    return {v: next(k for k, c in enumerate(estep.cliques) if v in c.variables) for v in variables}
+
+
+def _free_log(table: Array, counts: Array) -> float:
+    """Σ counts · log table, of codes that no latent has to do with."""
+    met = counts > 0
+    if not table[met].min(initial=1.0) > 0:
+        raise no_probability("a row")
+    return float(counts[met] @ np.log(table[met]))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """A block of packed rows in the form in which a pass needs them."""
+
+    n: int
+    codes: tuple[Any, ...]  # of each pack
+    terms: tuple[Sequence[Array], ...]  # of each group: a, b, c of the log densities
+    features: tuple[Array, ...]  # … and (1, x, x²), (columns, 3, n)
+    dense: tuple[tuple[Array, Array], ...]  # of each group: densities by state and their scale
+
+
+def _values(estep: EStep, tables: Tables, block: Rows) -> _Values:
+    count = len(estep.packs)
+    codes = tuple(c.astype(np.intp) for c in block.codes[:count])
+    if not estep.dense:
+        return _Values(len(block), codes, (), (), ())
+    F = features(np.array(block.codes[count:], dtype=float))
+    terms = log_terms([tables[v] for group in estep.dense for v in group.variables])
+    ends = np.cumsum([len(group.variables) for group in estep.dense])
+    parts = [slice(e - len(g.variables), e) for e, g in zip(ends, estep.dense, strict=True)]
+    found = []
+    for part in parts:
+        logs = log_likelihoods(terms[part], F[part])
+        top = logs.max(axis=0)
+        found.append((np.exp(logs - top), top))
+    grouped = tuple(terms[part] for part in parts)
+    return _Values(len(block), codes, grouped, tuple(F[part] for part in parts), tuple(found))
+
+
+@final
+class _Both:
+    """The factors of an E-step: plain ones, and careful ones if it should come to that."""
+
+    def __init__(self, estep: EStep, tables: Tables) -> None:
+        self.estep = estep
+        self.tables = tables
+        self.plain = _factors(estep, tables)
+
+    @cached_property
+    def careful(self) -> Factors:
+        return _factors(self.estep, self.tables, careful=True)
+
+    def pass_up(self, values: _Values, first: int) -> tuple[Upward, Factors]:
+        """The pass up, and the factors that it took."""
+        used = self.plain
+        up = collect(self.estep, used, values.codes, values.n, values.dense)
+        if up is None:
+            used = self.careful
+            up = collect(self.estep, used, values.codes, values.n, values.dense)
+        assert up is not None  # careful passes always answer
+        check_possible(up, first)
+        return up, used
+
+
+def _chunks(estep: EStep, rows: Rows) -> Iterator[tuple[int, Rows]]:
+    """Blocks of rows that fit into a cache, and where they start."""
+    step = max(LEAST_ROWS, min(MOST_ROWS, PRODUCT_CELLS // estep.widest, KEPT_CELLS // estep.width))
+    for start in range(0, len(rows), step):
+        yield start, rows[start : start + step]
+
+
+# --- tables to factors ----------------------------------------------------------------------------
+
+
+def _factors(estep: EStep, tables: Tables, careful: bool = False) -> Factors:
+    packs = [_pack_table(estep, pack, tables, careful) for pack in estep.packs]
+    psi = tuple(_psi(estep, clique, tables) for clique in estep.cliques)
+    maps = tuple(_map(clique, x) for clique, x in zip(estep.cliques, psi, strict=True))
+    return Factors(tuple(p[0] for p in packs), tuple(p[1] for p in packs), psi, maps, careful)
+
+
+def _pack_table(
+    estep: EStep, pack: Pack, tables: Tables, careful: bool
+) -> tuple[Array, Array | None]:
+    """Product of the witnesses' factors over their joint codes: (states of the scope, codes)."""
+    parts = [_witness_table(estep, pack.scope, w, tables) for w in pack.witnesses]
+    if not careful:
+        table = parts[0]
+        for part in parts[1:]:
+            table = (table[:, :, None] * part[:, None, :]).reshape(len(table), -1)
+        return table, None
+    logs = np.zeros((len(parts[0]), 1))
+    with np.errstate(divide="ignore"):
+        for part in parts:
+            logs = (logs[:, :, None] + np.log(part)[:, None, :]).reshape(len(logs), -1)
+    top = np.maximum(logs.max(axis=0), LOWEST_LOG)  # a code that no state allows stays impossible
+    return np.exp(logs - top), top
+
+
+def _witness_table(estep: EStep, scope: Scope, witness: Witness, tables: Tables) -> Array:
+    """(states of the scope, codes): the table of a family, or the identity of a column."""
+    size = estep.size(scope)
+    if witness.seen:
+        return np.concatenate([np.eye(size), np.ones((size, 1))], axis=1)
+    table = tables[witness.variable]
+    if witness.order:
+        table = table.transpose(witness.order)
+    table = table.reshape(size, -1)
+    return np.concatenate([table, np.ones((size, 1))], axis=1) if witness.holes else table
+
+
+def _psi(estep: EStep, clique: Clique, tables: Tables) -> Array:
+    """Product of the tables at home in a clique, on all its axes."""
+    psi = np.ones([estep.states[v] for v in clique.variables])
+    for f in clique.families:
+        psi *= tables[f.variable].transpose(f.order).reshape(f.spread)
+    return psi
+
+
+def _map(clique: Clique, psi: Array) -> Array:
+    """M: ψ summed over all but S and U, (shared, upper, lower)."""
+    left = psi.sum(axis=clique.sums.gone) if clique.sums.gone else psi
+    return np.ascontiguousarray(left.transpose(clique.sums.back[:-1])).reshape(clique.sizes)
+
+
+# --- beliefs to counts ----------------------------------------------------------------------------
+
+
+@dataclass
+class _Totals:
+    """Sums over the blocks of rows done so far."""
+
+    pairs: list[Array]  # Σ D(s) P(u) of each clique, (shared, upper, lower)
+    packs: list[Array]  # Σ belief of the scope by code, (states of the scope, codes)
+    leaves: dict[int, Array]  # Σ r (1, x, x²) of continuous columns, (parents …, components, 3)
+    log_likelihood: float = 0.0
+
+
+def _add(
+    estep: EStep,
+    factors: Factors,
+    up: Upward,
+    totals: _Totals,
+    values: _Values,
+    weight: Array | None,
+) -> None:
+    codes = values.codes
+    totals.log_likelihood += float(up.log.sum() if weight is None else up.log @ weight)
+    for p in estep.free:
+        totals.packs[p] += np.bincount(codes[p], weight, totals.packs[p].shape[1])
+    for g, group in enumerate(estep.dense):
+        if not group.scope:  # no parents: nothing to infer
+            share = np.ones(values.n) if weight is None else weight
+            totals.log_likelihood += float(values.dense[g][1] @ share)
+            _add_leaves(estep, g, totals, values, share[None])
+    for k, D, belief in distribute(estep, factors, up, weight):
+        clique, n = estep.cliques[k], belief.shape[1]
+        if clique.families:
+            shared, upper, lower = clique.sizes
+            P = up.products[k].reshape(shared, lower, n)
+            totals.pairs[k] += np.matmul(D.reshape(shared, upper, n), P.swapaxes(1, 2))
+        for x in clique.inputs:
+            own = marginal(x.placing, belief) if x.packs or x.dense >= 0 else belief
+            if x.dense >= 0:
+                _add_leaves(estep, x.dense, totals, values, own)
+            for p in x.packs:
+                total = totals.packs[p]
+                for state, share in enumerate(own):
+                    total[state] += np.bincount(codes[p], share, total.shape[1])
+
+
+def _add_leaves(estep: EStep, group: int, totals: _Totals, values: _Values, share: Array) -> None:
+    """Sums of the continuous columns of a group; `share` is the belief of their parents."""
+    found = component_sums(values.terms[group], values.features[group], share)
+    for v, own in zip(estep.dense[group].variables, found, strict=True):
+        totals.leaves[v] += own.reshape(totals.leaves[v].shape)
+
+
+def _family_counts(estep: EStep, factors: Factors, totals: _Totals) -> dict[str, Array]:
+    """Counts of every table, (parents …, variable)."""
+    counts: dict[int, Array] = {}
+    for k, clique in enumerate(estep.cliques):
+        if clique.families:
+            at = clique.sums
+            pairs = totals.pairs[k].reshape(at.sizes).transpose(at.order[:-1]).reshape(at.spread)
+            whole = factors.psi[k] * pairs
+            for f in clique.families:
+                own = whole.sum(axis=f.gone) if f.gone else whole
+                counts[f.variable] = own.transpose(f.back)
+    for pack, total in zip(estep.packs, totals.packs, strict=True):
+        by_code = total @ _code_of(tuple(w.codes for w in pack.witnesses))  # (scope, all codes)
+        start = 0
+        for w in pack.witnesses:
+            own = by_code[:, start : start + w.codes - w.holes]
+            start += w.codes
+            if not w.seen:
+                own = own.reshape(w.shape)
+                counts[w.variable] = own.transpose(np.argsort(w.order)) if w.order else own
+    return {f"counts/{v}": np.ascontiguousarray(counts[v]) for v in sorted(counts)}
+
+
+@cache
+def _code_of(sizes: tuple[int, ...]) -> Array:
+    """1 where a joint code has a code of a witness: (joint codes, codes of all witnesses)."""
+    joint = np.indices(sizes).reshape(len(sizes), -1)  # (witnesses, joint codes)
+    marks = [own[:, None] == np.arange(size) for own, size in zip(joint, sizes, strict=True)]
+    return np.concatenate(marks, axis=1).astype(float)
+
+
+def _belief(clique: Clique, psi: Array, D: Array, P: Array, v: int) -> Array:
+    """Σ ψ(s, u, v) D(s) P(u): P(v | row), (states, n)."""
+    shared, upper, lower = clique.sizes
+    pairs = D.reshape(shared, upper, 1, -1) * P.reshape(shared, 1, lower, -1)
+    axes = [clique.variables.index(u) for u in (*clique.shared, *clique.upper, *clique.lower)]
+    place = clique.variables.index(v)
+    operands: list[Any] = [psi, list(range(psi.ndim))]
+    if place not in axes:
+        table = np.einsum(*operands, [place, *axes]).reshape(psi.shape[place], -1)
+        return np.asarray(table @ pairs.reshape(table.shape[1], -1))
+    table = np.einsum(*operands, axes)[..., None]
+    whole = table * pairs.reshape(*table.shape[:-1], -1)
+    return np.asarray(whole.sum(axis=tuple(i for i, a in enumerate(axes) if a != place)))

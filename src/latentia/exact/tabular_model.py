@@ -1,0 +1,300 @@
+"""TabularModel: known tables, exact answers (Shafer-Shenoy on the library's own junction trees)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, final
+
+import numpy as np
+
+from latentia.data.sources.memory import equal_rows
+from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
+from latentia.exact.conditioned import infer_rows
+from latentia.exact.reading_tables import (
+    Codes,
+    Evidence,
+    Soft,
+    checked_codes,
+    log_likelihoods,
+    read_codes,
+    read_tables,
+)
+from latentia.exact.shafer_shenoy import Network, Scope, axes_without, collect, infer, shares, wire
+from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph
+from latentia.typing import Array, Label
+
+__all__ = ["TabularModel"]
+
+MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class TabularModel:
+    """P(x) = ∏_v P(x_v | parents of v) from known CPTs, or P(x) ∝ ∏ potentials; exact inference.
+
+    `cpts`, directed graph: {variable: array, axes (its parents in the graph's order, itself)}.
+    Undirected: {tuple of variables that form a clique: array of potentials, an axis for each}.
+    Evidence: codes (rows, variables), all variables in the graph's order with latents, -1 where
+    unobserved; or {name: code} for one row; None for one row without any. `soft`: {name: likelihood
+    of its states, (states,) or (rows, states)}, multiplied onto it.
+
+    >>> model = TabularModel(
+    ...     "H->X", {"H": [0.5, 0.5], "X": [[0.9, 0.1], [0.2, 0.8]]}, latents=["H"]
+    ... )
+    >>> model.query("H", {"X": 1}).round(3)
+    array([0.111, 0.889])
+    """
+
+    graph: LatentGraph  # with the number of states of every variable
+    tables: Mapping[Scope, Array]  # axes of a CPT: parents, variable
+    order: str
+    network: Network
+    log_partition: float  # log Σ_x ∏ tables: 0 for a directed graph
+
+    def __init__(
+        self,
+        graph: GraphLike,
+        cpts: Mapping[Any, Any],
+        latents: Latents = None,
+        order: str = "min_fill",
+    ) -> None:
+        read, tables = read_tables(as_graph(graph, latents), cpts)
+        network = wire(read, tables, order)
+        partition = 0.0 if read.directed else float(collect(network, {})[1][0])
+        if partition == -math.inf:
+            raise DataError(
+                "the potentials contradict each other: every joint state has probability 0. "
+                "Expected a state that all of them allow; look for zeros that exclude each other."
+            )
+        for name, value in (
+            ("graph", read),
+            ("tables", MappingProxyType(tables)),
+            ("order", order),
+            ("network", network),
+            ("log_partition", partition),
+        ):
+            object.__setattr__(self, name, value)  # as a frozen dataclass does it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TabularModel, (self.graph, self.cpts, None, self.order)
+
+    @property
+    def names(self) -> tuple[Label, ...]:
+        """All variables, latents too, in the graph's order: the columns of evidence."""
+        return self.graph.names
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """The number of states of every variable."""
+        return tuple(count or 1 for count in self.graph.states)
+
+    @property
+    def cpts(self) -> dict[Any, Array]:
+        """The tables by name, as the constructor takes them."""
+        if self.graph.directed:
+            return {self.names[scope[-1]]: table for scope, table in self.tables.items()}
+        return {tuple(self.names[v] for v in s): table for s, table in self.tables.items()}
+
+    def __repr__(self) -> str:
+        kind, hidden = "directed" if self.graph.directed else "undirected", len(self.graph.latent)
+        shown = str(self.graph)
+        sizes = [psi.size for psi in self.network.psi]
+        widest = self.network.cliques[sizes.index(max(sizes))]
+        cells = sum(table.size for table in self.tables.values())
+        return (
+            f"TabularModel: {len(self.graph.observed)} observables, {hidden} latents, {kind}\n"
+            f"  graph    {shown if len(shown) <= 400 else shown[:400] + ' …'}\n"
+            f"  tables   {len(self.tables)} with {cells:,} cells\n"
+            f"  cliques  {len(sizes)}, the largest with {max(sizes):,} joint states: "
+            f"{', '.join(str(self.names[v]) for v in widest)}"
+        )
+
+    def log_evidence(self, evidence: Evidence = None, soft: Soft = None) -> Array:
+        """log P(evidence), (rows,); -inf where it is impossible. Soft: log E[∏ likelihoods]."""
+        return self._answer(self.network, evidence, soft, ())[0]
+
+    def posteriors(
+        self, evidence: Evidence = None, variables: Any = None, soft: Soft = None
+    ) -> dict[Label, Array]:
+        """P(variable | all evidence), {name: (rows, states)}; an observed one is certain."""
+        asked = range(len(self.names)) if variables is None else self._numbers(variables)
+        log_total, found = self._answer(self.network, evidence, soft, [(v,) for v in asked])
+        _check_possible(log_total)
+        return {self.names[v]: x for v, x in zip(asked, found, strict=True)}
+
+    def joint(self, variables: Any, evidence: Evidence = None, soft: Soft = None) -> Array:
+        """P(variables | evidence), (rows, states of the first, of the second, …)."""
+        asked = self._numbers(variables)
+        scope = tuple(sorted(asked))
+        network = wire(self.graph, self.tables, self.order, root=scope)
+        log_total, (table,) = self._answer(network, evidence, soft, [scope])
+        _check_possible(log_total)
+        return table.transpose([0, *(1 + scope.index(v) for v in asked)])
+
+    def query(self, variables: Any, evidence: Evidence = None, soft: Soft = None) -> Array:
+        """P(variables | one row of evidence), (states of the first, of the second, …)."""
+        table = self.joint(variables, evidence, soft)
+        if len(table) != 1:
+            raise EvidenceError(
+                f"query answers one row of evidence, got {len(table)}. Use joint or posteriors."
+            )
+        return np.asarray(table[0])
+
+    def joint_table(self, variables: Any) -> Array:
+        """P(variables), (states of the first, of the second, …)."""
+        return self.query(variables)
+
+    def sample(
+        self, n: int, rng: np.random.Generator | int | None = None, latents: bool = False
+    ) -> Codes:
+        """n independent rows of codes: (n, observables), or (n, all variables)."""
+        if n < 0:
+            raise DataError(f"expected a number of rows of 0 or more, got {n}.")
+        draw_all = _sample_ancestors if self.graph.directed else _sample_tree
+        codes = draw_all(self, n, np.random.default_rng(rng))
+        return codes if latents else codes[:, self.graph.observed]
+
+    def evidence(self, columns: Any) -> Codes:
+        """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
+        codes, observed = np.asarray(columns), self.graph.observed
+        if codes.ndim != 2 or codes.shape[1] != len(observed):
+            raise EvidenceError(
+                f"expected codes of shape (rows, {len(observed)}), one column for each observable, "
+                f"got {codes.shape}."
+            )
+        wide = np.full((len(codes), len(self.names)), -1, dtype=codes.dtype)
+        wide[:, observed] = codes
+        return checked_codes(wide, self)
+
+    def _numbers(self, variables: Any) -> list[int]:
+        number = {name: v for v, name in enumerate(self.names)}
+        try:
+            given = [variables] if variables in number else list(variables)
+        except TypeError:  # a list cannot be hashed
+            given = list(variables) if isinstance(variables, Iterable) else [variables]
+        for name in given:
+            if name not in number:
+                raise UnknownNameError("variable", name, self.names)
+        if not given or len(set(given)) < len(given):
+            raise EvidenceError(f"expected one or more different variables, got {given}.")
+        return [number[name] for name in given]
+
+    def _answer(
+        self, network: Network, evidence: Evidence, soft: Soft, wanted: Sequence[Scope]
+    ) -> tuple[Array, list[Array]]:
+        """Every kind of row once, in plain numbers where that is safe, rows first."""
+        codes, weights = read_codes(self, evidence, soft)
+        if len(codes) < MANY or any(len(x) > 1 for x in weights.values()):
+            return self._in_logs(network, codes, weights, wanted)
+        first, place = equal_rows([c + 1 for c in codes.T], [m + 1 for m in self.states])
+        log_evidence, tables = self._unlike(network, codes[first], weights, wanted)
+        return log_evidence[place], [x[place] for x in tables]
+
+    def _unlike(
+        self, network: Network, codes: Codes, weights: Mapping[int, Array], wanted: Sequence[Scope]
+    ) -> tuple[Array, list[Array]]:
+        """Rows that differ: `infer_rows`, and what underflows there in logs."""
+        plain = self.graph.directed and not weights and all(len(scope) == 1 for scope in wanted)
+        if not plain or len(codes) < MANY:
+            return self._in_logs(network, codes, weights, wanted)
+        try:
+            tables = {scope[-1]: table for scope, table in self.tables.items()}
+            log, found = infer_rows(self.graph, tables, codes, [v for (v,) in wanted])
+        except PlanError:  # its cliques are others, and may be too large
+            return self._in_logs(network, codes, weights, wanted)
+        answers = [np.ascontiguousarray(x.T) for x in found]
+        again = np.flatnonzero(np.isnan(log))
+        if again.size:
+            log[again], rest = self._in_logs(network, codes[again], weights, wanted)
+            for x, y in zip(answers, rest, strict=True):
+                x[again] = y
+        return log, answers
+
+    def _in_logs(
+        self, network: Network, codes: Codes, weights: Mapping[int, Array], wanted: Sequence[Scope]
+    ) -> tuple[Array, list[Array]]:
+        """`infer` in blocks of rows, rows first."""
+        step = network.rows_at_once()
+        blocks = []
+        for start in range(0, max(len(codes), 1), step):
+            rows = slice(start, start + step)
+            part = codes[rows]
+            log_total, answers = infer(network, log_likelihoods(self, part, weights, rows), wanted)
+            found = [log_total - self.log_partition, *answers]
+            blocks.append([np.broadcast_to(x, (*x.shape[:-1], len(part))) for x in found])
+        joined = (np.concatenate(x, axis=-1) for x in zip(*blocks, strict=True))
+        log_evidence, *tables = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in joined)
+        return log_evidence, tables
+
+
+def _check_possible(log_evidence: Array) -> None:
+    impossible = np.flatnonzero(log_evidence == -np.inf)
+    if impossible.size:
+        raise EvidenceError(
+            f"row {impossible[0]} of the evidence has probability 0 under the model "
+            f"({impossible.size} such rows in all), so nothing follows from it. Drop these rows or "
+            "leave some of their variables unobserved (-1); log_evidence shows which they are."
+        )
+
+
+def _sample_ancestors(model: TabularModel, n: int, rng: np.random.Generator) -> Codes:
+    """Each variable given its parents, parents first."""
+    codes = np.zeros((n, len(model.names)), dtype=np.int64)
+    tables = {scope[-1]: (scope[:-1], table) for scope, table in model.tables.items()}
+    waiting = {v: len(above) for v, (above, _) in tables.items()}
+    below: list[list[int]] = [[] for _ in model.names]
+    for a, b in model.graph.edges:
+        below[a].append(b)
+    ready = [v for v, count in waiting.items() if count == 0]
+    for v in ready:
+        above, table = tables[v]
+        given = _flat(codes, above, model.states)
+        codes[:, v] = _draw(table.reshape(-1, table.shape[-1]), given, rng)
+        for child in below[v]:
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                ready.append(child)
+    return codes
+
+
+def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> Codes:
+    """Each clique given what it shares with its parent, from the roots down."""
+    codes = np.zeros((n, len(model.names)), dtype=np.int64)
+    network = model.network
+    inbox, _ = collect(network, {})
+    for i in network.order:
+        clique, up = network.cliques[i], network.parent[i]
+        shared = tuple(v for v in clique if up != i and v in network.cliques[up])
+        fresh = tuple(v for v in clique if v not in shared)
+        inside = sum(inbox[i].values(), network.psi[i])  # (states …, 1)
+        table = shares(inside, axes_without(clique, shared))[..., 0]
+        ordered = table.transpose([clique.index(v) for v in (*shared, *fresh)])
+        sizes = [model.states[v] for v in fresh]
+        drawn = _draw(
+            ordered.reshape(-1, math.prod(sizes)), _flat(codes, shared, model.states), rng
+        )
+        for v, column in zip(fresh, np.unravel_index(drawn, sizes), strict=True):
+            codes[:, v] = column
+    return codes
+
+
+def _flat(codes: Codes, scope: Scope, states: Sequence[int]) -> Codes:
+    """The joint state of some columns as one number: (rows,)."""
+    flat = np.zeros(len(codes), dtype=np.int64)
+    for v in scope:
+        flat = flat * states[v] + codes[:, v]
+    return flat
+
+
+def _draw(table: Array, given: Codes, rng: np.random.Generator) -> Codes:
+    """A state from row `given` of a table of P(state | row), for each: all in one search."""
+    bounds = np.cumsum(table, axis=1)
+    last = bounds[:, -1:]
+    bounds = bounds / np.where(last > 0, last, 1.0) + np.arange(len(table))[:, None]
+    wanted = np.minimum(given + rng.random(len(given)), np.nextafter(given + 1.0, 0.0))
+    found = np.searchsorted(bounds.ravel(), wanted, side="right")
+    return np.asarray(found - given * table.shape[1], dtype=np.int64)

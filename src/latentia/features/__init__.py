@@ -1,1 +1,0 @@
-"""From values to codes and features: one file per kind of column."""

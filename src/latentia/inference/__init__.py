@@ -1,0 +1,1 @@
+"""Operators and evidence to answers."""

@@ -1,0 +1,196 @@
+"""Operators: what was learned. A tensor per clique, a table per leaf, and what went into them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from latentia.data.moments import Moments
+from latentia.errors import LatentiaError
+from latentia.inference.linear_part import Linear
+from latentia.structure.plan import Plan
+from latentia.typing import Array
+
+__all__ = ["Ascent", "Choice", "Operators", "SeparatorReport", "independent", "smooth_unseen"]
+
+SMALL = 2**12  # numbers
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SeparatorReport:
+    """How a separator was learned: numbers to look at, not to compute with."""
+
+    rank: int  # directions kept, the constant included
+    wanted: int  # r(S) of the plan
+    correlations: tuple[float, ...] = ()  # canonical correlations of the kept directions
+    condition: float = float("nan")  # of what stage 2 inverted
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ascent:
+    """How a likelihood was climbed, start by start: numbers to look at, not to compute with."""
+
+    paths: tuple[tuple[float, ...], ...]  # log-likelihood per row of each start, step by step
+    converged: tuple[bool, ...]  # did the last step gain less than the tolerance?
+    best: int  # the start that was kept
+
+    def __post_init__(self) -> None:
+        if len(self.paths) != len(self.converged) or not 0 <= self.best < len(self.paths):
+            raise LatentiaError("an ascent needs one path and one verdict per start.")
+        if not all(self.paths):
+            raise LatentiaError("the path of a start has at least its first value.")
+
+    def __str__(self) -> str:
+        path, count = self.paths[self.best], len(self.paths)
+        end = "converged" if self.converged[self.best] else "stopped before it converged,"
+        said = f"{end} after {len(path) - 1} iterations at {path[-1]:.6f} per row"
+        others = sum(p[-1] < path[-1] - 1e-3 for p in self.paths)
+        return said + (f"; {others} of {count} starts ended lower" if count > 1 else "")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which candidate was kept, and why: log losses of held-out rows, one column left out each."""
+
+    chosen: str
+    losses: Mapping[str, float]  # candidate -> mean loss per row; none if too few rows
+    errors: Mapping[str, float]  # candidate -> standard error of its distance from the chosen one
+    held_out: int  # rows
+    learned_from: int  # rows that the candidates saw
+
+    def __post_init__(self) -> None:
+        if {*self.losses} != {*self.errors} or (self.losses and self.chosen not in self.losses):
+            raise LatentiaError("a choice needs a loss and an error for every candidate.")
+
+    def __str__(self) -> str:
+        if not self.losses:
+            return f"chose the {self.chosen} model: too few rows to compare"
+        best = self.losses[self.chosen]
+        others = [
+            f"{name} {loss - best:+.4f} ± {self.errors[name]:.4f}"
+            for name, loss in self.losses.items()
+            if name != self.chosen
+        ]
+        return (
+            f"chose the {self.chosen} model: log loss {best:.4f} per row, one column left out, on "
+            f"{self.held_out:,} held-out rows; {', '.join(others)}"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """Everything that messages need.
+
+    A leaf's table maps a state x to the functional t(x) with P(x | Ω) = t(x)ᵀ E[θ | Ω]; an inner
+    tensor maps E[θ | Ω] to E[θ_1 ⊗ θ_2 | Ω]; a root's tensor is E[⊗ θ]. Learners of tables keep
+    them, too: P(variable | parents) by number of the variable, (parents …, variable).
+    """
+
+    plan: Plan
+    leaves: tuple[Array, ...]  # per leaf: (states, r)
+    tensors: Mapping[int, Array]  # inner node: (r_1, r_2, r); root: (r_1, …, r_K)
+    marginals: tuple[Array, ...]  # per leaf: P̂(x), (states,)
+    weight: float  # N
+    mix: float  # share of independence mixed into answers (design 6); 0: none
+    reports: Mapping[int, SeparatorReport] = field(default_factory=dict)
+    moments: Moments | None = None  # the sums of the first pass; files leave them out
+    tables: Mapping[int, Array] = field(default_factory=dict)
+    ascent: Ascent | None = None
+    notes: tuple[str, ...] = ()  # on stated numbers of states; files leave them out
+    # of continuous columns (design 7):
+    targets: Mapping[int, Array] = field(default_factory=dict)  # column -> its leaf, as it answers
+    raw: tuple[Array, ...] = ()  # leaves before smoothing
+    blur: tuple[float, float] = (0.0, 0.0)  # bandwidths of evidence and of answers
+    settings: Mapping[str, float] = field(default_factory=dict)  # of the embedding, to look at
+    floor: float = 0.0  # least P̂(e) / Π P̂(e_i) in scores; 0: none
+    gaussians: Mapping[int, Array] = field(default_factory=dict)  # leaves in grid steps (gaussian)
+    choice: Choice | None = None  # where the learner chose among several models
+    # of the Gram form, instead of a tensor: T[a, …, a, c] = D[a, c], zero elsewhere; root: (N,)
+    diagonals: Mapping[int, Array] = field(default_factory=dict)
+    linear: Linear | None = None  # beside an embedding: what its answers lean on
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        if sorted([*self.tensors, *self.diagonals]) != sorted({*plan.inner, *plan.roots}):
+            raise LatentiaError("there must be one tensor for every clique of the plan.")
+        for x, states in enumerate(plan.leaf_states()):
+            if self.leaves[x].shape[:1] != (states,) or self.marginals[x].shape != (states,):
+                raise LatentiaError(f"leaf {x} has {states} states; its tables have others.")
+        ranks = {k: self.leaves[x].shape[1] for x, k in enumerate(plan.leaves)}
+        for k in sorted([*self.tensors, *self.diagonals], reverse=True):
+            node = plan.nodes[k]
+            below = tuple(ranks[c] for c in node.children)
+            shape = self._shape(k)
+            if shape[: len(below)] != below or len(shape) != len(below) + (node.parent != k):
+                raise LatentiaError(f"the operator of node {k} has shape {shape}, not {below}…")
+            ranks[k] = shape[-1]
+        self._check_tables()
+        for v, table in self.targets.items():
+            home = next(x for x, k in enumerate(plan.leaves) if v in plan.nodes[k].columns)
+            if table.shape != self.leaves[home].shape:
+                raise LatentiaError(f"the table of column {v} has shape {table.shape}.")
+            table.setflags(write=False)
+        learned = (*self.tensors.values(), *self.diagonals.values(), *self.tables.values())
+        arrays = (*self.leaves, *self.marginals, *learned)
+        if not _finite(arrays):
+            raise LatentiaError("an operator is not finite; the data or the plan is at fault.")
+        for array in arrays:
+            array.setflags(write=False)
+
+    def _shape(self, k: int) -> tuple[int, ...]:
+        """Of the tensor of node k, though it be a diagonal."""
+        if k in self.tensors:
+            return self.tensors[k].shape
+        own = self.diagonals[k].shape
+        return (own[0],) * len(self.plan.nodes[k].children) + own[1:]
+
+    def _check_tables(self) -> None:
+        graph = self.plan.graph
+        if self.tables and {*self.tables} != {*range(len(graph.names))}:
+            raise LatentiaError("there must be one table for every variable of the graph, or none.")
+        for v, above in enumerate(graph.parents() if self.tables else ()):
+            shape = tuple(graph.states[u] or 1 for u in (*above, v))
+            if self.tables[v].shape != shape or self.tables[v].min(initial=0.0) < 0:
+                raise LatentiaError(f"expected probabilities of shape {shape} for variable {v}.")
+            if not np.abs(self.tables[v].sum(axis=-1) - 1.0).max(initial=0.0) <= 1e-6:
+                raise LatentiaError(f"the rows of the table of variable {v} do not sum to one.")
+
+
+def _finite(arrays: Sequence[Array]) -> bool:
+    """Are all numbers finite? Small arrays together: one by one they would take their time."""
+    small = [a.ravel() for a in arrays if a.size < SMALL]
+    large = [a for a in arrays if a.size >= SMALL]
+    return all(np.isfinite(a).all() for a in (*large, np.concatenate(small or [np.zeros(0)])))
+
+
+def independent(plan: Plan, marginals: Sequence[Array], weight: float) -> Operators:
+    """P(x) = Π P(x_i): every separator tells nothing, rank 1."""
+    ranks = {k: (1,) * len(plan.tensor_shape(k)) for k in {*plan.inner, *plan.roots}}
+    return Operators(
+        plan=plan,
+        leaves=tuple(mu[:, None].copy() for mu in marginals),
+        tensors={k: np.ones(shape) for k, shape in ranks.items()},
+        marginals=tuple(marginals),
+        weight=weight,
+        mix=0.0,
+    )
+
+
+def smooth_unseen(mu: Array, N: float) -> Array:
+    """Marginal of a column in which a state never seen counts as half a row.
+
+    Such a state says nothing about the others: as evidence it is neutral, and not impossible.
+
+    >>> smooth_unseen(np.array([1.0, 0.0]), 9.5)
+    array([0.95, 0.05])
+    """
+    unseen = mu == 0
+    counts = mu * N + 0.5 * unseen
+    return np.asarray(counts / counts.sum(), dtype=float)

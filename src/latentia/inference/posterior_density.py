@@ -1,0 +1,165 @@
+"""Density: the posterior of a continuous variable, with what it rests on."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.errors import EvidenceError
+from latentia.inference.grid_density import cdf, densities, draw, means, quantiles, spreads
+from latentia.seeds import as_generator
+from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.draw import Drawing
+
+__all__ = ["Density"]
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+WIDE = 60
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Density:
+    """p̂(variable | evidence): never negative, integral one; atoms have probability of their own.
+
+    >>> column = ContinuousColumn("x", 0.0, 1.0, False, 0.0, 4.0, 1.0, points=4)
+    >>> p = Density(column, np.full(4, 0.25))
+    >>> p.mean, p.quantile(0.5), p.interval(0.5), float(p.pdf(1.0))
+    (2.0, 2.0, (1.0, 3.0), 0.25)
+    """
+
+    column: ContinuousColumn
+    masses: Array  # of the cells, atoms last
+    log_evidence: float = 0.0
+    clipped: float = 0.0  # share of negative mass that was cut off (design 6)
+    evidence: Mapping[Any, Any] | None = None
+    fallback: bool = False  # the evidence had no positive probability: this is the marginal
+
+    @property
+    def variables(self) -> tuple[Label, ...]:
+        return (self.column.name,)
+
+    def pdf(self, x: Any) -> Any:
+        """Density at x, per unit of x; at an atom its probability."""
+        return _like(x, densities(self.column, self.masses, np.atleast_1d(x)))
+
+    def cdf(self, x: Any) -> Any:
+        """P(X ≤ x)."""
+        return _like(x, cdf(self.column, self.masses, np.atleast_1d(np.asarray(x, dtype=float))))
+
+    def quantile(self, q: Any) -> Any:
+        """The smallest x with P(X ≤ x) ≥ q."""
+        levels = np.atleast_1d(np.asarray(q, dtype=float))
+        if not ((levels >= 0) & (levels <= 1)).all():
+            raise EvidenceError(f"quantiles are asked for between 0 and 1, got {q!r}.")
+        return _like(q, quantiles(self.column, self.masses[:, None], levels.tolist())[:, 0])
+
+    def interval(self, coverage: float = 0.9) -> tuple[float, float]:
+        """Central interval with this probability."""
+        if not 0 < coverage < 1:
+            raise EvidenceError(f"coverage lies between 0 and 1, got {coverage!r}.")
+        low, high = self.quantile([(1 - coverage) / 2, (1 + coverage) / 2])
+        return float(low), float(high)
+
+    @property
+    def mean(self) -> float:
+        return float(means(self.column, self.masses[:, None])[0])
+
+    @property
+    def std(self) -> float:
+        return float(spreads(self.column, self.masses[:, None])[0])
+
+    @property
+    def median(self) -> float:
+        return float(self.quantile(0.5))
+
+    @property
+    def mode(self) -> float:
+        """The atom or the grid point of largest probability or density."""
+        column = self.column
+        best = int(np.argmax(self.masses[: column.points]))
+        atoms = self.masses[column.points :]
+        if len(atoms) and atoms.max() > self.masses[best]:
+            return column.atoms[int(atoms.argmax())]
+        return float(column.unscaled(column.grid[best : best + 1])[0])
+
+    @property
+    def atoms(self) -> dict[float, float]:
+        """Values with a probability of their own."""
+        own = self.masses[self.column.points :]
+        return {a: float(p) for a, p in zip(self.column.atoms, own, strict=True)}
+
+    def sample(self, size: int = 1, random_state: Any = None) -> Array:
+        """Values drawn from the density."""
+        rng = as_generator(random_state)
+        p = self.masses / self.masses.sum()
+        return draw(self.column, rng.choice(len(p), size, p=p), rng)
+
+    def grid(self, count: int = 200) -> tuple[Array, Array]:
+        """x and density at evenly spaced points of the grid, for plots."""
+        z = np.linspace(self.column.low, self.column.high, count)
+        x = self.column.unscaled(z)
+        return x, np.asarray(self.pdf(x))
+
+    def plot(self) -> Drawing:
+        """The density as a curve, with its middle 90 % shaded."""
+        from latentia.draw import plot_density
+
+        x, p = self.grid(256)
+        return plot_density(x, p, self._title(), "; ".join(self._facts()))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.masses, dtype=dtype or float)
+
+    def _title(self) -> str:
+        given = ", ".join(f"{k}={v}" for k, v in (self.evidence or {}).items())
+        return f"p({self.column.name} | {given})" if given else f"p({self.column.name})"
+
+    def _facts(self) -> Sequence[str]:
+        low, high = self.interval(0.9)
+        facts = [
+            f"mean {self.mean:.4g}, std {self.std:.4g}, median {self.median:.4g}, "
+            f"90 % in [{low:.4g}, {high:.4g}]"
+        ]
+        facts += [f"P({self.column.name} = {a:.4g}) = {p:.4f}" for a, p in self.atoms.items()]
+        if self.evidence:
+            facts.append(f"log p(evidence) = {self.log_evidence:.4f}")
+        if self.fallback:
+            facts.append("the evidence is unlike all training rows: the marginal stands in")
+        return facts
+
+    def __repr__(self) -> str:
+        x, p = self.grid(WIDE)
+        top = max(float(p.max()), 1e-300)
+        picture = "".join(BLOCKS[min(int(v / top * 7.999), 7)] if v > 0 else " " for v in p)
+        left, right = f"{x[0]:.4g}", f"{x[-1]:.4g}"
+        axis = left + right.rjust(WIDE - len(left))
+        return "\n".join(
+            [self._title(), f"  {picture}", f"  {axis}", *map("  {}".format, self._facts())]
+        )
+
+    def _repr_html_(self) -> str:
+        x, p = self.grid(160)
+        top = max(float(p.max()), 1e-300)
+        u = (np.linspace(0, 320, len(x))).round(1)
+        line = " ".join(f"{a},{100 - 95 * b / top:.1f}" for a, b in zip(u, p, strict=True))
+        facts = "<br>".join(html.escape(f) for f in self._facts())
+        return (
+            f"<div>{html.escape(self._title())}<br><svg width='320' height='115' "
+            f"role='img' aria-label='{html.escape(self._title())}'>"
+            f"<polygon points='0,100 {line} 320,100' fill='#4477aa' fill-opacity='.35' "
+            f"stroke='#4477aa'/><text x='0' y='113' font-size='11'>{x[0]:.4g}</text>"
+            f"<text x='320' y='113' font-size='11' text-anchor='end'>{x[-1]:.4g}</text></svg>"
+            f"<br><small>{facts}</small></div>"
+        )
+
+
+def _like(given: Any, values: Array) -> Any:
+    return float(values[0]) if np.ndim(given) == 0 else values

@@ -1,0 +1,1 @@
+"""Continuous columns by kernel features."""

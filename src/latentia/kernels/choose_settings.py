@@ -1,0 +1,364 @@
+"""Settings of the kernel embedding, chosen on held-out rows (design 7.7).
+
+The score is the floored log density of held-out rows; the bandwidth of answers, and how far they
+lean on a line, are chosen by the log density of each column given the others.
+Pass 1 is shared by all settings of one feature bandwidth, pass 2 by all ranks and evidence
+bandwidths: ranks are nested, smoothing comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.moments import Rows
+from latentia.data.sources.memory import LocalRows
+from latentia.inference.linear_part import Linear, lean_on, pool_scores
+from latentia.inference.messages import Answers, answer, around, log_evidence, read_evidence
+from latentia.inference.operators import Operators
+from latentia.kernels.embedding import (
+    KernelSettings,
+    choose_sides,
+    embed,
+    on_grids,
+    raw_operators,
+    sum_embedded,
+    sum_sides,
+)
+from latentia.kernels.feature_maps import coordinates
+from latentia.linear_algebra import one_thread
+from latentia.structure.plan import Plan
+from latentia.typing import Array, Codes
+
+__all__ = ["Choice", "choose_settings", "choose_settings_for_classes"]
+
+BANDWIDTHS = (0.4, 0.65, 1.0)
+RIDGES = (0.6, 0.2, 2.0)
+EVIDENCE = (0.1, 0.16, 0.25, 0.35)
+OWN = (0.03, 0.05, 0.08, 0.13, 0.2)
+POOL = (0.0, 0.6)  # beside the start's
+LEAN = (0.0, 0.3, 0.6, 0.9)
+RANKS = (6, 14, 30)
+CLASS_EVIDENCE = (0.35, 0.25, 0.5)  # wider: what tells classes apart is coarse (design 7.6)
+FIT_ROWS, HELD_ROWS = 2000, 600
+MODEL_FLOOR = 0.01  # of the score by which models are compared
+CLASS_FLOOR = 0.1  # … and of the scores by which classes are
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The settings, and the mean held-out score of every candidate that was looked at."""
+
+    settings: KernelSettings
+    scores: dict[str, float]
+    rows: int  # held out
+
+
+def choose_settings(
+    plan: Plan,
+    columns: Sequence[Column],
+    sample: Rows,
+    start: KernelSettings,
+    rng: np.random.Generator,
+    fixed: frozenset[str] = frozenset(),
+) -> Choice:
+    """Coordinate by coordinate from `start`; names in `fixed` stay as they are."""
+    if fixed >= {"bandwidth", "ridge", "rank", "evidence", "own", "lean"}:
+        return Choice(start, {}, 0)
+    splits = list(_splits(sample, rng))
+    scores: dict[str, float] = {}
+    best, best_score = start, -np.inf
+    with one_thread():
+        for bandwidth in (start.bandwidth,) if "bandwidth" in fixed else BANDWIDTHS:
+            trial = replace(best, bandwidth=bandwidth)
+            found, score = _try_all(plan, columns, splits, trial, scores, fixed)
+            if score > best_score:
+                best, best_score = found, score
+        for ridge in () if "ridge" in fixed else RIDGES[1:]:
+            trial = replace(best, ridge=(best.ridge[0], ridge))
+            found, score = _try_all(plan, columns, splits, trial, scores, fixed)
+            if score > best_score:
+                best, best_score = found, score
+        if not fixed >= {"own", "lean"}:
+            best = _choose_answers(plan, columns, splits[0], best, scores, fixed)
+    return Choice(best, scores, sum(len(held) for _, held in splits))
+
+
+def _splits(sample: Rows, rng: np.random.Generator) -> Iterator[tuple[Rows, Rows]]:
+    """One split of many rows, three of few."""
+    n = len(sample)
+    held = min(HELD_ROWS, max(n // 4, 1))
+    for _ in range(1 if n >= FIT_ROWS // 2 else 3):
+        order = rng.permutation(n)
+        yield _take(sample, order[held : held + FIT_ROWS]), _take(sample, order[:held])
+
+
+def _take(rows: Rows, chosen: Codes) -> Rows:
+    weight = None if rows.weight is None else rows.weight[chosen]
+    return Rows(tuple(c[chosen] for c in rows.codes), weight)
+
+
+def _try_all(
+    plan: Plan,
+    columns: Sequence[Column],
+    splits: Sequence[tuple[Rows, Rows]],
+    settings: KernelSettings,
+    scores: dict[str, float],
+    fixed: frozenset[str],
+) -> tuple[KernelSettings, float]:
+    """Best rank and evidence bandwidth for given features and ridges."""
+    ranks = _ranks([plan], settings, fixed)
+    widths = [settings.evidence] if "evidence" in fixed else list(EVIDENCE)
+    total = np.zeros((len(ranks), len(widths)))
+    for learn, held in splits:
+        wide = replace(settings, rank=max(ranks))
+        raw = _learn(plan, columns, learn, wide)
+        for i, rank in enumerate(ranks):
+            cut = cut_rank(raw, rank)
+            for j, evidence in enumerate(widths):
+                trial = replace(settings, rank=rank, evidence=evidence)
+                model = on_grids(cut, columns, trial)
+                total[i, j] += _score(model, columns, held) / len(splits)
+    for (i, j), value in np.ndenumerate(total):
+        name = f"bandwidth {_told(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
+        scores[f"{name}, rank {ranks[i]}, evidence {widths[j]:g}"] = float(value)
+    best = np.unravel_index(int(total.argmax()), total.shape)
+    found = replace(settings, rank=ranks[int(best[0])], evidence=widths[int(best[1])])
+    return found, float(total.max())
+
+
+def _ranks(plans: Sequence[Plan], settings: KernelSettings, fixed: frozenset[str]) -> list[int]:
+    """Ranks to choose from; one where all separators are small."""
+    most = max(n.rank for plan in plans for n in plan.nodes)
+    free = most > min(settings.rank, RANKS[0] + 1)
+    if not free or "rank" in fixed:
+        return [settings.rank]
+    return [r for r in RANKS if r <= settings.most]
+
+
+def _learn(
+    plan: Plan, columns: Sequence[Column], rows: Rows, settings: KernelSettings
+) -> Operators:
+    source = LocalRows(rows, threads=1)
+    z = coordinates(columns, rows.codes)
+    sides = choose_sides(plan, columns, z, settings, rows.weight)
+    found = embed(plan, sides, source.fold(partial(sum_sides, columns, sides)), settings)
+    products = source.fold(partial(sum_embedded, plan, columns, found))
+    return raw_operators(plan, columns, found, products)
+
+
+def cut_rank(operators: Operators, rank: int) -> Operators:
+    """The same with fewer directions: they are nested."""
+    keep = rank + 1
+    return replace(
+        operators,
+        leaves=tuple(np.ascontiguousarray(t[:, :keep]) for t in operators.leaves),
+        tensors={
+            k: np.ascontiguousarray(t[(slice(keep),) * t.ndim])
+            for k, t in operators.tensors.items()
+        },
+    )
+
+
+def _score(model: Operators, columns: Sequence[Column], held: Rows) -> float:
+    """Mean floored log density of held-out rows."""
+    floored = replace(model, floor=MODEL_FLOOR)
+    log, _ = log_evidence(floored, read_evidence(model.plan, held.codes))
+    weight = None if held.weight is None else held.weight
+    return float(np.average(np.maximum(log, -1e4), weights=weight))
+
+
+def _choose_answers(
+    plan: Plan,
+    columns: Sequence[Column],
+    split: tuple[Rows, Rows],
+    settings: KernelSettings,
+    scores: dict[str, float],
+    fixed: frozenset[str],
+) -> KernelSettings:
+    """The answers' own bandwidth, then how far they lean on a line.
+
+    By the log density of each continuous column given all others.
+    """
+    raw = cut_rank(_learn(plan, columns, split[0], settings), settings.rank)
+    held = split[1]
+    widths = (settings.own,) if "own" in fixed else OWN
+    best, found, top = settings, None, -np.inf
+    for own in widths:
+        trial = replace(settings, own=own)
+        model = on_grids(raw, columns, replace(trial, lean=0.0))
+        answers = answer(model, read_evidence(plan, held.codes))
+        scores[f"own {own:g}"] = _left_out(plan, columns, held, answers, None, 0.0)
+        if scores[f"own {own:g}"] > top:
+            best, found, top = trial, answers, scores[f"own {own:g}"]
+    if "lean" in fixed or found is None or raw.linear is None:
+        return best
+    each = {x: _left_out(plan, columns, held, found, raw.linear, x) for x in LEAN}
+    scores.update({f"lean {x:g}": value for x, value in each.items()})
+    return replace(best, lean=max(each, key=lambda x: each[x]))
+
+
+def _left_out(
+    plan: Plan,
+    columns: Sequence[Column],
+    held: Rows,
+    found: Answers,
+    linear: Linear | None,
+    lean: float,
+) -> float:
+    """Σ over continuous columns of the mean log density at the held-out values."""
+    total = 0.0
+    for i, v in enumerate(plan.graph.observed):
+        if not isinstance(columns[i], ContinuousColumn):
+            continue
+        p = found.probabilities[v]
+        if linear is not None and lean > 0:
+            p = lean_on(replace(linear, lean=lean), held.codes, i, p)
+        cells, share = around(held.codes[i], len(p), len(held))
+        p = np.concatenate([p, np.ones((1, p.shape[1]))])  # a missing cell scores zero
+        at = sum(
+            np.take_along_axis(p, c[None], 0)[0] * s for c, s in zip(cells, share, strict=True)
+        )
+        total += float(np.average(np.log(np.maximum(at, 1e-12)), weights=held.weight))
+    return total
+
+
+# --- one model per class --------------------------------------------------------------------------
+
+
+def choose_settings_for_classes(
+    plans: Sequence[Plan],
+    columns: Sequence[Column],
+    samples: Sequence[Rows],
+    log_prior: Array,
+    start: KernelSettings,
+    rng: np.random.Generator,
+    fixed: frozenset[str] = frozenset(),
+) -> Choice:
+    """One choice for the models of all classes: by E[log P(class | row)] of held-out rows.
+
+    Coordinate by coordinate from `start`, each with its ranks and evidence bandwidths. Classes that
+    are easy to tell apart leave few rows that could choose: a setting gives way only to one that is
+    better by a standard error.
+    """
+    splits = _class_splits(samples, rng)
+    scores: dict[str, Array] = {}  # log P(class | row), row by row
+    best: KernelSettings | None = None
+    trials: list[tuple[float | None, float | None]] = [(None, None)]
+    if "bandwidth" not in fixed:
+        trials = [(value, None) for value in BANDWIDTHS]
+    if "ridge" not in fixed:
+        trials += [(None, value) for value in RIDGES[1:]]
+    with one_thread():
+        for bandwidth, ridge in trials:
+            base = start if best is None else best
+            trial = replace(
+                base,
+                bandwidth=base.bandwidth if bandwidth is None else bandwidth,
+                ridge=base.ridge if ridge is None else (base.ridge[0], ridge),
+            )
+            found = _try_classes(plans, columns, splits, log_prior, trial, scores, fixed)
+            if best is None or _clearly_better(scores[_named(found)], scores[_named(best)]):
+                best = found
+    means = {name: float(each.mean()) for name, each in scores.items()}
+    return Choice(best or start, means, sum(len(rows) for _, held in splits for rows in held))
+
+
+def _clearly_better(one: Array, other: Array) -> bool:
+    """By more than a standard error of the mean difference."""
+    gap = one - other
+    return bool(gap.mean() > gap.std() / np.sqrt(len(gap)))
+
+
+def _told(bandwidth: float | str) -> str:
+    return bandwidth if isinstance(bandwidth, str) else f"{bandwidth:g}"
+
+
+def _named(settings: KernelSettings) -> str:
+    name = f"bandwidth {_told(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
+    return f"{name}, rank {settings.rank}, evidence {settings.evidence:g}, pool {settings.pool:g}"
+
+
+def _class_splits(
+    samples: Sequence[Rows], rng: np.random.Generator
+) -> list[tuple[list[Rows], list[Rows]]]:
+    """Rows to learn from and to hold out, of every class."""
+    total = sum(len(s) for s in samples)
+    found = []
+    for _ in range(1 if total >= FIT_ROWS // 2 else 3):
+        learn, hold = [], []
+        for sample in samples:
+            n, share = len(sample), len(sample) / total
+            order = rng.permutation(n)
+            held = min(n // 4, max(int(HELD_ROWS * share), 2))
+            most = max(int(FIT_ROWS * share), 10)
+            learn.append(_take(sample, order[held : held + most]))
+            hold.append(_take(sample, order[:held]))
+        found.append((learn, hold))
+    return found
+
+
+def _try_classes(
+    plans: Sequence[Plan],
+    columns: Sequence[Column],
+    splits: Sequence[tuple[Sequence[Rows], Sequence[Rows]]],
+    log_prior: Array,
+    settings: KernelSettings,
+    scores: dict[str, Array],
+    fixed: frozenset[str],
+) -> KernelSettings:
+    """The best evidence bandwidth, then the best rank, for given features and ridges."""
+    ranks = _ranks(plans, settings, fixed)
+    wide = replace(settings, rank=max(*ranks, settings.rank))
+    raw = [
+        [_learn(plan, columns, rows, wide) for plan, rows in zip(plans, learn, strict=True)]
+        for learn, _ in splits
+    ]
+
+    def look(trial: KernelSettings) -> Array:
+        name = _named(trial)
+        if name not in scores:
+            each = [
+                _class_score(own, columns, held, log_prior, trial)
+                for own, (_, held) in zip(raw, splits, strict=True)
+            ]
+            scores[name] = np.concatenate(each)
+        return scores[name]
+
+    def better(best: KernelSettings, trial: KernelSettings) -> KernelSettings:
+        return trial if _clearly_better(look(trial), look(best)) else best
+
+    widths = [settings.evidence] if "evidence" in fixed else list(CLASS_EVIDENCE)
+    best = reduce(better, (replace(settings, evidence=w) for w in widths))
+    best = reduce(better, (replace(best, rank=r) for r in (best.rank, *ranks)))
+    pools = () if "pool" in fixed else POOL
+    return reduce(better, (replace(best, pool=p) for p in (best.pool, *pools)))
+
+
+def _class_score(
+    raw: Sequence[Operators],
+    columns: Sequence[Column],
+    held: Sequence[Rows],
+    log_prior: Array,
+    settings: KernelSettings,
+) -> Array:
+    """log P(class | row) of held-out rows, each times its weight."""
+    together = [np.concatenate(codes) for codes in zip(*(r.codes for r in held), strict=True)]
+    logs = np.empty((len(held), sum(map(len, held))))
+    for k, own in enumerate(raw):
+        model = on_grids(cut_rank(own, settings.rank), columns, settings, scores_only=True)
+        model = replace(model, floor=CLASS_FLOOR)
+        logs[k] = log_evidence(model, read_evidence(model.plan, together))[0]
+    lines = [own.linear for own in raw if own.linear is not None]
+    logs = log_prior[:, None] + pool_scores(logs, lines, together, settings.pool)
+    label = np.repeat(np.arange(len(held)), [len(r) for r in held])
+    weight = np.concatenate([r.weights for r in held])
+    true = logs[label, np.arange(len(label))] - logsumexp(logs, axis=0)
+    return np.asarray(true * weight)

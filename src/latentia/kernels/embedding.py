@@ -1,0 +1,417 @@
+"""Predictive states in an RKHS: stages 1 and 2 from sums over rows (design 7).
+
+Per separator an inside block α (the two nearest leaves below) and an outside block β (the leaves
+around), each with kernel features A and B. Pass 1 sums their second moments; then
+
+    J = (C_ββ + λ₁)⁻¹ C_βα,   Jᵀ C_ββ J = Q diag(e) Qᵀ,   f = [1, Qᵀ A],
+    η̃ = [1, (e + λ₂)⁻¹ Qᵀ Jᵀ C_ββ (C_ββ + λ₁)⁻¹ B],   W = E[(f_a ⊗ f_b) η̃ᵀ].
+
+Pass 2 sums products of f and η̃, and of the leaves' hat functions and η̃.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.sparse import csr_array
+
+from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells
+from latentia.data.columns.discrete import Values
+from latentia.data.moments import Moments, Rows, add_to, outer_sum, row_chunks
+from latentia.errors import DataError, UnknownNameError
+from latentia.inference.linear_part import fit_linear, linear_slots, sum_linear
+from latentia.inference.messages import around
+from latentia.inference.operators import Operators, SeparatorReport
+from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
+from latentia.kernels.settings import KernelSettings
+from latentia.linear_algebra import one_thread
+from latentia.structure.plan import Plan
+from latentia.typing import Array, Source
+
+__all__ = [
+    "Embedding",
+    "KernelSettings",
+    "Sides",
+    "choose_sides",
+    "embed",
+    "learn_embedded",
+    "on_grids",
+    "present",
+    "raw_operators",
+    "smooth_again",
+    "smoothing",
+    "smooth_leaf",
+    "sum_embedded",
+    "sum_sides",
+]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Block maps of every separator, shared where two separators look at the same columns."""
+
+    maps: tuple[BlockMap, ...]
+    inside: Mapping[int, int]  # node -> map
+    outside: Mapping[int, int]  # that of the inside where nothing is outside
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """f = [1, Q (φ_α − μ_α)] and η̃ = [1, V (φ_β − μ_β)] of every separator."""
+
+    sides: Sides
+    inside: Mapping[int, tuple[Array, Array]]  # node -> (Q: (r − 1, features), μ)
+    outside: Mapping[int, tuple[Array, Array]]
+    strengths: Mapping[int, Array]  # e, by node
+    weight: float
+    fingerprint: str = field(default="", compare=False)
+
+
+def choose_sides(
+    plan: Plan,
+    columns: Sequence[Column],
+    sample: Array,
+    settings: KernelSettings,
+    weight: Array | None = None,
+) -> Sides:
+    """α and β of every separator and their maps; landmarks given, or from a sample."""
+    features = settings.features
+    if settings.landmarks is not None:
+        sample, weight = _given_landmarks(columns, settings.landmarks), None
+        features = max(sample.shape[1], 1)
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    members = [tuple(place[v] for v in plan.nodes[k].columns) for k in plan.leaves]
+    found: dict[tuple[int, ...], int] = {}
+    maps: list[BlockMap] = []
+
+    def map_of(leaves: Sequence[int]) -> int:
+        block = tuple(sorted(i for x in leaves for i in members[x]))
+        if block not in found:
+            found[block] = len(maps)
+            maps.append(
+                make_map(
+                    columns,
+                    block,
+                    sample,
+                    settings.bandwidth,
+                    settings.kernel,
+                    settings.map,
+                    features if settings.map == "nystroem" else settings.features,
+                    settings.seed,
+                    weight=weight,
+                )
+            )
+        return found[block]
+
+    inside, outside = {}, {}
+    for k, node in enumerate(plan.nodes):
+        if node.parent == k:
+            continue
+        own = [b[0] for b in node.inside.wide if len(b) == 1]
+        others = [b[0] for b in node.outside.wide if len(b) == 1]
+        inside[k] = map_of(own[: settings.inside])
+        outside[k] = map_of(others[: settings.outside]) if others else inside[k]
+    return Sides(tuple(maps), inside, outside)
+
+
+def _given_landmarks(columns: Sequence[Column], given: Any) -> Array:
+    """Coordinates of rows that the user chose; all columns must be there."""
+    if not isinstance(given, Mapping):
+        raise DataError(f"expected landmarks as a dict of columns, got {type(given).__name__}.")
+    missing = [c.name for c in columns if c.name not in given]
+    if missing:
+        raise UnknownNameError("column in landmarks", missing[0], list(given))
+    values = [np.atleast_1d(np.asarray(given[c.name])) for c in columns]
+    if len({len(v) for v in values}) != 1 or not len(values[0]):
+        raise DataError("expected landmarks with the same number of values in every column.")
+    codes = [place_cells(c, Values(v)) for c, v in zip(columns, values, strict=True)]
+    return coordinates(columns, codes)
+
+
+def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
+    """Pass 1: Σ w φ_β φ_βᵀ, and Σ w 1_α φ_α φ_βᵀ over rows that have all of α."""
+    sums: dict[str, Array] = {}
+    width = sum(_size(m) for m in sides.maps)
+    for part in row_chunks(len(rows), width):
+        block = rows[part]
+        z = coordinates(columns, block.codes)
+        phi = [_with_one(m(z)) for m in sides.maps]
+        weight = block.weight
+        whole = not np.isnan(z).any()
+        for m in sorted({*sides.outside.values()}):
+            add_to(sums, f"outside/{m}", _weighted(phi[m], weight) @ phi[m].T)
+        for k, a in sides.inside.items():
+            here = None if whole else present(sides.maps[a], z)
+            own = _weighted(_weighted(phi[a], weight), here)
+            add_to(sums, f"across/{k}", own @ phi[sides.outside[k]].T)
+    return Moments("kernel sides", rows.total, len(rows), sums)
+
+
+def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) -> Embedding:
+    """Stages 1A and 2's eigenproblem, for every separator."""
+    N = pairs.weight
+    l1, l2 = (r / N for r in settings.ridge)
+    inside, outside, strengths = {}, {}, {}
+    for k, node in enumerate(plan.nodes):
+        if node.parent == k:
+            continue
+        own = pairs.sums[f"outside/{sides.outside[k]}"] / N
+        mean_b, C = own[0, 1:], own[1:, 1:] - np.outer(own[0, 1:], own[0, 1:])
+        cross = pairs.sums[f"across/{k}"]  # (1 + a, 1 + b)
+        if not cross[0, 0] > 0:
+            raise DataError("no row has values in all columns of a group; bring rows that have.")
+        cross = cross / cross[0, 0]
+        mean_a = cross[1:, 0]
+        D = (cross[1:, 1:] - np.outer(mean_a, cross[0, 1:])).T  # (b, a)
+        factor = cho_factor(C + l1 * np.eye(len(C)), lower=True, check_finite=False)
+        J = cho_solve(factor, D, check_finite=False)
+        S = J.T @ C @ J
+        alone = sides.outside[k] == sides.inside[k]  # with nothing outside there is no state
+        keep = 0 if alone else min(node.rank - 1, settings.rank, len(S))
+        first = len(S) - max(keep, 1)
+        e, Q = eigh((S + S.T) / 2, subset_by_index=[first, len(S) - 1])
+        good = e[::-1] > max(1e-9, 1e-12 * float(e[-1]))
+        good &= keep > 0  # a separator of rank one: its sides are independent
+        e, Q = e[::-1][good], Q[:, ::-1][:, good]
+        V = cho_solve(factor, C @ (J @ Q), check_finite=False) / (e + l2)
+        inside[k] = (np.ascontiguousarray(Q.T), mean_a)
+        outside[k] = (np.ascontiguousarray(V.T), mean_b)
+        strengths[k] = e
+    return Embedding(sides, inside, outside, strengths, N)
+
+
+def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: Rows) -> Moments:
+    """Pass 2: Σ w f_a ⊗ f_b ⊗ η̃ and Σ w hats ⊗ η̃, each with the weight of the rows that have it."""
+    sums: dict[str, Array] = {}
+    width = sum(_size(m) for m in found.sides.maps)
+    inner = sorted({*plan.inner, *plan.roots})
+    slots = linear_slots(columns)
+    for part in row_chunks(len(rows), width):
+        block = rows[part]
+        z = coordinates(columns, block.codes)
+        weight = block.weights
+        f, here, eta = _coordinates(found, z)
+        for k in inner:
+            node = plan.nodes[k]
+            above = [] if node.parent == k else [eta[k]]
+            add_to(sums, f"products/{k}", outer_sum([f[c] for c in node.children] + above, weight))
+            marks = [np.stack([np.ones(len(block)), here[c]]) for c in node.children]
+            add_to(sums, f"present/{k}", outer_sum(marks, weight))
+        for x, k in enumerate(plan.leaves):
+            H = hats(plan, columns, k, block.codes)  # (n, cells)
+            add_to(sums, f"leaf/{x}", np.asarray(H.T @ (eta[k] * weight).T))
+        for name, total in (
+            {} if slots is None else sum_linear(slots, block.codes, block.weight)
+        ).items():
+            add_to(sums, name, total)
+    return Moments("kernel products", rows.total, len(rows), sums)
+
+
+def _coordinates(
+    found: Embedding, z: Array
+) -> tuple[dict[int, Array], dict[int, Array], dict[int, Array]]:
+    """f, which rows have it, and η̃ of every separator; each map is looked at once."""
+    asked: dict[int, list[tuple[str, int, Array, Array]]] = {}
+    for k, (Q, mean) in found.inside.items():
+        asked.setdefault(found.sides.inside[k], []).append(("f", k, Q, mean))
+        asked.setdefault(found.sides.outside[k], []).append(("eta", k, *found.outside[k]))
+    sides: dict[str, dict[int, Array]] = {"f": {}, "eta": {}}
+    here = {}
+    for m, wanted in asked.items():
+        block = found.sides.maps[m]
+        joint = block.project(np.concatenate([matrix for *_, matrix, _ in wanted]), z)
+        there, start = present(block, z), 0
+        for side, k, matrix, mean in wanted:
+            own = np.empty((1 + len(matrix), z.shape[1]))
+            own[0] = 1.0
+            np.subtract(joint[start : start + len(matrix)], (matrix @ mean)[:, None], out=own[1:])
+            start += len(matrix)
+            if side == "f":
+                here[k] = there
+                own[1:] *= there
+            sides[side][k] = own
+    return sides["f"], here, sides["eta"]
+
+
+def learn_embedded(
+    plan: Plan, columns: Sequence[Column], source: Source, sample: Rows, settings: KernelSettings
+) -> Operators:
+    """Two passes over the rows; landmarks from a sample of them."""
+    with one_thread():  # blocks of rows run beside each other; small products do not gain
+        z = coordinates(columns, sample.codes)
+        sides = choose_sides(plan, columns, z, settings, sample.weight)
+        pairs = source.fold(partial(sum_sides, columns, sides))
+        found = embed(plan, sides, pairs, settings)
+        products = source.fold(partial(sum_embedded, plan, columns, found))
+        return on_grids(raw_operators(plan, columns, found, products), columns, settings)
+
+
+def raw_operators(
+    plan: Plan, columns: Sequence[Column], found: Embedding, products: Moments
+) -> Operators:
+    """Operators on the grid, leaves not smoothed yet."""
+    N = products.weight
+    tensors = {}
+    for k in sorted({*plan.inner, *plan.roots}):
+        M, w = products.sums[f"products/{k}"], products.sums[f"present/{k}"]
+        for axis in range(w.ndim):
+            w = np.repeat(w, [1, M.shape[axis] - 1], axis=axis)
+        if M.ndim > w.ndim:
+            w = w[..., None]
+        tensors[k] = M / np.maximum(w, 1e-300)
+    raw = []
+    for x in range(len(plan.leaves)):
+        total = products.sums[f"leaf/{x}"]
+        raw.append(total / total[:, 0].sum())
+    reports = {
+        k: SeparatorReport(
+            1 + len(e), plan.nodes[k].rank, tuple(map(float, np.sqrt(e))), float("nan")
+        )
+        for k, e in found.strengths.items()
+    }
+    marginals = tuple(np.ascontiguousarray(t[:, 0]) for t in raw)
+    slots = linear_slots(columns)
+    linear = None if slots is None else fit_linear(slots, products.sums, N)
+    return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports, linear=linear)
+
+
+def on_grids(
+    found: Operators,
+    columns: Sequence[Column],
+    settings: KernelSettings,
+    scores_only: bool = False,
+) -> Operators:
+    """Leaves smoothed: at one bandwidth for evidence, at another for answers."""
+    plan, raw = found.plan, found.leaves
+    leaves = tuple(
+        possible(smooth_leaf(plan, columns, k, raw[x], settings.evidence), found.weight)
+        for x, k in enumerate(plan.leaves)
+    )
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    targets = {
+        v: possible(
+            smooth_leaf(plan, columns, k, raw[x], settings.evidence, {v: settings.own}),
+            found.weight,
+        )
+        for x, k in enumerate(plan.leaves)
+        for v in plan.nodes[k].columns
+        if isinstance(columns[place[v]], ContinuousColumn) and not scores_only
+    }
+    return replace(
+        found,
+        leaves=leaves,
+        marginals=tuple(np.ascontiguousarray(t[:, 0]) for t in leaves),
+        mix=settings.mix,
+        targets=targets,
+        raw=raw,
+        blur=(settings.evidence, settings.own),
+        settings={
+            **({} if isinstance(settings.bandwidth, str) else {"bandwidth": settings.bandwidth}),
+            "evidence": settings.evidence,
+            "own": settings.own,
+            "rank": settings.rank,
+            "ridge": settings.ridge[1],
+            "lean": settings.lean,
+        },
+        floor=settings.floor,
+        linear=None if found.linear is None else replace(found.linear, lean=settings.lean),
+    )
+
+
+def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:
+    """Operators with raw leaves, as a file keeps them, smoothed as they were."""
+    evidence, own = found.blur
+    lean = 0.0 if found.linear is None else found.linear.lean
+    settings = KernelSettings(
+        evidence=evidence, own=own, floor=found.floor, mix=found.mix, lean=lean
+    )
+    return on_grids(found, columns, settings)
+
+
+# --- leaves on grids ------------------------------------------------------------------------------
+
+
+def hats(plan: Plan, columns: Sequence[Column], leaf: int, codes: Sequence[Any]) -> csr_array:
+    """Weights of the cells of a leaf, (n, cells): rows sum to one, to zero where one is missing."""
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    members = [place[v] for v in plan.nodes[leaf].columns]
+    n = len(codes[0])
+    index, share = np.zeros((1, n), dtype=np.int64), np.ones((1, n))
+    for i in members:
+        own, weight = around(codes[i], _cells(columns[i]), n)
+        there = own < _cells(columns[i])  # beyond: missing
+        index = (index[:, None] * _cells(columns[i]) + own * there).reshape(-1, n)
+        share = (share[:, None] * (weight * there)).reshape(-1, n)
+    rows = np.broadcast_to(np.arange(n), index.shape)
+    kept = share > 0
+    shape = (n, math.prod(_cells(columns[i]) for i in members))
+    return csr_array((share[kept], (rows[kept], index[kept])), shape=shape)
+
+
+def smoothing(column: Column, bandwidth: float) -> Array | None:
+    """(cells, cells): a Gaussian of so many standard deviations around each cell, mass kept."""
+    if not isinstance(column, ContinuousColumn) or bandwidth <= 0:
+        return None
+    z = column.grid / column.spread
+    K = np.exp(-0.5 * ((z[:, None] - z) / bandwidth) ** 2)
+    S = np.eye(column.cells)
+    S[: column.points, : column.points] = K / K.sum(axis=0)
+    return S
+
+
+def smooth_leaf(
+    plan: Plan,
+    columns: Sequence[Column],
+    leaf: int,
+    raw: Array,
+    bandwidth: float,
+    own: Mapping[int, float] | None = None,
+) -> Array:
+    """A leaf's table smoothed along every continuous axis, `own` by column: (cells, r)."""
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    members = [columns[place[v]] for v in plan.nodes[leaf].columns]
+    table = raw.reshape(*(_cells(c) for c in members), -1)
+    for axis, (v, column) in enumerate(zip(plan.nodes[leaf].columns, members, strict=True)):
+        S = smoothing(column, (own or {}).get(v, bandwidth))
+        if S is not None:
+            table = np.moveaxis(np.tensordot(S, table, axes=(1, axis)), 0, axis)
+    return np.ascontiguousarray(table.reshape(raw.shape))
+
+
+def possible(table: Array, N: float) -> Array:
+    """A leaf's table with half a row more, spread evenly: no value is impossible, far ones tell
+    nothing about the others, and an unobserved leaf still sends e₁."""
+    share = 0.5 / (N + 0.5)
+    found = table * (1.0 - share)
+    found[:, 0] += share / len(table)
+    return found
+
+
+def _cells(column: Column) -> int:
+    return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+
+
+def present(block: BlockMap, z: Array) -> Array:
+    return (~np.isnan(z[list(block.members)]).any(axis=0)).astype(float)
+
+
+def _size(block: BlockMap) -> int:
+    if block.waves is not None:
+        return len(block.waves[0])
+    return len(block.mixing) or max(block.discrete)
+
+
+def _weighted(values: Array, weight: Array | None) -> Array:
+    return values if weight is None else values * weight
+
+
+def _with_one(values: Array) -> Array:
+    return np.concatenate([np.ones((1, values.shape[1])), values])

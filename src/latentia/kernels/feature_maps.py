@@ -1,0 +1,300 @@
+"""Kernel features of blocks of columns: finite coordinates of an RKHS (design 7).
+
+The kernel of a block is the product of one-dimensional ones, k((x − y) / bandwidth) for continuous
+members and .3 + .7 [equal] for discrete ones. Nyström coordinates φ(x) = K_LL^-½ k(L, x) stand on a
+few landmark rows; random Fourier features need none. A missing member counts by its mean factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.errors import DataError, UnknownNameError
+from latentia.typing import Array
+
+__all__ = [
+    "KERNELS",
+    "MAPS",
+    "MEDIAN",
+    "BlockMap",
+    "Kernel",
+    "as_kernel",
+    "coordinates",
+    "make_map",
+]
+
+Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
+
+MEDIAN = "median"
+UNEQUAL = 0.3  # kernel between different states of a discrete column
+ATOM_APART = 0.5  # factor between an atom and other values
+FILL = 200  # rows for the mean factor of a missing cell
+NOTHING = (np.zeros((0, 0)), np.zeros(0))
+INDEFINITE = 1e-6  # share of the largest eigenvalue that a negative one may have by rounding
+SMALLEST = 1e-6  # eigenvalues of K_LL below this share of the largest are dropped
+
+
+def _rbf(x: Array, y: Array) -> Array:
+    return np.asarray(np.exp(-0.5 * (x - y) ** 2))
+
+
+def _laplace(x: Array, y: Array) -> Array:
+    return np.asarray(np.exp(-np.abs(x - y)))
+
+
+def _matern(x: Array, y: Array) -> Array:
+    d = math.sqrt(3.0) * np.abs(x - y)
+    return np.asarray((1.0 + d) * np.exp(-d))
+
+
+KERNELS: dict[str, Kernel] = {"rbf": _rbf, "laplace": _laplace, "matern": _matern}
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """A kernel by name, a scikit-learn kernel object, or a function k(x, y) of arrays.
+
+    Kernels see values divided by their bandwidth, one column at a time; products make blocks.
+    """
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise UnknownNameError("kernel", kernel, KERNELS, "Or pass a function k(x, y).")
+        return KERNELS[kernel]
+    if hasattr(kernel, "diag") and hasattr(kernel, "is_stationary"):  # scikit-learn's
+        return lambda x, y: _by_object(kernel, x, y)
+    if callable(kernel):
+        return lambda x, y: _by_function(kernel, x, y)
+    raise DataError(
+        f"expected a kernel by name ({', '.join(KERNELS)}), a scikit-learn kernel or a function "
+        f"k(x, y), got {type(kernel).__name__}."
+    )
+
+
+def _by_function(kernel: Any, x: Array, y: Array) -> Array:
+    """A user's function on arrays that broadcast; its answer has to have their shape."""
+    found = np.asarray(kernel(x, y), dtype=float)
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    if found.shape != shape:
+        raise DataError(
+            f"the kernel gave an array of shape {found.shape} for arguments that broadcast to "
+            f"{shape}. It must work on arrays, value by value."
+        )
+    return found
+
+
+def _by_object(kernel: Any, x: Array, y: Array) -> Array:
+    """A scikit-learn kernel on (n,) or (m, 1) against (n,): all pairs."""
+    return np.asarray(kernel(np.reshape(x, (-1, 1)), np.reshape(y, (-1, 1))), dtype=float)
+
+
+def coordinates(columns: Sequence[Column], codes: Sequence[Any]) -> Array:
+    """(columns, n): values in units of their standard deviation, or codes; NaN where missing."""
+    out = np.empty((len(columns), len(codes[0])))
+    for i, (column, cells) in enumerate(zip(columns, codes, strict=True)):
+        if isinstance(column, ContinuousColumn):
+            out[i] = column.at(cells) / column.spread
+        else:
+            out[i] = np.where(cells < 0, np.nan, cells)
+    return out
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BlockMap:
+    """φ of a block of columns: (features, n) from coordinates."""
+
+    members: tuple[int, ...]  # columns by place
+    discrete: tuple[int, ...]  # states of each member, 0: continuous
+    landmarks: Array  # (d, m)
+    mixing: Array  # (features, m)
+    bandwidth: float
+    kernel: Any
+    seen: tuple[Array, Array] = NOTHING  # (d, n) a few rows, (n,) their weights: for missing cells
+    waves: tuple[Array, Array, Array] | None = None  # of random Fourier features
+    unequal: float = UNEQUAL  # kernel between different states of a discrete member
+    cut: float = SMALLEST
+
+    def __call__(self, z: Array) -> Array:
+        """φ for coordinates of all columns, (columns, n)."""
+        own = z[list(self.members)]
+        if self.waves is not None:
+            return _wave(self, own)
+        if len(self.members) == 1 and self.discrete[0]:
+            return np.asarray(own[0] == np.arange(self.discrete[0])[:, None], dtype=float)
+        return np.asarray(self.mixing @ self.factors(own))
+
+    def project(self, matrix: Array, z: Array) -> Array:
+        """matrix @ φ, the two matrices multiplied first: (rows of the matrix, n)."""
+        own = z[list(self.members)]
+        if self.waves is not None or (len(self.members) == 1 and self.discrete[0]):
+            return np.asarray(matrix @ self(z))
+        return np.asarray((matrix @ self.mixing) @ self.factors(own))
+
+    def factors(self, own: Array) -> Array:
+        """k(landmark, x): (m, n)."""
+        if self.kernel == "rbf" and not any(self.discrete) and not np.isnan(own).any():
+            return _rbf_at_once(self.landmarks / self.bandwidth, own / self.bandwidth)
+        k = as_kernel(self.kernel)
+        total = np.ones((self.landmarks.shape[1], own.shape[1]))
+        for i, states in enumerate(self.discrete):
+            a, x = self.landmarks[i][:, None], own[i]
+            gone = np.isnan(x)
+            if states:
+                part = np.where(a == x, 1.0, self.unequal)
+            else:
+                part = k(a / self.bandwidth, np.where(gone, 0.0, x) / self.bandwidth)
+            if gone.any():
+                part = np.where(gone, _mean_factor(self, i)[:, None], part)
+            total *= part
+        return total
+
+
+def _rbf_at_once(a: Array, x: Array) -> Array:
+    """Π over members of exp(−(a − x)²/2), through one matrix product."""
+    found = a.T @ x  # in place from here: the matrix is large and its passes through memory count
+    found -= 0.5 * (a**2).sum(axis=0)[:, None]
+    found -= 0.5 * (x**2).sum(axis=0)
+    np.minimum(found, 0.0, out=found)
+    return np.asarray(np.exp(found, out=found))
+
+
+def make_map(
+    columns: Sequence[Column],
+    members: Sequence[int],
+    sample: Array,
+    bandwidth: float | str,
+    kernel: Any = "rbf",
+    kind: str = "nystroem",
+    features: int = 150,
+    seed: int = 0,
+    unequal: float = UNEQUAL,
+    cut: float = SMALLEST,
+    weight: Array | None = None,
+) -> BlockMap:
+    """The map of a block. `sample` holds coordinates of a few rows, (columns, n)."""
+    if kind not in MAPS:
+        raise UnknownNameError("feature map", kind, MAPS)
+    members = tuple(members)
+    states = tuple(
+        0 if isinstance(columns[i], ContinuousColumn) else len(columns[i].states)  # type: ignore[union-attr]
+        for i in members
+    )
+    own = sample[list(members)]
+    smooth = [i for i, s in enumerate(states) if s == 0]
+    if isinstance(bandwidth, str):
+        wide = _median_distance(own[smooth])
+    else:
+        wide = bandwidth * math.sqrt(max(len(smooth), 1))
+    whole = ~np.isnan(own).any(axis=0)
+    if not whole.any() and not (len(members) == 1 and states[0]):
+        own = np.where(np.isnan(own), _present_means(own), own)
+        whole = np.ones(own.shape[1], dtype=bool)
+    complete = own[:, whole]
+    weight = np.ones(complete.shape[1]) if weight is None else weight[whole]
+    empty = np.zeros((len(members), 0))
+    none = np.zeros((0, 0))
+    seen = (complete[:, :FILL], weight[:FILL])
+    blank = BlockMap(members, states, empty, none, wide, kernel, seen, None, unequal, cut)
+    return MAPS[kind](blank, complete, features, seed)
+
+
+def _median_distance(own: Array) -> float:
+    """Median of ‖x − y‖ over pairs of a few rows, the median rule; 1 where there is none."""
+    rows = own[:, ~np.isnan(own).any(axis=0)][:, :FILL]
+    apart = pdist(rows.T) if rows.shape[1] > 1 and len(rows) else np.zeros(0)
+    apart = apart[apart > 0]
+    return float(np.median(apart)) if len(apart) else 1.0
+
+
+def _present_means(own: Array) -> Array:
+    """Mean of each column over the cells that are there, 0 where there are none: (d, 1)."""
+    there = ~np.isnan(own)
+    total = np.where(there, own, 0.0).sum(axis=1, keepdims=True)
+    return np.asarray(total / np.maximum(there.sum(axis=1, keepdims=True), 1))
+
+
+def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
+    """Landmarks are rows of the sample; K_LL^-½ on the eigenvalues that matter."""
+    if len(block.members) == 1 and block.discrete[0]:
+        return block
+    bare = replace(block, landmarks=_landmarks(sample, features))
+    L = bare.landmarks
+    K = bare.factors(L)
+    if not np.isfinite(K).all() or not np.allclose(K, K.T, rtol=1e-6, atol=1e-9):
+        raise DataError("the kernel gives values that are not finite, or k(x, y) ≠ k(y, x).")
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    if values[0] < -INDEFINITE * max(values[-1], 1e-300):
+        raise DataError(
+            f"the kernel is not positive definite: an eigenvalue of its matrix is {values[0]:.3g}. "
+            f"Take one of {', '.join(KERNELS)}, or a kernel of scikit-learn."
+        )
+    kept = values > block.cut * values[-1]
+    mixing = np.ascontiguousarray((vectors[:, kept] / np.sqrt(values[kept])).T)
+    return replace(bare, mixing=mixing)
+
+
+def _landmarks(sample: Array, features: int) -> Array:
+    """Rows of the sample, each once, as with weights: all if they are few, or the first ones."""
+    for part in (sample[:, : 2 * features], sample):  # a part tells as a rule that there are many
+        L = np.unique(part, axis=1)
+        if L.shape[1] > features:
+            return np.unique(sample[:, :features], axis=1)
+    return L
+
+
+def _mean_factor(block: BlockMap, i: int) -> Array:
+    """Mean over a few rows of member i's factor: (m,)."""
+    values, weight = block.seen[0][i], block.seen[1]
+    landmarks = block.landmarks[i][:, None]
+    if block.discrete[i]:
+        factors = np.where(landmarks == values, 1.0, block.unequal)
+    else:
+        k = as_kernel(block.kernel)
+        factors = k(landmarks / block.bandwidth, values / block.bandwidth)
+    return np.asarray(np.average(factors, axis=1, weights=weight))
+
+
+def _fourier(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
+    """√2 cos(ωᵀx + b) Π signs: E over ω, b and signs is the kernel."""
+    rng = np.random.default_rng([seed, *block.members])
+    shape = (features, len(block.members))
+    if block.kernel == "rbf":
+        omega = rng.standard_normal(shape)
+    elif block.kernel == "laplace":
+        omega = rng.standard_cauchy(shape)
+    elif block.kernel == "matern":
+        omega = rng.standard_t(3, shape)
+    else:
+        raise DataError(
+            f"random Fourier features know the kernels {', '.join(KERNELS)}, got "
+            f"{block.kernel!r}. Use the map 'nystroem' for others."
+        )
+    most = max(max(block.discrete), 1)
+    signs = rng.choice([-1.0, 1.0], (features, len(block.members), most))
+    signs[rng.random(shape) < block.unequal] = 1.0
+    phase = rng.uniform(0, 2 * np.pi, features)
+    omega = omega / block.bandwidth * (np.asarray(block.discrete) == 0)
+    return replace(block, waves=(omega, phase, signs))
+
+
+def _wave(block: BlockMap, own: Array) -> Array:
+    assert block.waves is not None
+    omega, phase, signs = block.waves
+    x = np.where(np.isnan(own), 0.0, own)
+    out = math.sqrt(2.0 / len(omega)) * np.cos(omega @ x + phase[:, None])
+    for i, states in enumerate(block.discrete):
+        if states:
+            out *= np.where(np.isnan(own[i]), 1.0, signs[:, i, x[i].astype(int)])
+    return np.asarray(out)
+
+
+MAPS: dict[str, Callable[[BlockMap, Array, int, int], BlockMap]] = {
+    "nystroem": _nystroem,
+    "fourier": _fourier,
+}

@@ -1,0 +1,348 @@
+"""Learners: how operators are found for a plan. Parameters only; the mathematics is elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from latentia.closed_form.closed_form import finish_closed_form, gather_statistics
+from latentia.closed_form.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
+from latentia.closed_form.published.spectral import learn_spectral
+from latentia.closed_form.published.two_stage_tables import learn_as_published
+from latentia.closed_form.state_counts import state_notes
+from latentia.data.columns.continuous import Column
+from latentia.data.moments import Rows
+from latentia.data.sources.memory import LocalRows, counted_once
+from latentia.data.sources.row_sample import draw_sample
+from latentia.errors import DataError, UnknownNameError
+from latentia.inference.operators import Operators
+from latentia.kernels.choose_settings import Choice, choose_settings, choose_settings_for_classes
+from latentia.kernels.embedding import KernelSettings, learn_embedded
+from latentia.kernels.gram import as_published_kernel, code_columns, learn_gram
+from latentia.kernels.published_finite import learn_uncentred
+from latentia.model.choice import learn_best
+from latentia.model.choice_mixed import learn_best_mixed
+from latentia.networks.accelerate import PSEUDO_COUNTS
+from latentia.networks.discrete_network import refine_closed_form
+from latentia.networks.em_problem import at_least
+from latentia.networks.knowledge import read_knowledge, short_tables
+from latentia.networks.known_network import refine_known
+from latentia.networks.smooth_network import SmoothSettings, refine_mixed
+from latentia.seeds import as_generator
+from latentia.structure.plan import Plan
+from latentia.typing import Array, Source
+
+__all__ = ["PBP", "PublishedPBP", "Spectral"]
+
+
+class PBP(BaseEstimator):
+    """Predictive belief propagation: closed form (design 4.2), refined where that is better (4.3).
+
+    Parameters
+    ----------
+    regularize : bool
+        Shrinkage sized by the data. False switches all of it off: exact moments then give exact
+        answers, and finite samples noisy ones. It leaves no room for refinement.
+    refine : "auto", True or False
+        True turns the closed form into a positive network of separator states and polishes it by
+        accelerated EM: slower, but always a valid distribution with a likelihood. False leaves the
+        closed form. "auto" tries both, and the plain marginals, on held-out rows and keeps what
+        answers best; `diagnostics_` tells the choice and its figures.
+    groups : list of lists of columns, optional
+        Columns that share a leaf of the tree.
+    kernel : KernelSettings or dict of its fields, optional
+        Of the embedding of continuous columns. What a dict leaves out, or all of it by default, is
+        chosen on held-out rows.
+    random_state : int, optional
+        Seed of the sample that a refinement starts from, of landmarks, and of the rows held out.
+    smoothing : float, or dict of variable -> float or table
+        Pseudo-counts for every row of every table of a refined network, spread like its own
+        marginal. A dict tells them variable by variable of the graph, perhaps as tables.
+    known, tied
+        Known cells of tables and tables that are shared, as in `EM`. The closed form has no tables:
+        the refined network is then that of the graph itself, and is taken without a trial.
+    """
+
+    pairs = True  # two continuous children of one latent share a leaf (design 7)
+
+    def __init__(
+        self,
+        regularize: bool = True,
+        refine: bool | str = "auto",
+        groups: Any = None,
+        kernel: Any = None,
+        random_state: Any = None,
+        smoothing: Any = PSEUDO_COUNTS,
+        known: Any = None,
+        tied: Any = None,
+    ) -> None:
+        self.regularize = regularize
+        self.refine = refine
+        self.groups = groups
+        self.kernel = kernel
+        self.random_state = random_state
+        self.smoothing = smoothing
+        self.known = known
+        self.tied = tied
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        shown = {name: short_tables(x) for name, x in self.get_params(deep=False).items()}
+        return str(BaseEstimator.__repr__(type(self)(**shown), N_CHAR_MAX))
+
+    @property
+    def _informed(self) -> bool:
+        """Is anything known of the tables of the graph?"""
+        given = [x for x in (self.known, self.tied) if x is not None and not _is_empty(x)]
+        return bool(given) or isinstance(self.smoothing, Mapping)
+
+    @property
+    def compares(self) -> bool:
+        """Does a fit choose between candidates?"""
+        return bool(self.refine == "auto" and self.regularize and not self._informed)
+
+    def _check_informed(self) -> None:
+        if self._informed and (self.refine is False or not self.regularize):
+            raise DataError(
+                "the closed form has no tables in which known cells, ties or pseudo-counts of "
+                "single variables could be kept. Use PBP(refine=True), or lt.EM(...)."
+            )
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """Two passes over the rows, four on loops; refined, one more for each E-step."""
+        if self.refine not in ("auto", True, False):
+            raise UnknownNameError("refine", self.refine, ["auto", True, False])
+        if isinstance(source, LocalRows):
+            sizes = [plan.graph.states[v] or 1 for v in plan.graph.observed]
+            source = replace(source, rows=counted_once(source.rows, sizes))
+        rng = as_generator(0 if self.random_state is None else self.random_state)
+        self._check_informed()
+        if self._informed:
+            knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
+            return refine_known(plan, source, rng, self.smoothing, knowledge)
+        at_least("smoothing", self.smoothing, 0)
+        if self.regularize and self.refine == "auto":
+            return learn_best(plan, source, rng, self.smoothing)
+        found = gather_statistics(plan, source, self.regularize)
+        if self.refine and self.regularize:
+            made = refine_closed_form(found, source, rng, self.smoothing)
+        else:
+            made = finish_closed_form(found, source, self.regularize)
+        return replace(made, notes=state_notes(found)) if self.regularize else made
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""
+        if self.refine is True or self._informed:
+            raise DataError(
+                "refinement reads the rows several times; these sums are gathered once. Use "
+                "PBP(refine=False), or rows that can be read again: a file, a list of frames."
+            )
+        return freeze_basis(plan, pilot, self.regularize)
+
+    @property
+    def most_directions(self) -> int:
+        """Directions that a separator of unknown rank may have."""
+        return _kernel_settings(self.kernel)[0].most
+
+    @property
+    def chooses_ranks(self) -> bool:
+        """Do latents of continuous columns need no number of states?"""
+        return self.refine is not True
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns: settings on held-out rows, then two passes over the rows."""
+        if self._informed:
+            raise DataError(
+                "known cells, ties and pseudo-counts of single variables are for discrete columns "
+                "here. Use lt.EM(...), whose leaves of continuous columns are Gaussian."
+            )
+        rng = as_generator(0 if self.random_state is None else self.random_state)
+        settings, fixed = _kernel_settings(self.kernel)
+        sample = _shuffled_sample(source, rng)
+        if self.refine == "auto":
+            return learn_best_mixed(plan, columns, source, sample, settings, fixed, rng)
+        if self.refine is True:
+            return refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
+        if fixed != ALL_SETTINGS and sample.total >= FEWEST_TO_CHOOSE:
+            settings = choose_settings(plan, columns, sample, settings, rng, fixed).settings
+        return learn_embedded(plan, columns, source, sample, settings)
+
+    def settle(
+        self,
+        plans: Sequence[Plan],
+        columns: Sequence[Column],
+        sources: Sequence[Source],
+        log_prior: Array,
+    ) -> tuple[PBP, Choice | None]:
+        """A copy whose kernel settings are chosen once, for the models of several classes."""
+        settings, fixed = _kernel_settings(self.kernel)
+        own = clone(self)
+        if self.refine is True:
+            return own, None
+        own.refine = False  # the embedding for all classes: their scores must be of one kind
+        rng = as_generator(0 if self.random_state is None else self.random_state)
+        samples = [_shuffled_sample(source, rng) for source in sources]
+        few = sum(s.total for s in samples) < FEWEST_TO_CHOOSE or len(samples) < 2
+        if fixed == ALL_SETTINGS or few:
+            return own.set_params(kernel=settings), None
+        choice = choose_settings_for_classes(
+            plans, columns, samples, log_prior, settings, rng, fixed
+        )
+        return own.set_params(kernel=choice.settings), choice
+
+    @staticmethod
+    def paper(
+        ridge: tuple[float, float] | None = None,
+        stage1: Any = None,
+        folds: int = 5,
+        seed: int = 0,
+        kernel: Any = None,
+        form: str = "finite",
+    ) -> PublishedPBP:
+        """The algorithm as published: minimal core groups and two-stage regression."""
+        return PublishedPBP(ridge, stage1, folds, seed, kernel, form)
+
+
+def _is_empty(x: Any) -> bool:
+    return isinstance(x, list | tuple | Mapping) and not x
+
+
+ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))
+KERNEL_SAMPLE = 4000
+FEWEST_TO_CHOOSE = 40
+
+
+def _shuffled_sample(source: Source, rng: np.random.Generator) -> Rows:
+    """At most a few thousand rows, in random order."""
+    sample = draw_sample(source, KERNEL_SAMPLE, rng)
+    order = rng.permutation(len(sample))
+    weight = None if sample.weight is None else sample.weight[order]
+    return Rows(tuple(c[order] for c in sample.codes), weight)
+
+
+def _kernel_settings(given: Any) -> tuple[KernelSettings, frozenset[str]]:
+    """Settings, and which of them are not to be chosen."""
+    if given is None:
+        return KernelSettings(), frozenset()
+    if isinstance(given, KernelSettings):
+        return given, ALL_SETTINGS
+    if not isinstance(given, Mapping):
+        raise DataError(
+            "expected kernel settings as KernelSettings(...) or a dict, "
+            f"got {type(given).__name__}."
+        )
+    for name in given:
+        if name not in ALL_SETTINGS:
+            raise UnknownNameError("kernel setting", name, sorted(ALL_SETTINGS))
+    return KernelSettings(**given), frozenset(given)
+
+
+class PublishedPBP(BaseEstimator):
+    """Predictive belief propagation as published (paper, section 4; design 4.1).
+
+    Parameters
+    ----------
+    ridge : (float, float), optional
+        λ₁ of stage 1 and λ₂ of stage 2 for moments divided by N; default (1/N, 10/N). Zero λ₂ means
+        the pseudo-inverse truncated at the separator's rank.
+    stage1 : scikit-learn regressor or classifier, optional
+        Used for stages 1A and 1B instead of ridge; reads rows and is cross-fitted.
+    folds, seed : int
+        Of the cross-fitting.
+    kernel : str, scikit-learn kernel, function, PublishedKernel or dict of its fields, optional
+        Embeds the columns, as continuous ones need it. Its own ridges, added to Gram matrices as in
+        the paper, hold where `ridge` is not given.
+    form : "finite" or "gram"
+        With a kernel: finite coordinates on landmarks, linear in rows; or the kernel trick, N³, for
+        reference and a few thousand rows.
+    """
+
+    pairs = True  # two continuous children of one latent share a leaf (design 7)
+
+    def __init__(
+        self,
+        ridge: tuple[float, float] | None = None,
+        stage1: Any = None,
+        folds: int = 5,
+        seed: int = 0,
+        kernel: Any = None,
+        form: str = "finite",
+    ) -> None:
+        self.ridge = ridge
+        self.stage1 = stage1
+        self.folds = folds
+        self.seed = seed
+        self.kernel = kernel
+        self.form = form
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """One pass over the rows; with `stage1`, the rows themselves."""
+        _check_ridge(self.ridge)
+        if self.kernel is not None:
+            return self.learn_mixed(plan, code_columns(plan), source)
+        return learn_as_published(plan, source, self.ridge, self.stage1, self.folds, self.seed)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        _check_ridge(self.ridge)
+        if self.stage1 is not None:
+            raise DataError("a stage-1 regressor reads rows; sums are enough for stage1=None only.")
+        return FrozenTables(plan, self.ridge)
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With a kernel: two passes over the rows, or Gram matrices of all of them."""
+        if self.kernel is None:
+            raise DataError(
+                "the algorithm as published needs a kernel for continuous columns. "
+                "Use PBP.paper(kernel='rbf'), or PBP()."
+            )
+        _check_ridge(self.ridge)
+        if self.form not in FORMS:
+            raise UnknownNameError("form", self.form, FORMS)
+        if self.stage1 is not None:
+            raise DataError("with a kernel, stage 1 is ridge regression; leave out stage1.")
+        settings = as_published_kernel(self.kernel)
+        if self.form == "gram":
+            return learn_gram(plan, columns, source, settings, self.ridge)
+        rng = as_generator(self.seed)
+        sample = _shuffled_sample(source, rng)
+        return learn_uncentred(plan, columns, source, sample, settings, self.ridge)
+
+
+FORMS = ("finite", "gram")
+
+
+def _check_ridge(ridge: Any) -> None:
+    try:
+        fine = ridge is None or (len(ridge) == 2 and all(0 <= r < float("inf") for r in ridge))
+    except TypeError:
+        fine = False
+    if not fine:
+        raise DataError(f"expected ridge=(λ₁, λ₂), finite and not negative, got {ridge!r}.")
+
+
+class Spectral(BaseEstimator):
+    """The spectral algorithm for latent junction trees (Parikh et al. 2012; design 9).
+
+    Ranks as given by the graph, no ridge: with more states than the data have it is unstable.
+
+    Parameters
+    ----------
+    repair : bool
+        Mix a little independence into answers, as the other learners do. False leaves the joint
+        probability as published, perhaps negative, and answers only cut off at zero.
+    """
+
+    def __init__(self, repair: bool = True) -> None:
+        self.repair = repair
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """One pass over the rows."""
+        return learn_spectral(plan, source, self.repair)
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """Counts are enough: nothing depends on the pilot."""
+        return FrozenSpectral(plan, self.repair)

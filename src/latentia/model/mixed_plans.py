@@ -1,0 +1,151 @@
+"""Plans for graphs with continuous columns: planned on few states, asked on grids (design 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from latentia.data.columns.continuous import PAIRED_POINTS, Column, ContinuousColumn
+from latentia.exact.estep_wiring import check_graph
+from latentia.inference.grid_density import cell_values
+from latentia.structure.graph import LatentGraph, relevant
+from latentia.structure.plan import Plan, checked_groups, make_plan
+from latentia.typing import Label
+
+__all__ = [
+    "column_cells",
+    "has_continuous",
+    "known_ranks",
+    "pair_children",
+    "paired_grids",
+    "plan_mixed",
+    "prepare_mixed",
+    "state_labels",
+    "without_atoms",
+]
+
+FEW = 6  # states that stand for a continuous column while ranks are planned
+UNKNOWN = 6  # … and for a latent whose number of states is not known
+
+
+def has_continuous(columns: Iterable[Column]) -> bool:
+    return any(isinstance(c, ContinuousColumn) for c in columns)
+
+
+def column_cells(column: Column) -> int:
+    """States of a column, or cells of its grid."""
+    return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+
+
+def known_ranks(plan: Plan) -> bool:
+    """Were all latents given with their numbers of states?"""
+    most = max((node.rank for node in plan.nodes), default=1)
+    return most <= max(
+        (math.prod(plan.graph.states[v] or 1 for v in n.separator) for n in plan.nodes), default=1
+    )
+
+
+def state_labels(column: Column) -> tuple[Any, ...]:
+    """Names of a column's states; of a continuous one the values at its cells."""
+    if isinstance(column, ContinuousColumn):
+        return tuple(cell_values(column).tolist())
+    return column.states
+
+
+def prepare_mixed(
+    graph: LatentGraph, columns: Sequence[Column], learner: Any
+) -> tuple[Plan, tuple[Column, ...]]:
+    """Which columns share leaves, their grids, and the plan."""
+    if getattr(learner, "gaussian", False):  # leaves that need states above, and hold no atoms
+        check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))
+        columns = [without_atoms(c) for c in columns]
+    groups = getattr(learner, "groups", None)
+    if groups is None:
+        groups = pair_children(graph, columns) if getattr(learner, "pairs", False) else []
+    groups = checked_groups(groups)
+    placed = paired_grids(columns, groups)
+    return plan_mixed(graph, placed, groups, getattr(learner, "most_directions", 30)), placed
+
+
+def without_atoms(column: Column) -> Column:
+    """The same column with values that stand alone as points of a grid that reaches them."""
+    if not isinstance(column, ContinuousColumn) or not column.atoms:
+        return column
+    z = column.scaled(np.array(column.atoms))
+    low, high = min(column.low, float(z.min())), max(column.high, float(z.max()))
+    room = 0.05 * (high - low)
+    low, high = (
+        (low - room if low < column.low else low),
+        (high + room if high > column.high else high),
+    )
+    return replace(column, atoms=(), low=low, high=high)
+
+
+def pair_children(graph: LatentGraph, columns: Sequence[Column]) -> list[tuple[Label, Label]]:
+    """The two continuous children of a latent whose states are not counted share a leaf.
+
+    A latent with a known number of states tells its children apart one by one.
+    """
+    kinds = {c.name: isinstance(c, ContinuousColumn) for c in columns}
+    if not graph.directed:
+        return []
+    below: dict[int, list[int]] = {}
+    for v, above in enumerate(graph.parents()):
+        only = above[0] if len(above) == 1 and above[0] in graph.latent else None
+        if only is not None and v not in graph.latent and kinds[graph.names[v]]:
+            below.setdefault(only, []).append(v)
+    below = {h: pair for h, pair in below.items() if graph.states[h] is None}
+    childless = set(graph.observed) - {a for a, _ in graph.edges}
+    return [
+        (graph.names[pair[0]], graph.names[pair[1]])
+        for pair in below.values()
+        if len(pair) == 2 and set(pair) <= childless
+    ]
+
+
+def paired_grids(
+    columns: Sequence[Column], groups: Iterable[Iterable[Label]]
+) -> tuple[Column, ...]:
+    """Coarser grids for continuous columns that share a leaf with others."""
+    together = {name for group in groups if len(list(group)) > 1 for name in group}
+    return tuple(
+        replace(c, points=PAIRED_POINTS)
+        if isinstance(c, ContinuousColumn) and c.name in together
+        else c
+        for c in columns
+    )
+
+
+def plan_mixed(
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    groups: Iterable[Iterable[Label]] = (),
+    rank: int = 30,
+) -> Plan:
+    """A plan whose leaves are grids; separators with unknown latents get `rank` directions."""
+    most = max([FEW, *(s + 1 for s in graph.states if s is not None and s < 24)])
+    few = {c.name: min(column_cells(c), most) for c in columns}
+    unknown = {v for v in graph.latent if graph.states[v] is None}
+    small = graph.with_states({**few, **{graph.names[v]: UNKNOWN for v in unknown}})
+    plan = make_plan(small, groups=groups)
+    hidden = {
+        plan.graph.index(graph.names[v]) for v in unknown if graph.names[v] in plan.graph.names
+    }
+    nodes = tuple(
+        replace(node, rank=rank + 1) if node.separator & hidden else node for node in plan.nodes
+    )
+    names = {c.name: column_cells(c) for c in columns}
+    full = tuple(
+        names.get(name, count)
+        for name, count in zip(plan.graph.names, plan.graph.states, strict=True)
+    )
+    return replace(
+        plan,
+        graph=replace(relevant(plan.graph), states=full),
+        nodes=nodes,
+        notes=() if unknown else plan.notes,
+    )

@@ -1,0 +1,1 @@
+"""Valid distributions: tables, climbed by EM."""

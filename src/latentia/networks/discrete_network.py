@@ -1,0 +1,194 @@
+"""From the closed form's statistics to a valid distribution (design 4.3).
+
+    canonical basis ─> soft separator states ─> first tables ─> accelerated MAP-EM ─> operators
+
+One start, no restarts; every E-step is one more fold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import final
+
+import numpy as np
+
+from latentia.closed_form.basis import evaluator
+from latentia.closed_form.closed_form import Statistics, gather_statistics
+from latentia.data.sources.memory import LocalRows
+from latentia.data.sources.row_sample import draw_sample
+from latentia.errors import PlanError
+from latentia.inference.operators import Ascent, Operators, SeparatorReport
+from latentia.networks.accelerate import (
+    ENOUGH,
+    PSEUDO_COUNTS,
+    EStepOf,
+    Prior,
+    Tables,
+    accelerate,
+    make_prior,
+    normalised,
+)
+from latentia.networks.branch_classes import local_states, told_by_branches
+from latentia.networks.em_problem import Problem, counts_in, pose, with_unseen
+from latentia.networks.soft_states import first_counts, memberships, shared_parts
+from latentia.networks.to_operators import operators_of
+from latentia.structure.plan import Plan, make_plan
+from latentia.structure.state_network import PositiveNetwork, own_network, positive_network
+from latentia.typing import Array, Source
+
+__all__ = [
+    "Network",
+    "plan_refinement",
+    "polish",
+    "refine_closed_form",
+    "start_of_graph",
+    "started",
+    "without_unseen",
+]
+
+SAMPLE = 1000  # rows whose soft states make the first tables
+LARGE_SAMPLE = 4000  # … where there are many
+ENOUGH_ROWS = 3000  # from here on it pays to look closely at each latent first
+MANY_ROWS = 30_000  # beyond this many different rows, first climb on fewer
+FEWER_ROWS = 20_000
+OTHER_CUTS = 2  # at random, where branches do not tell the states of a latent
+TRIAL_STEPS = 5  # of each cut on the sample
+CLOSELY = 1e-3  # gain per free parameter still to come, where refinement was asked for
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Tables of a positive network, with the prior of one row of weight one."""
+
+    plan: Plan  # the network's own
+    tables: dict[int, Array]
+    prior: Prior
+
+
+@lru_cache(maxsize=32)
+def plan_refinement(plan: Plan) -> tuple[PositiveNetwork, Plan]:
+    """The positive network of a plan, and the network's own plan; kept, for many fits alike."""
+    own = own_network(plan)
+    if own is not None:
+        return own, make_plan(own.graph)
+    network = positive_network(plan)
+    return network, make_plan(network.graph)
+
+
+def refine_closed_form(
+    found: Statistics,
+    source: Source,
+    rng: np.random.Generator,
+    pseudo_counts: float = PSEUDO_COUNTS,
+) -> Operators:
+    """A positive network started from the basis, polished by EM, as operators of its own plan."""
+    network = started(found, source, rng, pseudo_counts)
+    if isinstance(source, LocalRows) and len(source.rows) > MANY_ROWS:
+        fewer = LocalRows(source.sample(FEWER_ROWS, rng))
+        network = climbed(network, fewer)[0]
+    return polish(network, source, CLOSELY)
+
+
+def polish(
+    network: Network, source: Source, enough: float = ENOUGH, patience: float = math.inf
+) -> Operators:
+    """Climb on all rows until it rests, and make operators of the tables."""
+    network, ascent, weight = climbed(network, source, enough, patience)
+    found = operators_of(network.plan, network.tables, weight, ascent)
+    nodes = enumerate(network.plan.nodes)
+    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in nodes if n.parent != k}
+    return replace(found, reports=ranks)
+
+
+def climbed(
+    network: Network, source: Source, enough: float = ENOUGH, patience: float = math.inf
+) -> tuple[Network, Ascent, float]:
+    """EM from the network's tables over the rows of a source; and the weight of these."""
+    problem = replace(pose(network.plan, source), prior=network.prior)
+    found = accelerate(network.tables, network.prior, _estep(problem), enough, patience=patience)
+    path = tuple(level / problem.weight for level in found.history)
+    ascent = Ascent((path,), (found.converged,), 0)
+    tables = with_unseen(without_unseen(found.tables, problem.marginals), problem.marginals)
+    return replace(network, tables=tables), ascent, problem.weight
+
+
+def without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
+    """States of columns that no row has keep the floor of the climb: take it away."""
+    found = dict(tables)
+    for v, count in marginals.items():
+        if not count.all():
+            table = tables[v] * (count > 0)
+            found[v] = table / table.sum(axis=-1, keepdims=True)
+    return found
+
+
+def started(
+    found: Statistics,
+    source: Source,
+    rng: np.random.Generator,
+    pseudo_counts: float = PSEUDO_COUNTS,
+    network: PositiveNetwork | None = None,
+) -> Network:
+    """First tables from soft states of a sample of rows.
+
+    Of a few ways to cut a large sample into states, the one that climbs highest on it.
+    """
+    plan = found.layout.plan
+    if network is None:
+        network, plan = plan_refinement(plan)
+    many = found.pairs.weight >= ENOUGH_ROWS
+    sample = draw_sample(source, LARGE_SAMPLE if many else SAMPLE, rng)
+    values = evaluator(found.layout, found.basis, leaves_too=True)(sample)
+    parts = shared_parts(found.basis, network, values)
+    soft = memberships(network, parts, sample)
+    cuts = [soft]
+    if many:
+        local = local_states(found, network, values, sample, soft, rng)
+        more = 0 if told_by_branches(network) else OTHER_CUTS
+        others = [memberships(network, parts, sample, rng) for _ in range(more)]
+        cuts = [{**cut, **local} for cut in (soft, *others)] + ([soft] if local else [])
+    scale = found.pairs.weight / sample.total
+    starts = []
+    for cut in cuts:
+        counts = first_counts(network, cut, sample)
+        prior = make_prior({v: t * scale for v, t in counts.items()}, pseudo_counts)
+        light = Prior({v: a / scale for v, a in prior.counts.items()})
+        starts.append((Network(plan, normalised(counts, light), prior), light))
+    if len(starts) == 1:
+        return starts[0][0]
+    problem = pose(plan, LocalRows(sample, threads=1))
+    trials = [_trial(problem, start, light) for start, light in starts]
+    return max(trials, key=lambda trial: trial[1])[0]
+
+
+def start_of_graph(plan: Plan, source: Source, rng: np.random.Generator) -> dict[int, Array]:
+    """Tables of the graph itself from the closed form's statistics, for EM to start from."""
+    network = own_network(plan, copies=True)
+    if network is None:
+        told = {v for n in plan.nodes for v in n.separator if len(n.separator) == 1}
+        alone = [str(plan.graph.names[v]) for v in sorted(plan.graph.latent - told)]
+        which = f" ({', '.join(alone[:10])})" if alone else ""
+        raise PlanError(
+            "init='pbp' needs a separator of its own for every latent, which tells all of its "
+            f"states; some have none{which}. Use init='random', or learner='pbp', which learns "
+            "such graphs without their tables."
+        )
+    return started(gather_statistics(plan, source), source, rng, network=network).tables
+
+
+def _trial(problem: Problem, network: Network, light: Prior) -> tuple[Network, float]:
+    """A few steps on a sample, and how high they led."""
+    found = accelerate(network.tables, light, _estep(problem), most=TRIAL_STEPS)
+    return replace(network, tables=found.tables), found.history[-1]
+
+
+def _estep(problem: Problem) -> EStepOf:
+    def estep(tables: Tables) -> tuple[Tables, float]:
+        moments = problem.sum(tables)
+        return counts_in(moments), float(moments.sums["log_likelihood"][0])
+
+    return estep

@@ -1,0 +1,367 @@
+"""Expectation maximisation: tables P(variable | parents) of largest likelihood (design 9).
+
+Exact E-step on the junction tree, over unique rows, each one fold; closed-form M-step; the best of
+several random starts. Missing cells are marginalised: it is the likelihood of what was observed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import BaseEstimator
+
+from latentia.announcing import Verbose, announcing
+from latentia.data.columns.continuous import Column
+from latentia.data.moments import Moments
+from latentia.errors import DataError, LatentiaError
+from latentia.exact.estep import Tables
+from latentia.exact.gaussian_leaves import grid_masses, leaf_prior, maximise_leaf, rescaled
+from latentia.inference.operators import Ascent, Operators
+from latentia.linear_algebra import one_thread
+from latentia.networks.accelerate import Prior
+from latentia.networks.discrete_network import start_of_graph
+from latentia.networks.em_problem import (
+    Counts,
+    Problem,
+    Scale,
+    at_least,
+    counts_in,
+    grid_scales,
+    make_starts,
+    pose,
+    seeding_of,
+    spawn_seeds,
+    sum_log_units,
+    with_unseen,
+)
+from latentia.networks.knowledge import read_knowledge, short_tables
+from latentia.networks.tied import matched
+from latentia.networks.to_operators import fixed_orders, operators_of, renumbered
+from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan
+from latentia.typing import Array, Source
+
+__all__ = [
+    "Climb",
+    "EM",
+    "best_of",
+    "best_tables",
+    "climb",
+    "counts_in",
+    "in_units",
+    "level",
+    "log_units",
+    "maximise",
+    "repr_of",
+    "run_all",
+]
+
+ROUNDING = 1e-9  # how much a level may fall, relative
+LEAST_MASS = 1e-12  # of a continuous column, spread over its grid
+
+
+class EM(BaseEstimator):
+    """Expectation maximisation with random restarts.
+
+    Parameters
+    ----------
+    restarts : int
+        Random starts; the one with the largest training likelihood is kept.
+    max_iter : int
+        Iterations of each start.
+    tol : float
+        A start has converged when an iteration gains less than this in log-likelihood per row.
+    smoothing : float or dict of variable -> float or table
+        Pseudo-counts for every row of every table, spread like the column's own marginal (uniformly
+        for latents and variables without parents): maximum a posteriori instead of maximum
+        likelihood. Levels and the choice among restarts then include the prior. For a continuous
+        column: so many rows with the column's own mean and variance. A dict tells them variable by
+        variable (none for those it leaves out), perhaps as a table of pseudo-counts.
+    init : "random", "pbp" or dict of variable -> table
+        Random starts draw every row of every table from a flat Dirichlet. "pbp" is a single start
+        from the closed form's statistics, which makes restarts unnecessary; it needs a separator of
+        its own for every latent, and discrete columns. Tables, with axes (parents in the graph's
+        order, variable), give a single start from there. Continuous columns start from rows that
+        lie far from each other (the seeding of k-means++).
+    mixture : int
+        Gaussian components of a continuous column for each state of its parents.
+    variance_floor : float
+        No variance falls below this share of the column's own: a state with a single row would
+        otherwise have infinite density.
+    n_jobs : int, optional
+        Processes over restarts, as in scikit-learn: -1 means one per core, None one, unless a
+        joblib.parallel_config says otherwise. Answers do not depend on it.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the starts.
+    verbose : bool or function
+        Print a line when a start has ended, below a progress bar where stdout is a terminal and
+        rich is installed; a function gets the line instead.
+    known : dict of variable -> table, optional
+        Cells of tables that are known and held fixed, NaN where they are to be learned; a zero
+        stays a zero. Axes (parents in the graph's order, variable), states in order.
+    tied : list of lists of variables, optional
+        Variables of a group share one table, which is learned from the counts of all of them.
+    """
+
+    def __init__(
+        self,
+        restarts: int = 10,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        smoothing: Any = 0.0,
+        init: Any = "random",
+        mixture: int = 1,
+        variance_floor: float = 1e-3,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: Verbose = False,
+        known: Any = None,
+        tied: Any = None,
+    ) -> None:
+        self.restarts = restarts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.smoothing = smoothing
+        self.known = known
+        self.tied = tied
+        self.init = init
+        self.mixture = mixture
+        self.variance_floor = variance_floor
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return repr_of(self, self.get_params(deep=False), N_CHAR_MAX)
+
+    gaussian = True  # leaves of continuous columns
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns; levels are log densities per row in their own units."""
+        tied = read_knowledge(plan.graph, None, self.tied).tied
+        scales = grid_scales(plan.graph, columns, tied)
+        return in_units(self.learn(plan, source, scales), columns, source, scales)
+
+    def learn(
+        self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
+    ) -> Operators:
+        """One pass over the rows for every iteration of every start.
+
+        `scales` are mean and deviation by which continuous columns are standardised; default:
+        those of the rows.
+        """
+        at_least("max_iter", self.max_iter, 1, whole=True)
+        at_least("tol", self.tol, 0)
+        at_least("variance_floor", self.variance_floor, 0)
+        knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
+        problem = pose(
+            plan, source, self.smoothing, self.variance_floor, scales=scales, knowledge=knowledge
+        )
+        seeding = seeding_of(problem, self.mixture)
+        if isinstance(self.init, str) and self.init == "pbp":
+            first = self._closed_form_start(plan, source, problem)
+            starts: list[Callable[[], dict[int, Array]]] = [partial(dict, first)]
+        else:
+            starts = make_starts(plan.graph, self.init, self.restarts, self.random_state, seeding)
+        alone = problem if self.n_jobs is None else problem.on(1)
+        climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
+        return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
+
+    def _closed_form_start(self, plan: Plan, source: Source, problem: Problem) -> dict[int, Array]:
+        """Tables from the closed form's statistics; discrete columns only."""
+        if problem.scales:
+            names = ", ".join(str(plan.graph.names[v]) for v in sorted(problem.scales)[:10])
+            raise DataError(
+                f"init='pbp' is for discrete columns, and {names} is not. Use init='random'."
+            )
+        rng = np.random.default_rng(spawn_seeds(self.random_state or 0, 1)[0])
+        return matched(plan.graph, start_of_graph(plan, source, rng), problem.knowledge)
+
+
+def repr_of(learner: BaseEstimator, shown: dict[str, Any], most: int) -> str:
+    """As scikit-learn has it, without a function that listens to progress, and tables in short."""
+    shown = {name: short_tables(value) for name, value in shown.items()}
+    if callable(shown["verbose"]):
+        shown["verbose"] = False
+    return str(BaseEstimator.__repr__(type(learner)(**shown), most))
+
+
+# --- the climb ------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Where a start ended: its tables, the levels up to theirs, and whether it came to rest."""
+
+    tables: dict[int, Array]
+    path: tuple[float, ...]  # log-likelihood, with the prior, per row
+    converged: bool
+
+
+def climb_from(
+    problem: Problem, start: Callable[[], dict[int, Array]], max_iter: int, tol: float
+) -> Climb:
+    """`climb`, from a start that is made where it is needed."""
+    return climb(problem, problem.knowledge.imposed(start()), max_iter, tol)
+
+
+def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
+    """EM from one start, until an iteration gains less than `tol` per row."""
+    tables = dict(start)
+    moments = problem.sum(tables)
+    path = [level(problem, tables, moments)]
+    for _ in range(max_iter):
+        tables = best_tables(problem, counts_in(moments))
+        moments = problem.sum(tables)
+        path.append(level(problem, tables, moments))
+        gain = path[-1] - path[-2]
+        if gain < -ROUNDING * (1.0 + abs(path[-1])):
+            raise LatentiaError(
+                f"the likelihood fell by {-gain:.3g} per row in iteration {len(path) - 1}; EM "
+                "never lowers it, so this is an error of ours. Please report it with your graph."
+            )
+        if gain < tol:
+            return Climb(tables, tuple(path), True)
+    return Climb(tables, tuple(path), False)
+
+
+def level(problem: Problem, tables: Tables, moments: Moments) -> float:
+    """Log-likelihood, plus the log of the prior, per row; densities of standardised columns."""
+    prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
+    for v, pseudo in problem.smoothing.items():
+        prior += leaf_prior(tables[v], pseudo) * problem.knowledge.share(v)
+    return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
+
+
+def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
+    """The M-step of all tables and Gaussians."""
+    knowledge, prior = problem.knowledge, problem.prior
+    counts = knowledge.pooled(counts)
+    if knowledge.tied and prior is not None:
+        prior = Prior(knowledge.pooled(prior.counts))
+    tables = maximise({v: x for v, x in counts.items() if v not in problem.scales}, prior)
+    alike: dict[Any, list[int]] = {}  # one by one, many small leaves take their time
+    for v, pseudo in problem.smoothing.items():
+        alike.setdefault((counts[v].shape, pseudo), []).append(v)
+    for (_, pseudo), columns in alike.items():
+        sums = np.stack([counts[v] for v in columns])
+        tables |= zip(columns, maximise_leaf(sums, problem.floor, pseudo), strict=True)
+    return knowledge.held(tables) if knowledge.cells else tables
+
+
+def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
+    """The M-step: counts and pseudo-counts, every row divided by its sum.
+
+    A row that no data speak of takes the shares of all rows together.
+    """
+    tables = {}
+    for v, count in counts.items():
+        rows = count if prior is None else count + prior.counts[v]
+        total = rows.sum(axis=-1, keepdims=True)
+        if not total.min() > 0:
+            pooled = count.reshape(-1, count.shape[-1]).sum(axis=0)
+            rows = np.where(total > 0, rows, pooled)
+            total = rows.sum(axis=-1, keepdims=True)
+        tables[v] = rows / total
+    return tables
+
+
+def best_of(
+    plan: Plan, problem: Problem, climbs: Sequence[Climb], best: int | None = None
+) -> Operators:
+    """The start that ended highest, with its states in a fixed order, ready for questions."""
+    if best is None:
+        best = int(np.argmax([c.path[-1] for c in climbs]))
+    found = dict(climbs[best].tables)
+    leaves = {v: rescaled(found[v], *scale) for v, scale in problem.scales.items()}
+    found |= {v: leaf_masses(leaf, plan.graph.states[v] or 1) for v, leaf in leaves.items()}
+    orders = problem.knowledge.orders(fixed_orders(plan.graph, found))
+    tables = renumbered(plan.graph, found, orders)
+    leaves = renumbered(plan.graph, leaves, orders)
+    tables = with_unseen(tables, problem.learned_marginals)
+    ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
+    return operators_of(plan, tables, problem.weight, ascent, leaves)
+
+
+def in_units(
+    operators: Operators,
+    columns: Sequence[Column],
+    source: Source,
+    scales: Mapping[int, Scale],
+) -> Operators:
+    """Levels of the ascent as log densities in the units of the columns."""
+    ascent = operators.ascent
+    assert ascent is not None
+    shift = log_units(operators.plan.graph, columns, source, scales)
+    paths = tuple(tuple(x + shift for x in path) for path in ascent.paths)
+    return replace(operators, ascent=replace(ascent, paths=paths))
+
+
+def log_units(
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    source: Source,
+    scales: Mapping[int, Scale],
+) -> float:
+    """What turns a log density per row of standardised columns into one in their own units."""
+    found = source.fold(partial(sum_log_units, graph, columns))
+    shift = float(found.sums["log_units"][0])
+    for v in graph.observed:
+        total = found.sums.get(f"moments/{v}")
+        if total is not None and total[0] > 0:
+            shift -= math.log(scales[v][1]) * float(total[0])
+    return shift / found.weight
+
+
+def leaf_masses(leaf: Array, points: int) -> Array:
+    """Masses at the points of a grid, none of them quite zero: rows may lie far out."""
+    return (1.0 - LEAST_MASS) * grid_masses(leaf, points) + LEAST_MASS / points
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def run_all(
+    climbs: Sequence[Callable[[], Climb]],
+    n_jobs: int | None,
+    verbose: Any,
+    steps: str = "iterations",
+) -> list[Climb]:
+    """Every climb, in processes of their own if there is more than one job.
+
+    Processes and not threads: single steps take microseconds, and threads would wait for each
+    other between them.
+    """
+    jobs = min(effective_n_jobs(_checked_jobs(n_jobs)), len(climbs))
+    found: list[Climb] = []
+    if jobs > 1:
+        results = Parallel(jobs, return_as="generator")(delayed(_on_one_thread)(c) for c in climbs)
+    else:
+        results = map(_on_one_thread, climbs)
+    with announcing(verbose, len(climbs), "starts") as say:
+        for climbed in results:
+            found.append(climbed)
+            end = "converged" if climbed.converged else "not converged"
+            say(
+                f"start {len(found)}/{len(climbs)}: {climbed.path[-1]:.6f} per row after "
+                f"{len(climbed.path) - 1} {steps}, {end}"
+            )
+    return found
+
+
+def _on_one_thread(call: Callable[[], Climb]) -> Climb:
+    with one_thread():
+        return call()
+
+
+def _checked_jobs(n_jobs: int | None) -> int | None:
+    if n_jobs is None or (isinstance(n_jobs, int) and n_jobs != 0):
+        return n_jobs
+    raise DataError(f"expected n_jobs to be a whole number other than 0, or None, got {n_jobs!r}.")

@@ -1,0 +1,363 @@
+"""What EM climbs: rows, the E-step that sums over them, the prior, and where starts come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.moments import Moments, Rows
+from latentia.data.sources.memory import LocalRows, unique_rows
+from latentia.errors import DataError, UnknownNameError
+from latentia.exact.estep import (
+    EStep,
+    Tables,
+    compile_estep,
+    expected_counts,
+    pack_rows,
+    packed_counts,
+)
+from latentia.exact.estep_wiring import check_graph
+from latentia.exact.gaussian_leaves import MOST_SEEDED, draw_leaves, features
+from latentia.exact.reading_tables import read_tables
+from latentia.inference.operators import smooth_unseen
+from latentia.networks.accelerate import Prior
+from latentia.networks.knowledge import Knowledge, Smoothing, check_kinds, read_smoothing
+from latentia.networks.tied import common_scales
+from latentia.networks.to_operators import check_operators
+from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan
+from latentia.typing import Array, Source
+
+__all__ = [
+    "Counts",
+    "Problem",
+    "Scale",
+    "Seen",
+    "Seeding",
+    "at_least",
+    "counts_in",
+    "grid_scales",
+    "make_starts",
+    "pose",
+    "random_tables",
+    "scale_of",
+    "seeding_of",
+    "spawn_seeds",
+    "standardised",
+    "sum_log_units",
+    "with_unseen",
+]
+
+Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
+Scale: TypeAlias = tuple[float, float]  # mean and standard deviation of a column
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Rows, the E-step that sums over them, and the prior of the M-step."""
+
+    estep: EStep
+    source: Source
+    packed: bool  # the rows of the source are packed already
+    weight: float  # N
+    marginals: Mapping[int, Array]  # counts of the states of each discrete column
+    prior: Prior | None  # None: maximum likelihood
+    scales: Mapping[int, Scale] = field(default_factory=dict)  # of continuous columns
+    smoothing: Mapping[int, float] = field(default_factory=dict)  # their pseudo-counts
+    floor: float = 0.0  # of their variances
+    knowledge: Knowledge = field(default_factory=Knowledge)
+
+    def sum(self, tables: Tables) -> Moments:
+        """One E-step."""
+        if self.packed:
+            return self.source.fold(partial(packed_counts, self.estep, tables))
+        return self.source.fold(partial(_counts_of, self.estep, tables, self.scales))
+
+    @property
+    def learned_marginals(self) -> Mapping[int, Array]:
+        """Counts of the states of columns whose tables are learned, tied ones together."""
+        counts = self.knowledge.pooled(self.marginals)
+        return {v: x for v, x in counts.items() if v not in self.knowledge.cells}
+
+    def on(self, threads: int) -> Problem:
+        """The same, each fold on so many threads."""
+        if not isinstance(self.source, LocalRows):
+            return self
+        source = LocalRows(self.source.rows, self.source.block_rows, threads)
+        return replace(self, source=source)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What earlier rows have shown, where learning goes on."""
+
+    weight: float = 0.0
+    marginals: Mapping[int, Array] = field(default_factory=dict)
+
+
+def pose(
+    plan: Plan,
+    source: Source,
+    smoothing: Any = 0.0,
+    floor: float = 0.0,
+    before: Seen | None = None,
+    scales: Mapping[int, Scale] | None = None,
+    knowledge: Knowledge | None = None,
+) -> Problem:
+    """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept.
+
+    Columns of decimals are continuous; they are standardised by `scales`, or by their own mean and
+    deviation. Where learning goes on after `before`, every column may have holes, and the rows
+    before count, too.
+    """
+    graph = plan.graph
+    pseudo = read_smoothing(graph, smoothing)
+    knowledge = knowledge or Knowledge()
+    check_graph(graph)
+    check_operators(plan)
+    seen = source.fold(partial(_count_columns, graph))
+    if not seen.weight > 0:
+        raise DataError("there are no rows to learn from, or their weights are all zero.")
+    moments = {v: x for v in graph.observed if (x := seen.sums.get(f"moments/{v}")) is not None}
+    counts = {v: seen.sums[f"column/{v}"] for v in graph.observed if v not in moments}
+    going = before is not None and before.weight > 0
+    weight = seen.weight + (before.weight if before else 0.0)
+    if before is not None and going:
+        counts = {v: x + before.marginals[v] for v, x in counts.items()}
+    for v in graph.observed:
+        if not going and not (counts[v].sum() if v in counts else moments[v][0]) > 0:
+            raise DataError(
+                f"no row has a value in {graph.names[v]}. Drop the column from the graph."
+            )
+    gaps = [v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0]
+    holes = gaps if before is None else None
+    if scales is None:
+        scales = {v: scale_of(sums) for v, sums in knowledge.pooled(moments).items()}
+    check_kinds(graph, knowledge, scales)
+    estep = compile_estep(graph, holes, continuous=scales)
+    prior = _make_prior(graph, counts, pseudo, knowledge)
+    rows_of = {v: _pseudo_rows(graph, v, pseudo.get(v, 0.0)) for v in scales}
+    rest = (weight, counts, prior, scales, rows_of, float(floor), knowledge)
+    if not isinstance(source, LocalRows):
+        return Problem(estep, source, False, *rest)
+    rows = pack_rows(estep, standardised(graph, source.rows, scales))
+    if not scales:
+        rows = unique_rows(rows, [pack.codes for pack in estep.packs])
+    return Problem(estep, LocalRows(rows, source.block_rows, source.threads), True, *rest)
+
+
+def scale_of(sums: Array) -> Scale:
+    """Mean and standard deviation from Σ w, Σ w x, Σ w x²; a constant column has deviation 1."""
+    mean = float(sums[1] / sums[0])
+    deviation = math.sqrt(max(float(sums[2] / sums[0]) - mean * mean, 0.0))
+    return mean, deviation if deviation > 1e-9 * (1 + abs(mean)) else 1.0
+
+
+def grid_scales(
+    graph: LatentGraph, columns: Sequence[Column], tied: Sequence[Sequence[int]] = ()
+) -> dict[int, Scale]:
+    """Mean and deviation of continuous columns in steps of their grids, tied ones in common.
+
+    Those of the column as it was discovered, perhaps over more rows than these: the floor of
+    variances is a share of what the whole column varies, not of what one class of it does.
+    """
+    scales = {
+        v: (-column.low / column.step - 0.5, column.spread / column.step)
+        for v, column in zip(graph.observed, columns, strict=True)
+        if isinstance(column, ContinuousColumn)
+    }
+    return common_scales(graph, columns, scales, tied)
+
+
+def standardised(graph: LatentGraph, rows: Rows, scales: Mapping[int, Scale]) -> Rows:
+    """Continuous columns with mean 0 and variance 1."""
+    if not scales:
+        return rows
+    codes: list[Any] = list(rows.codes)
+    for i, v in enumerate(graph.observed):
+        if v in scales:
+            codes[i] = (codes[i] - scales[v][0]) / scales[v][1]
+    return Rows(tuple(codes), rows.weight)
+
+
+def _counts_of(estep: EStep, tables: Tables, scales: Mapping[int, Scale], rows: Rows) -> Moments:
+    return expected_counts(estep, tables, standardised(estep.graph, rows, scales))
+
+
+def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
+    """Counts of the states of every column, and of its missing cells; of decimals, moments."""
+    sums: dict[str, Array] = {}
+    for v, codes in zip(graph.observed, rows.codes, strict=True):
+        if codes.dtype.kind == "f":
+            F = features(np.asarray(codes, dtype=float))
+            sums[f"moments/{v}"] = F.sum(axis=1) if rows.weight is None else F @ rows.weight
+            sums[f"holes/{v}"] = np.array([(F[0] == 0).sum()])
+            continue
+        found = np.bincount(codes + 1, rows.weight, (graph.states[v] or 1) + 1).astype(float)
+        sums[f"column/{v}"], sums[f"holes/{v}"] = found[1:], np.array([(codes < 0).sum()])
+    return Moments("columns", rows.total, len(rows), sums)
+
+
+def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> Moments:
+    """`_count_columns`, and Σ log of what turns densities per grid step into those per unit."""
+    found = _count_columns(graph, rows)
+    weight = rows.weights
+    total = 0.0
+    for column, codes in zip(columns, rows.codes, strict=True):
+        if isinstance(column, ContinuousColumn):
+            x = column.unscaled(column.at(np.asarray(codes, dtype=float)))
+            total += float(column.log_density_factor(x) @ weight)
+    return replace(found, sums={**found.sums, "log_units": np.array([total])})
+
+
+def _make_prior(
+    graph: LatentGraph, counts: Counts, pseudo: Smoothing, knowledge: Knowledge
+) -> Prior | None:
+    """Pseudo-counts of discrete tables, none at known cells; those of tied ones shared out."""
+    seen = knowledge.pooled(counts)
+    found: dict[int, Array] = {}
+    for v, above in enumerate(graph.parents()):
+        if v not in graph.latent and v not in counts:
+            continue  # continuous
+        size, given = graph.states[v] or 1, pseudo.get(v, 0.0)
+        share = np.full(size, 1.0 / size)
+        if above and v in seen:
+            share = smooth_unseen(seen[v] / seen[v].sum(), float(seen[v].sum()))
+        found[v] = (given if isinstance(given, np.ndarray) else given * share) * knowledge.share(v)
+        if v in knowledge.cells:
+            found[v] = np.where(np.isnan(knowledge.cells[v]), found[v], 0.0)
+    return Prior(found) if any(a.any() for a in found.values()) else None
+
+
+def _pseudo_rows(graph: LatentGraph, v: int, given: float | Array) -> float:
+    if isinstance(given, np.ndarray):
+        raise DataError(
+            f"expected one number as smoothing of the continuous column {graph.names[v]!r}, rows "
+            "with its own mean and variance, got a table."
+        )
+    return given
+
+
+# --- starts ---------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Seeding:
+    """Rows among which starts of continuous columns are drawn, by columns with the same parents."""
+
+    groups: tuple[tuple[tuple[int, ...], Array], ...]  # columns, and (columns, rows)
+    mixture: int
+
+
+def seeding_of(problem: Problem, mixture: int) -> Seeding | None:
+    """A sample of the standardised rows; None without continuous columns."""
+    at_least("mixture", mixture, 1, whole=True)
+    dense = problem.estep.dense
+    if not dense:
+        return None
+    rng = np.random.default_rng(0)  # the same sample for all starts, which draw from it
+    if not isinstance(problem.source, LocalRows):  # rows that can only be added up
+        drawn = [(g.variables, rng.normal(size=(len(g.variables), 200))) for g in dense]
+        return Seeding(tuple(drawn), mixture)
+    columns = iter(problem.source.sample(MOST_SEEDED, rng).codes[len(problem.estep.packs) :])
+    found = [(g.variables, np.array([next(columns) for _ in g.variables], float)) for g in dense]
+    return Seeding(tuple(found), mixture)
+
+
+def make_starts(
+    graph: LatentGraph,
+    init: Any,
+    restarts: int,
+    random_state: Any,
+    seeding: Seeding | None = None,
+) -> list[Callable[[], dict[int, Array]]]:
+    """One maker of tables per start; each has a seed of its own, whatever thread it runs on."""
+    if isinstance(init, Mapping) and seeding is not None:
+        raise DataError(
+            "init takes tables of discrete columns only, and some of these are continuous. "
+            "Use init='random', with random_state to repeat it."
+        )
+    if isinstance(init, Mapping):
+        _, tables = read_tables(graph, init)
+        given = {scope[-1]: table for scope, table in tables.items()}
+        return [partial(dict, given)]
+    if init != "random":
+        known = ["random", "pbp"]
+        raise UnknownNameError("init", init, known, "Or pass a dict of variable -> table.")
+    at_least("restarts", restarts, 1, whole=True)
+    seeds = spawn_seeds(random_state, restarts)
+    return [partial(random_tables, graph, seed, seeding) for seed in seeds]
+
+
+def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(2**63))
+    try:
+        return np.random.SeedSequence(random_state).spawn(count)
+    except (TypeError, ValueError):
+        raise DataError(
+            "expected random_state to be a whole number from 0 on, a numpy Generator or None, "
+            f"got {random_state!r}."
+        ) from None
+
+
+def random_tables(
+    graph: LatentGraph, seed: np.random.SeedSequence, seeding: Seeding | None = None
+) -> dict[int, Array]:
+    """Every row of every table from a flat Dirichlet; Gaussians around rows far apart."""
+    rng = np.random.default_rng(seed)
+    states, parents = [count or 1 for count in graph.states], graph.parents()
+    leaves: dict[int, Array] = {}
+    if seeding is not None:
+        for columns, X in seeding.groups:
+            shape = [states[u] for u in parents[columns[0]]]
+            leaves |= zip(columns, draw_leaves(X, shape, seeding.mixture, rng), strict=True)
+    return {
+        v: leaves[v]
+        if v in leaves
+        else rng.dirichlet(np.ones(states[v]), size=[states[u] for u in above])
+        for v, above in enumerate(parents)
+    }
+
+
+def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
+    """A number of at least so much, or an error that says so."""
+    kinds = (int, np.integer) if whole else (int, float, np.number)
+    wrong = not isinstance(value, kinds) or (whole and isinstance(value, bool))
+    if wrong or not lowest <= value < math.inf:
+        what = "a whole number" if whole else "a number"
+        raise DataError(f"expected {name} to be {what} of at least {lowest}, got {value!r}.")
+
+
+def counts_in(moments: Moments) -> dict[int, Array]:
+    return {
+        int(name.removeprefix("counts/")): total
+        for name, total in moments.sums.items()
+        if name.startswith("counts/")
+    }
+
+
+def with_unseen(tables: Tables, marginals: Counts) -> dict[int, Array]:
+    """States that were declared but never seen count as half a row, alike for all parents.
+
+    So that they say nothing as evidence, rather than contradict the model.
+    """
+    found = dict(tables)
+    for v, count in marginals.items():
+        unseen = count == 0
+        if unseen.any() and not tables[v][..., unseen].any():
+            N = float(count.sum())
+            share = smooth_unseen(count / N, N) * unseen
+            found[v] = tables[v] * (1.0 - share.sum()) + share
+    return found

@@ -1,0 +1,135 @@
+"""Core groups and instruments: which columns stand for each side of a separator (design 3, 4.2).
+
+α(S) must reach, from inside, the generic rank of S, and β(S) from outside. The *minimal* group does
+so with the joint indicators of few columns; the *wide* features are all near columns one by one,
+with the interactions of the minimal group only where the single columns miss the rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+import numpy as np
+
+from latentia.structure.generic_rank import GenericModel
+from latentia.typing import Codes
+
+__all__ = ["Block", "Side", "choose_side", "nearest"]
+
+Block: TypeAlias = tuple[int, ...]  # leaves, by number, whose joint states are one feature map
+Reach: TypeAlias = Callable[[Sequence[Block]], int]
+
+MOST_TIED = 64  # leaves at equal distance are all taken, up to this many
+LARGEST_GROUP = 2**14  # joint states of a core group
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a separator: the leaves that stand for it and the rank that they reach."""
+
+    core: Block  # minimal group, joint indicators
+    core_rank: int
+    wide: tuple[Block, ...]  # single leaves, and the core group where interactions are needed
+    wide_rank: int
+
+
+def nearest(
+    near: Sequence[Codes],
+    start: frozenset[int],
+    home: Codes,
+    below: range,
+    inside: bool,
+    width: int,
+) -> list[int]:
+    """Leaves on one side by distance from `start` in the moral graph, at least `width` if there.
+
+    `near[v]` are the neighbours of v, `home[v]` is the leaf of column v (-1 for latents); inside
+    are the leaves `below`. Leaves at the same distance come together.
+    """
+    found: dict[int, None] = {}
+    ring: Codes = np.array(sorted(start), dtype=np.int64)
+    seen = np.zeros(len(near), dtype=bool)
+    while len(ring) and len(found) < width:
+        seen[ring] = True
+        homes = home[ring]
+        here = ((homes >= below.start) & (homes < below.stop)) == inside
+        found.update(dict.fromkeys(homes[here & (homes >= 0)].tolist()))
+        around = near[ring[0]] if len(ring) == 1 else _united([near[v] for v in ring])
+        ring = around[~seen[around]]
+    return list(found)
+
+
+def _united(parts: Sequence[Codes]) -> Codes:
+    """Sorted union of sorted parts."""
+    joined = np.sort(np.concatenate(parts))
+    return joined[np.concatenate([[True], joined[1:] != joined[:-1]])] if len(joined) else joined
+
+
+def choose_side(
+    model: GenericModel,
+    i: int,
+    j: int,
+    candidates: Sequence[int],
+    cliques: Sequence[int],
+    sizes: Sequence[int],
+    rank: int,
+) -> Side:
+    """The minimal group and the wide features for the side behind clique i, seen from j.
+
+    `candidates` are leaves by distance, `cliques` their cliques in the tree, `sizes` their states.
+    """
+
+    def reach(blocks: Sequence[Block]) -> int:
+        return model.reach(i, j, [frozenset(cliques[x] for x in block) for block in blocks])
+
+    wide = [(x,) for x in candidates[:MOST_TIED]]
+    wide_rank = _singles_reach(reach, wide, rank)
+    core, core_rank = _core_group(reach, candidates, sizes, rank)
+    if wide_rank < rank and len(core) > 1:
+        blocks = (*wide, core)
+        return Side(core, core_rank, blocks, max(wide_rank, core_rank))
+    return Side(core, core_rank, tuple(wide), wide_rank)
+
+
+def _singles_reach(reach: Reach, wide: Sequence[Block], rank: int) -> int:
+    """The rank of single leaves; it never falls, so try few before many."""
+    found = 1
+    for count in _doubling(len(wide)):
+        found = reach(wide[:count])
+        if found >= rank:
+            break
+    return found
+
+
+def _core_group(
+    reach: Reach, candidates: Sequence[int], sizes: Sequence[int], rank: int
+) -> tuple[Block, int]:
+    """Add near leaves that raise the rank until it suffices, then drop what is not needed."""
+    group: list[int] = []
+    found = 1
+    for picky in (True, False):  # a leaf may help only together with a later one
+        for x in candidates:
+            if found >= rank:
+                break
+            trial = [*group, x]
+            if x in group or math.prod(sizes[k] for k in trial) > LARGEST_GROUP:
+                continue
+            raised = reach([tuple(trial)])
+            if raised > found or not picky:
+                group, found = trial, max(found, raised)
+    for x in reversed(group):
+        fewer = [k for k in group if k != x]
+        if (reach([tuple(fewer)]) if fewer else 1) >= found:
+            group = fewer
+    return tuple(sorted(group)), found
+
+
+def _doubling(count: int) -> list[int]:
+    steps = [1]
+    while steps[-1] < count:
+        steps.append(min(2 * steps[-1], count))
+    return steps if count else []

@@ -1,0 +1,342 @@
+"""refine="auto": the choice, its evidence, where it is kept; numbers of states from the data."""
+
+import warnings
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+
+import latentia as lt
+from latentia.closed_form.basis import canonical_basis
+from latentia.closed_form.state_counts import latent_states, sum_squares
+from latentia.data.moments import Moments, Rows, leaf_codes, pair_layout, sum_pairs
+from latentia.data.sources.memory import LocalRows, counted_once
+from latentia.data.sources.row_sample import deal_rows, draw_sample, split_rows
+from latentia.errors import (
+    IdentifiabilityWarning,
+    IndependenceWarning,
+    NotLearnedError,
+    StatesWarning,
+    UnknownNameError,
+)
+from latentia.inference.messages import answer, read_evidence
+from latentia.model.choice import left_out_loss
+from latentia.networks.branch_classes import class_shares
+from latentia.structure.plan import make_plan
+from latentia.testing.random_models import random_model
+
+COLUMNS = [f"X{i}" for i in range(6)]
+CLASS = lt.templates.latent_class(6, 3).with_states(dict.fromkeys(COLUMNS, 3))
+CHAIN = lt.templates.hidden_markov(6, 2).with_states(dict.fromkeys(COLUMNS, 3))
+
+
+def drawn(graph, n, seed=0, concentration=0.4):
+    rng = np.random.default_rng(seed)
+    return random_model(graph, rng, concentration).sample(n, rng).astype(np.int8)
+
+
+def strong(states, n, seed=0):
+    """Every column shows the state of the class, but for one row in three."""
+    graph = lt.templates.latent_class(6, states).with_states(dict.fromkeys(COLUMNS, states))
+    shown = 0.6 * np.eye(states) + 0.4 / states
+    cpts = {"H": np.full(states, 1 / states)} | {
+        x: np.roll(shown, i, axis=1) for i, x in enumerate(COLUMNS)
+    }
+    return lt.TabularModel(graph, cpts).sample(n, np.random.default_rng(seed)).astype(np.int8)
+
+
+def frame(codes):
+    return {f"X{i}": c for i, c in enumerate(codes.T)}
+
+
+@dataclass(frozen=True)
+class FoldOnly:
+    """A source that can be folded over and nothing else."""
+
+    blocks: list
+
+    def fold(self, summary):
+        return reduce(add, (summary(block) for block in self.blocks))
+
+
+class TestTheChoice:
+    def test_a_clear_signal_is_refined(self):
+        model = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 3000)))
+        choice = model.diagnostics_.choice
+        assert choice.chosen == "refined"
+        assert set(choice.losses) == {"marginal", "closed", "refined"} == set(choice.errors)
+        assert choice.losses["refined"] < choice.losses["marginal"]
+        assert choice.errors["refined"] == 0 < choice.errors["marginal"]
+        assert choice.held_out + choice.learned_from >= 2000
+        assert "chose the refined model" in repr(model.diagnostics_)
+        assert model.operators_.tables
+
+    def test_columns_that_tell_nothing_get_their_marginals(self):
+        rng = np.random.default_rng(1)
+        data = {f"X{i}": rng.choice(3, 2000, p=[0.5, 0.3, 0.2]) for i in range(6)}
+        with pytest.warns(IndependenceWarning, match="tell nothing of each other"):
+            model = lt.LatentModel(CLASS).fit(data)
+        one = np.asarray(model.query("X0", {"X1": 0, "X2": 1}))
+        share = np.bincount(data["X0"]) / 2000
+        np.testing.assert_allclose(one, share, atol=1e-9)
+        k = 6 * 2
+        log = model.score_samples(data).sum()
+        assert model.aic(data) == pytest.approx(2 * k - 2 * log)
+
+    def test_of_few_rows_each_is_held_out_once(self):
+        model = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 60)))
+        choice = model.diagnostics_.choice
+        assert set(choice.losses) == {"marginal", "closed", "refined"}
+        assert (choice.held_out, choice.learned_from) == (60, 48)
+
+    def test_a_handful_of_rows_is_not_compared(self):
+        choice = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 15))).diagnostics_.choice
+        assert (choice.chosen, dict(choice.losses), choice.held_out) == ("closed", {}, 0)
+
+    @pytest.mark.parametrize("count", [60, 400])
+    @pytest.mark.filterwarnings("ignore::latentia.errors.ConstantColumnWarning")
+    def test_a_column_that_only_one_row_has(self, count):
+        """Held out, it would leave nothing to learn of the column."""
+        data = {name: x.astype(float) for name, x in frame(drawn(CLASS, count)).items()}
+        data["X0"][1:] = np.nan
+        for seed in range(6):
+            model = lt.LatentModel(CLASS, learner=lt.PBP(random_state=seed)).fit(data)
+            assert np.isfinite(np.asarray(model.query("X1", {"X2": 1}))).all()
+
+    def test_the_loss_is_that_of_each_column_given_the_others(self):
+        plan = make_plan(CHAIN)
+        codes = drawn(CHAIN, 50)
+        operators = lt.PBP(refine=False).learn(plan, LocalRows(Rows(tuple(codes.T))))
+        codes[0, 2] = -1
+        loss = left_out_loss(operators, Rows(tuple(codes.T)))
+        for n in (0, 7):
+            expected = 0.0
+            for i, v in enumerate(plan.graph.observed):
+                if codes[n, i] < 0:
+                    continue
+                seen = [np.array([-1 if j == i else codes[n, j]]) for j in range(6)]
+                p = answer(operators, read_evidence(plan, seen), [v]).probabilities[v]
+                expected -= np.log(max(p[codes[n, i], 0], 1e-4))
+            assert loss[n] == pytest.approx(expected)
+
+    def test_an_unknown_setting_is_named(self):
+        with pytest.raises(UnknownNameError, match="refine 'always' is unknown"):
+            lt.LatentModel(CLASS, learner=lt.PBP(refine="always")).fit(frame(drawn(CLASS, 50)))
+
+    def test_no_regularisation_leaves_no_choice(self):
+        model = lt.LatentModel(CLASS, learner=lt.PBP(regularize=False))
+        assert model.fit(frame(drawn(CLASS, 2000))).diagnostics_.choice is None
+
+    def test_missing_cells_and_weights(self):
+        codes = drawn(CHAIN, 2000)
+        rng = np.random.default_rng(0)
+        holes = np.where(rng.random(codes.shape) < 0.2, -1, codes)
+        source = LocalRows(Rows(tuple(holes.T), rng.integers(1, 4, size=2000).astype(float)))
+        choice = lt.PBP().learn(make_plan(CHAIN), source).choice
+        assert choice.chosen in choice.losses
+        source = LocalRows(Rows(tuple(holes.T), rng.random(2000) * 2))
+        assert lt.PBP().learn(make_plan(CHAIN), source).choice.chosen in choice.losses
+
+    def test_files_keep_the_choice(self, tmp_path):
+        model = lt.LatentModel(CHAIN).fit(frame(drawn(CHAIN, 2000)))
+        model.save(tmp_path / "m")
+        again = lt.load(tmp_path / "m")
+        assert again.diagnostics_.choice == model.diagnostics_.choice
+        assert repr(again.diagnostics_) == repr(model.diagnostics_)
+
+
+class TestSamples:
+    @pytest.mark.parametrize("refine", ["auto", True])
+    def test_sources_that_only_fold(self, refine):
+        rows = Rows(tuple(drawn(CHAIN, 3000).T))
+        source = FoldOnly([rows[i : i + 700] for i in range(0, 3000, 700)])
+        one = lt.PBP(refine=refine).learn(make_plan(CHAIN), source)
+        two = lt.PBP(refine=refine).learn(make_plan(CHAIN), LocalRows(rows))
+        losses = [left_out_loss(o, rows).mean() for o in (one, two)]
+        assert losses[0] == pytest.approx(losses[1], abs=0.02)
+
+    def test_a_fold_draws_rows_without_repeats(self):
+        rows = Rows((np.arange(1000), np.arange(1000) % 7))
+        source = FoldOnly([rows[i : i + 100] for i in range(0, 1000, 100)])
+        some = draw_sample(source, 50, np.random.default_rng(0))
+        assert len(some) == 50 == len(set(some.codes[0].tolist()))
+        assert (some.codes[1] == some.codes[0] % 7).all()
+        assert np.array_equal(
+            draw_sample(source, 5000, np.random.default_rng(0)).codes[0].sum(), 499500
+        )
+        assert isinstance(source.fold(lambda r: Moments("n", r.total, len(r), {})), Moments)
+
+    @pytest.mark.parametrize("weight", [None, "whole", "broken"])
+    def test_hands_add_up(self, weight):
+        rng = np.random.default_rng(0)
+        given = {"whole": rng.integers(0, 5, 400).astype(float), "broken": rng.random(400)}
+        rows = Rows((np.arange(400),), given.get(weight))
+        large, small = split_rows(rows, 0.2, rng)
+        assert large.total + small.total == pytest.approx(rows.total)
+        assert small.total / rows.total == pytest.approx(0.2, abs=0.06)
+
+    @pytest.mark.parametrize("weight", [None, "whole", "broken"])
+    def test_every_row_falls_to_one_fold(self, weight):
+        rng = np.random.default_rng(0)
+        given = {"whole": rng.integers(0, 5, 40).astype(float), "broken": rng.random(40)}
+        rows = Rows((np.arange(40),), given.get(weight))
+        deals = deal_rows(rows, 5, rng)
+        for large, small in deals:
+            both = np.bincount(large.codes[0], large.weights, 40)
+            both += np.bincount(small.codes[0], small.weights, 40)
+            np.testing.assert_allclose(both, rows.weights)
+        held = sum(np.bincount(small.codes[0], small.weights, 40) for _, small in deals)
+        np.testing.assert_allclose(held, rows.weights)
+
+
+class TestLikelihood:
+    def test_bic_prefers_the_true_number_of_states(self):
+        data = frame(strong(3, 3000))
+        found = {}
+        for states in (2, 3, 4):
+            graph = lt.templates.latent_class(6, states)
+            model = lt.LatentModel(graph, learner=lt.EM(restarts=3, random_state=0))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found[states] = model.fit(data).bic(data)
+        assert min(found, key=found.get) == 3
+
+    def test_bic_and_aic_of_a_refined_model(self):
+        data = frame(drawn(CLASS, 2000))
+        model = lt.LatentModel(CLASS, learner=lt.PBP(refine=True)).fit(data)
+        k, log = 2 + 6 * 3 * 2, model.score_samples(data).sum()
+        assert model.bic(data) == pytest.approx(k * np.log(2000) - 2 * log)
+        assert model.aic(data) == pytest.approx(2 * k - 2 * log)
+
+    def test_a_signed_model_has_none(self):
+        data = frame(drawn(CLASS, 500))
+        model = lt.LatentModel(CLASS, learner=lt.PBP(refine=False)).fit(data)
+        with pytest.raises(NotLearnedError, match="bic needs the likelihood of a valid"):
+            model.bic(data)
+
+
+class TestNumbersOfStates:
+    @pytest.mark.parametrize("latents", [["H"], {"H": None}])
+    def test_left_out_they_come_from_the_data(self, latents):
+        edges = "; ".join(f"H->X{i}" for i in range(6))
+        model = lt.LatentModel(edges, latents).fit(frame(strong(3, 5000)))
+        assert model.states_ == {"H": 3}
+
+    def test_a_state_that_only_products_show(self):
+        """b and c see A = 0, 1, 2 along one line: its third state shows in b · c alone."""
+        rng = np.random.default_rng(0)
+        h = rng.integers(3, size=20_000)
+        a = np.where(rng.random(len(h)) < 0.8, h, rng.integers(3, size=len(h)))
+        b, c = ((rng.random(len(h)) < np.array([0.1, 0.5, 0.9])[h]).astype(int) for _ in "bc")
+        source = LocalRows(Rows((a, b, c)))
+        graph = lt.as_graph("A->a; A->H; H->b; H->c", ["A", "H"], {"a": 3, "b": 2, "c": 2})
+        found = latent_states(graph, source)
+        assert found.states[found.index("A")] == 3
+
+    def test_rare_rows_are_no_state(self):
+        """Two states, and rows of one rare state that go together by chance."""
+        graph = lt.templates.latent_class(8).with_states({f"X{i}": 3 for i in range(8)})
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            h = rng.integers(2, size=10_000)
+            codes = [
+                np.where(rng.random(len(h)) < 0.97, h, 2 - 2 * (rng.random(len(h)) < 0.9))
+                for _ in range(8)
+            ]
+            found = latent_states(graph, LocalRows(Rows(tuple(codes))))
+            assert found.states[found.index("H")] == 2
+
+    def test_squares_are_those_of_the_rows(self):
+        """Σ w (θη)² by direct evaluation, and the same from two halves."""
+        plan = make_plan(CHAIN)
+        layout = pair_layout(plan)
+        rows = Rows(tuple(drawn(CHAIN, 3000).T), np.random.default_rng(0).random(3000))
+        basis = canonical_basis(layout, sum_pairs(layout, rows), regularize=False)
+        nodes, leaves = plan.inner, leaf_codes(plan, rows)
+        whole = sum_squares(layout, basis, nodes, rows)
+        halves = sum_squares(layout, basis, nodes, rows[:999]) + sum_squares(
+            layout, basis, nodes, rows[999:]
+        )
+        for k in nodes:
+            inside, outside = (
+                sum(t[leaves[b[0]]] for b, t in zip(side.blocks, side.tables, strict=True))
+                for side in (basis.inside[k], basis.outside[k])
+            )
+            expected = rows.weight @ (inside * outside) ** 2
+            np.testing.assert_allclose(whole.sums[f"squares/{k}"], expected)
+            np.testing.assert_allclose(halves.sums[f"squares/{k}"], expected)
+
+    def test_stable_under_resampling(self):
+        graph = lt.templates.hidden_markov(6).with_states(dict.fromkeys(COLUMNS, 3))
+        codes = drawn(CHAIN, 20_000, seed=3)
+        rng = np.random.default_rng(0)
+        counts = []
+        for _ in range(5):
+            some = codes[rng.permutation(len(codes))[:10_000]]
+            found = latent_states(graph, LocalRows(Rows(tuple(some.T))))
+            counts.append([found.states[v] for v in sorted(found.latent)])
+        assert (np.array(counts).max(axis=0) - np.array(counts).min(axis=0)).max() <= 1
+
+    @pytest.mark.parametrize(("states", "words"), [(9, "the data show 3"), (2, "is left over")])
+    def test_numbers_far_off_are_told(self, states, words):
+        graph = lt.templates.latent_class(6, states)
+        data = frame(strong(3, 5000))
+        model = lt.LatentModel(graph, learner=lt.PBP(refine=False))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IdentifiabilityWarning)
+            with pytest.warns(StatesWarning, match=words):
+                model.fit(data)
+
+    def test_right_numbers_are_not(self):
+        for seed in range(3):
+            for graph in (CLASS, CHAIN):
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    lt.LatentModel(graph).fit(frame(drawn(graph, 5000, seed)))
+                assert [str(w.message) for w in told] == []
+
+
+class TestEqualRows:
+    def test_counted_once_they_are_the_same_rows(self):
+        codes = drawn(CLASS, 20_000)[:, :4]
+        codes[::7, 1] = -1
+        rows = Rows(tuple(codes.T))
+        once = counted_once(rows, [3, 3, 3, 3])
+        assert len(once) < 4**4 + 1
+        assert once.total == 20_000
+        for i in range(4):
+            counts = np.bincount(once.codes[i] + 1, once.weight, 4)
+            np.testing.assert_array_equal(counts, np.bincount(codes[:, i] + 1, minlength=4))
+
+    def test_different_rows_stay_as_they_are(self):
+        rng = np.random.default_rng(0)
+        rows = Rows(tuple(rng.integers(50, size=(6, 8000))))
+        assert counted_once(rows, [50] * 6) is rows
+        few = Rows(tuple(np.zeros((2, 100), dtype=np.int8)))
+        assert counted_once(few, [2, 2]) is few
+
+
+class TestLocalClasses:
+    def test_branches_tell_the_states(self):
+        """Three noisy copies of a hidden state: its shares come back, up to names."""
+        rng = np.random.default_rng(0)
+        h = rng.integers(3, size=4000)
+        codes = [np.where(rng.random(4000) < 0.8, h, rng.integers(3, size=4000)) for _ in "abc"]
+        blind = rng.dirichlet(np.ones(3), size=4000).T
+        shares = class_shares(codes, np.ones(4000), blind, rng)
+        np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+        table = np.eye(3)[h].T @ np.eye(3)[shares.argmax(axis=0)]
+        assert table.max(axis=1).sum() / 4000 > 0.9
+
+    def test_weights_of_any_size(self):
+        """Single precision must hold the products of five tables, whatever rows weigh."""
+        rng = np.random.default_rng(0)
+        rare = np.arange(500) < 3  # and with codes that no other row has
+        codes = [np.where(rare, 8, rng.integers(8, size=500)) for _ in range(5)]
+        soft = rng.dirichlet(np.ones(4), size=500).T
+        weight = np.where(rare, 1.0, 1e14)
+        for scale in (1e-9, 1.0, 1e9):
+            shares = class_shares(codes, weight * scale, soft, np.random.default_rng(0))
+            np.testing.assert_allclose(shares.sum(axis=0), 1.0)

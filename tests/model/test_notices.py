@@ -1,0 +1,184 @@
+"""Every warning: of one cause, with its figure and what to do; and none on healthy fits."""
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import latentia as lt
+from latentia import errors, testing
+from latentia.errors import LatentiaWarning
+from latentia.model.notices import note_plan
+from latentia.structure.plan import SHORTFALL
+
+CLASSES = [
+    c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, LatentiaWarning)
+]
+FAMILIES = {
+    LatentiaWarning,
+    errors.ColumnWarning,
+    errors.EvidenceWarning,
+}  # their children tell the cause
+
+
+def class_rows(
+    n: int = 2000, states: int = 2, seed: int = 0, strength: float = 0.8
+) -> dict[str, Any]:
+    """Four columns that a latent class explains."""
+    rng = np.random.default_rng(seed)
+    h = rng.integers(states, size=n)
+    return {c: np.where(rng.random(n) < strength, h, rng.integers(states, size=n)) for c in "wxyz"}
+
+
+def fit(
+    data: dict[str, Any],
+    graph: str = "H->w,x,y,z",
+    states: int | None = 2,
+    learner: Any = "pbp",
+    **more: Any,
+) -> lt.LatentModel:
+    return lt.LatentModel(graph, {"H": states}, learner).fit(data, **more)
+
+
+def ignored() -> None:
+    fit({**class_rows(), "more": np.arange(2000)})
+
+
+def constant() -> None:
+    fit({**class_rows(), "z": np.zeros(2000, dtype=int)})
+
+
+def told_apart() -> None:
+    fit(class_rows(), states=5)
+
+
+def features() -> None:
+    missed = "reach rank 2 of 3: it takes joint ones of columns with more than 16,384 joint states"
+    note_plan([f"{SHORTFALL} inside separator {{H}} {missed}. Give these columns fewer states."])
+
+
+def unfinished() -> None:
+    fit(class_rows(strength=0.5), learner=lt.EM(1, max_iter=2, random_state=0))
+
+
+def relative() -> None:
+    fit(class_rows(), sample_weight=np.full(2000, 1 / 2000), learner=lt.PBP(refine=False))
+
+
+def independent() -> None:
+    fit(class_rows(300, strength=0.0))
+
+
+def too_many_states() -> None:
+    fit(class_rows(20_000, 6), states=2, learner=lt.PBP(refine=False))
+
+
+def repaired() -> None:
+    data = {"x": [0, 0, 1, 1] * 10, "y": [0, 0, 1, 1] * 10, "z": [0, 0, 1, 1] * 10}
+    model = lt.LatentModel("H->x,y,z", {"H": 2}, "paper").fit(data)
+    model.score_samples({"x": [0], "y": [1], "z": [0]})
+
+
+def beyond() -> None:
+    rng = np.random.default_rng(0)
+    data = {**class_rows(200), "u": rng.normal(size=200)}
+    learner = lt.PBP(refine=False, kernel=lt.KernelSettings())
+    fit(data, "H->w,x,y,z,u", learner=learner).query("w", {"u": 99.0})
+
+
+def anew() -> None:
+    model = fit(class_rows(), learner=lt.PBP(refine=False))
+    model.partial_fit(class_rows(seed=1))
+
+
+CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
+    errors.IgnoredColumnWarning: ignored,
+    errors.ConstantColumnWarning: constant,
+    errors.IdentifiabilityWarning: told_apart,
+    errors.FeatureWarning: features,
+    errors.ConvergenceWarning: unfinished,
+    errors.WeightWarning: relative,
+    errors.IndependenceWarning: independent,
+    errors.StatesWarning: too_many_states,
+    errors.RepairWarning: repaired,
+    errors.RangeWarning: beyond,
+    errors.RestartWarning: anew,
+}
+
+
+def test_every_class_has_a_cause() -> None:
+    assert set(CLASSES) - FAMILIES == set(CAUSES)
+
+
+@pytest.mark.parametrize("kind", CAUSES, ids=lambda c: c.__name__)
+def test_it_fires_on_its_cause_with_a_figure_and_advice(kind: type[LatentiaWarning]) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        CAUSES[kind]()
+    mine = [w for w in told if w.category is kind]
+    assert mine, [w.category.__name__ for w in told]
+    message = str(mine[0].message)
+    assert re.search(r"\d", message), message  # the figure behind it
+    assert len(re.findall(r"[.:;] +[A-Za-z]", message)) >= 1, message  # and what to do
+    assert message.endswith(".")
+
+
+# -- healthy fits ----------------------------------------------------------------------------------
+
+
+def healthy() -> Iterator[tuple[str, lt.LatentGraph, Any]]:
+    """Two models of each kind whose latents can be told apart, and whose columns depend."""
+    for kind in testing.KINDS:
+        found, seed = 0, 0
+        while found < 2:
+            rng = np.random.default_rng([seed, *kind.encode()])
+            seed += 1
+            graph = testing.random_graph(rng, kind)
+            model = testing.random_model(graph, rng, concentration=0.3)
+            if not lt.make_plan(graph).notes and _total_correlation(model) > 0.2 and _varies(model):
+                found += 1
+                yield f"{kind}-{seed - 1}", graph, (model, rng)
+
+
+def _varies(model: Any) -> bool:
+    """No column is all but constant."""
+    joint = testing.brute_force(model)
+    axes = range(joint.ndim)
+    return all(joint.sum(axis=tuple(a for a in axes if a != k)).max() < 0.97 for k in axes)
+
+
+def _total_correlation(model: Any) -> float:
+    """Σ p log(p / Π marginals)."""
+    joint = testing.brute_force(model)
+    rest = np.ones_like(joint)
+    for k in range(joint.ndim):
+        gone = tuple(a for a in range(joint.ndim) if a != k)
+        rest = rest * joint.sum(axis=gone, keepdims=True)
+    there = joint > 0
+    return float((joint[there] * np.log(joint[there] / rest[there])).sum())
+
+
+@pytest.mark.parametrize("learner", ["closed", "default"])
+@pytest.mark.parametrize(
+    ("graph", "drawn"), [pytest.param(g, m, id=name) for name, g, m in healthy()]
+)
+def test_healthy_fits_raise_none(graph: lt.LatentGraph, drawn: Any, learner: str) -> None:
+    model, _ = drawn
+    codes = model.sample(5000, np.random.default_rng(7))
+    data = {graph.names[v]: codes[:, k] for k, v in enumerate(graph.observed)}
+    states = {graph.names[v]: list(range(graph.states[v] or 1)) for v in graph.observed}
+    plain = lt.LatentGraph(
+        graph.names,
+        graph.edges,
+        graph.latent,
+        tuple(s if v in graph.latent else None for v, s in enumerate(graph.states)),
+        graph.directed,
+    )
+    made = lt.PBP(refine=False) if learner == "closed" else lt.PBP()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lt.LatentModel(plain, learner=made, state_names=states).fit(data)
