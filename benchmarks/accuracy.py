@@ -43,7 +43,7 @@ from latentia import (
     make_plan,
 )
 from latentia.closed_form.state_counts import latent_states
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.inference.messages import answer, read_evidence
 from latentia.inference.operators import Operators

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from latentia import PBP, TabularModel, make_plan
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, in_parallel
 from latentia.inference.messages import answer, read_evidence
 from latentia.structure.templates import hidden_markov

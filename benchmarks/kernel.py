@@ -26,7 +26,7 @@ import numpy as np
 import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn, discover, place_cells
 from latentia.data.columns.discrete import Values
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.many_rows import block_rows
 from latentia.inference.messages import log_evidence, read_evidence

@@ -38,11 +38,13 @@ from scale_setup import (
 )
 
 import latentia as lt
-from latentia.closed_form.closed_form import gather_statistics
+from latentia.closed_form.pairs import pair_layout, sum_pairs
+from latentia.closed_form.solving import gather_statistics
 from latentia.closed_form.windows import product_windows, sum_windows
-from latentia.data.moments import Rows, pair_layout, sum_pairs
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, in_parallel
-from latentia.exact.estep import compile_estep, expected_counts
+from latentia.exact.estep import sum_counts
+from latentia.exact.estep_wiring import compile_estep
 from latentia.networks.em_problem import random_tables
 from latentia.structure.plan import make_plan
 
@@ -125,7 +127,7 @@ def one_em_iteration(path: Path, rows: int, length: int = 16, rank: int = 4) -> 
     held = Rows(tuple(table.column(name).to_numpy() for name in names))
     tables = random_tables(known, np.random.SeedSequence(0))
     estep = compile_estep(known, [])
-    work = partial(expected_counts, estep, tables)
+    work = partial(sum_counts, estep, tables)
     return clocked(lambda: LocalRows(held).fold(work), 3 if rows < 10**7 else 1)
 
 

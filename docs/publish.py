@@ -9,8 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from latentia.reproduce import reproduce, sheets
-from latentia.reproduce.report import Sheet, surroundings
+from latentia.reproduce import reproduce
+from latentia.reproduce.pages import Sheet, sheets, surroundings
 
 HERE = Path(__file__).parent / "experiments"
 

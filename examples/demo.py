@@ -10,7 +10,7 @@ import numpy as np
 
 import latentia as lt
 from latentia.cli import reproducing  # noqa: F401 (its command joins the app)
-from latentia.cli.commands import app
+from latentia.cli.options import app
 
 GRAPH = "A->B; A->C; B->F; C->F; B->D; C->E; F->G; F->H"
 LATENTS = dict.fromkeys("ABCF", 3)

@@ -1,111 +1,186 @@
-"""Imports follow the data's way, and what the user did not bring is not imported."""
+"""Imports follow the data's way, names have one meaning, and what the user did not bring stays out.
+
+Everything here is computed from the files: a new module needs no entry.
+"""
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "latentia"
 
-# A module may import modules of earlier lines only; a folder counts as one module.
-LAYERS = (
-    "errors progress typing",
-    "seeds",
-    "solve",
-    "graph",
-    "triangulate",
-    "junction",
-    "skeleton",
-    "rank",
-    "core",
-    "plan",
-    "positive",
-    "templates",
-    "features",
-    "moments",
-    "frames",
-    "gaussian kernel_settings linear",
-    "wiring",
-    "passes",
-    "estep",
-    "basis",
-    "sharpen windows",
-    "clusters",
-    "start",
-    "refine",
-    "known",
-    "matching",
-    "regression",
-    "operators",
-    "learn paper",
-    "local",
-    "spectral",
-    "frozen",
-    "jackknife",
-    "ranks",
-    "messages",
-    "joint sampling subtrees",
-    "density",
-    "posterior posterior_density",
-    "embedding",
-    "gram kernel_choice mixed",
-    "uncentred",
-    "diagnostics",
-    "shafer_shenoy",
-    "tables",
-    "conditioned",
-    "exact mixed_truth",
+# A package may import packages of earlier lines. Modules that lie in no package stand in the first.
+ORDER = (
+    "structure",
+    "data",
+    "inference",
+    "exact closed_form kernels",  # which do not import each other
+    "networks",
+    "assess",
+    "model",
+    "sequences discovery formats",  # rooms for what is coming
     "testing",
-    "cpts",
-    "problem",
-    "influence",
-    "refined",
-    "informed",
-    "em",
-    "stepwise",
-    "refined_mixed",
-    "choice",
-    "choice_mixed",
-    "learners",
-    "questions batch notices",
-    "gathering answers",
-    "error_bars",
-    "residuals telling",
-    "fitting",
-    "checking",
-    "estimating",
-    "learned",
-    "learning",
-    "estimator",
-    "classifier",
-    "store draw datasets",
-    "experiments",
-    "__init__",
+    "draw",
+    "store",
+    "explore reproduce",
     "cli",
-    "__main__",
 )
-LEVEL = {module: level for level, line in enumerate(LAYERS) for module in line.split()}
+LEVEL = {package: level for level, line in enumerate(ORDER) for package in line.split()}
+DOORS = "doors"  # the one module that may import upwards, inside functions
 
-# Imports within a line or against the direction, as (importer, imported); within functions only.
-ALLOWED: frozenset[tuple[str, str]] = frozenset(
-    {
-        ("gathering", "store"),  # so are FrozenModel.save
-        ("moments", "store"),  # and Moments.save
-        ("estimating", "store"),  # save is a door to store.save
-        ("classifier", "store"),  # so is LatentClassifier.save
-        ("graph", "draw"),  # .draw() and .plot() are doors to draw
-        ("plan", "draw"),
-        ("posterior", "draw"),
-        ("posterior_density", "draw"),
-        ("estimator", "draw"),
-        ("checking", "draw"),
-        ("experiments", "__version__"),  # and so does a report
-        ("store", "__version__"),  # a model file tells which latentia wrote it
+
+def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Every import below node, those within functions too, but none that only type checkers see."""
+    if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        return
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from statements(child)
+
+
+def imported(code: str, modules: Mapping[str, object]) -> set[str]:
+    """The modules of latentia that this code imports, by dotted name below `latentia`."""
+    found = set()
+    for node in statements(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, "relative imports hide where a thing lives"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            names = [alias.name for alias in node.names]
+        for name in names:
+            root, *rest = name.split(".")
+            if root != "latentia":
+                continue
+            while rest and ".".join(rest) not in modules:  # names within a module
+                rest.pop()
+            found.add(".".join(rest))
+    return found
+
+
+@cache
+def sources() -> dict[str, str]:
+    """Code of every module, by dotted name below `latentia`; "" is latentia itself."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+def package(module: str) -> str:
+    head = module.split(".")[0]
+    return head if head in LEVEL else ""
+
+
+def upward(module: str, others: set[str]) -> list[str]:
+    """Imports against the direction of the packages."""
+    if module in ("", "__main__", DOORS):
+        return []
+    own = package(module)
+    level = LEVEL.get(own, -1)
+    return sorted(
+        other
+        for other in others
+        if other in ("", "__main__")
+        or (package(other) != own and LEVEL.get(package(other), -1) >= level)
+    )
+
+
+def cycle(ties: Mapping[str, set[str]]) -> list[str]:
+    """A path of imports that comes back to its start; empty if there is none."""
+    state: dict[str, bool] = {}  # True: on the path, False: done
+    path: list[str] = []
+
+    def visit(module: str) -> list[str]:
+        state[module] = True
+        path.append(module)
+        for other in sorted(ties.get(module, ())):
+            if state.get(other):
+                return [*path[path.index(other) :], other]
+            if other not in state and (found := visit(other)):
+                return found
+        state[module] = False
+        path.pop()
+        return []
+
+    return next((found for m in sorted(ties) if m not in state and (found := visit(m))), [])
+
+
+@pytest.mark.parametrize("module", sources(), ids=lambda m: m or "latentia")
+def test_imports_follow_the_datas_way(module: str) -> None:
+    wrong = upward(module, imported(sources()[module], sources()))
+    assert not wrong, f"{module} imports {wrong}: only {DOORS}.py may import upwards"
+
+
+def test_every_folder_has_its_place() -> None:
+    folders = {p.name for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert folders <= {*LEVEL}, "give a new package its line in ORDER"
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    ties = {
+        module: imported(code, sources()) - {module}
+        for module, code in sources().items()
+        if module != DOORS
     }
-)
+    assert not cycle(ties)
+
+
+def test_packages_hand_nothing_on() -> None:
+    """Names come from where they live; `latentia` and `latentia.testing` are for users."""
+    for path in SOURCE.rglob("__init__.py"):
+        name = path.parent.relative_to(SOURCE).as_posix()
+        if name in (".", "testing", "reproduce", "cli"):
+            continue
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        assert all(isinstance(node, ast.Expr) for node in body), f"{name}/__init__.py: a docstring"
+
+
+def test_no_public_name_has_two_meanings() -> None:
+    homes = defaultdict(list)
+    for module, code in sources().items():
+        for node in ast.parse(code).body:
+            public = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"
+            if public and package(module) != "reproduce":  # experiments answer to one contract
+                homes[node.name].append(module)
+    assert not {n: m for n, m in homes.items() if len([x for x in m if x != DOORS]) > 1}
+
+
+def test_no_two_modules_share_a_name() -> None:
+    names = defaultdict(list)
+    for module in sources():
+        names[module.split(".")[-1]].append(module)
+    assert not {name: modules for name, modules in names.items() if len(modules) > 1}
+
+
+def test_a_wrong_import_is_seen() -> None:
+    modules = dict.fromkeys(["structure.graph", "model.pbp", "errors", ""], "")
+    for code in (
+        "import latentia.model.pbp",
+        "from latentia.model.pbp import PBP",
+        "from latentia.model import pbp",
+        "from latentia import LatentModel",
+        "def f():\n    from latentia.model.pbp import PBP",
+    ):
+        assert upward("structure.graph", imported(code, modules)), code
+    for code in (
+        "import numpy.typing",
+        "from latentia.errors import GraphError",
+        "if TYPE_CHECKING:\n    from latentia.model.pbp import PBP",
+    ):
+        assert not upward("structure.graph", imported(code, modules)), code
+    assert upward("kernels.gram", {"exact.estep"})
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
+    assert not cycle({"a": {"b", "c"}, "b": {"c"}})
+
 
 # Run in a new process: scikit-learn may import pandas if it is there, latentia may not.
 WATCHED = """
@@ -125,86 +200,6 @@ builtins.__import__ = watched
 import latentia
 import latentia.cli
 """
-
-
-def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import below node, those within functions too, but none that only type checkers see."""
-    if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-        return
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        yield node
-    for child in ast.iter_child_nodes(node):
-        yield from statements(child)
-
-
-def imported(code: str, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Line and name of each module of latentia that this code, which lives in package, imports."""
-    for node in statements(ast.parse(code)):
-        names = [alias.name for alias in node.names]
-        if isinstance(node, ast.ImportFrom):
-            above = package[: len(package) + 1 - node.level] if node.level else ()
-            start = ".".join((*above, *filter(None, [node.module])))
-            names = [f"{start}.{name}" for name in names]
-        for root, *rest in (name.split(".") for name in names):
-            if root == "latentia":
-                yield node.lineno, rest[0] if rest else "__init__"
-
-
-def wrong_imports(module: str, code: str, package: tuple[str, ...]) -> list[str]:
-    return [
-        f"line {line}: {module} imports {other}, which LAYERS does not list earlier"
-        for line, other in sorted(set(imported(code, package)))
-        if other != module and (module, other) not in ALLOWED
-        if other not in LEVEL or LEVEL[other] >= LEVEL[module]
-    ]
-
-
-FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
-
-
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_imports_follow_the_datas_way(path: Path) -> None:
-    module = path.with_suffix("").parts[0]
-    assert module in LEVEL, f"{module} has no place yet: list it in LAYERS in tests/test_imports.py"
-    code = (SOURCE / path).read_text(encoding="utf-8")
-    assert not wrong_imports(module, code, ("latentia", *path.parent.parts))
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import latentia.closed_form.closed_form",
-        "from latentia.closed_form.closed_form import learn",
-        "from latentia import learn",
-        "from latentia import LatentModel",
-        "from . import learn",
-        "from .learn import learn",
-        "def f():\n    from latentia.closed_form.closed_form import learn",
-    ],
-)
-def test_a_wrong_import_is_seen(code: str) -> None:
-    assert wrong_imports("graph", code, ("latentia",))
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import numpy.typing",
-        "import typing",
-        "from latentia.errors import GraphError",
-        "from .errors import GraphError",
-        "if TYPE_CHECKING:\n    from latentia.closed_form.closed_form import learn",
-    ],
-)
-def test_a_right_import_passes(code: str) -> None:
-    assert not wrong_imports("graph", code, ("latentia",))
-
-
-def test_folders_resolve_relative_imports() -> None:
-    assert not wrong_imports("features", "from .discrete import f", ("latentia", "features"))
-    assert not wrong_imports("features", "from ..errors import f", ("latentia", "features"))
-    assert wrong_imports("features", "from ..learn import f", ("latentia", "features"))
-
 
 FITTED = """
 import sys

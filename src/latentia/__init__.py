@@ -2,12 +2,12 @@
 
 from latentia import errors, testing
 from latentia.data.moments import Moments
-from latentia.draw import Drawing
+from latentia.draw.svg import Drawing
 from latentia.exact.tabular_model import TabularModel
 from latentia.inference.operators import Operators
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
-from latentia.kernels.embedding import KernelSettings
+from latentia.kernels.settings import KernelSettings
 from latentia.model.classifier import LatentClassifier
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
@@ -15,12 +15,13 @@ from latentia.model.learners import PBP, PublishedPBP, Spectral
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
 from latentia.reproduce import datasets
-from latentia.store import load, save
+from latentia.store.file import load, save
 from latentia.structure import templates
 from latentia.structure.graph import LatentGraph, as_graph
 from latentia.structure.plan import Plan, make_plan
+from latentia.version import LIBRARY
 
-__version__ = "0.1.0"
+__version__ = LIBRARY
 
 __all__ = [
     "LatentGraph",

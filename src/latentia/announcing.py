@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-__all__ = ["Verbose", "announcing"]
-
 Verbose: TypeAlias = "bool | Callable[[str], None]"
 
 

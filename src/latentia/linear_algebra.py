@@ -14,16 +14,6 @@ from threadpoolctl import ThreadpoolController
 
 from latentia.typing import Array
 
-__all__ = [
-    "Canonical",
-    "Ridge",
-    "Solution",
-    "Truncated",
-    "canonical",
-    "one_thread",
-    "whitener",
-]
-
 ROOT_CUT = 1e-8  # directions of relative variance below this are none
 SOUND = 1e-5  # pivots, as shares of the largest, down to which no direction is in doubt
 CORRELATION_CUT = 1e-12

@@ -8,8 +8,6 @@ import numpy as np
 
 from latentia.errors import DataError
 
-__all__ = ["as_generator"]
-
 
 def as_generator(random_state: Any) -> np.random.Generator:
     """The generator of a seed: an integer, a Generator, a RandomState; None: of no seed.

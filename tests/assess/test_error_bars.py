@@ -29,13 +29,14 @@ from latentia.assess.jackknife import (
     sums_in_groups,
     whole_of,
 )
-from latentia.cli.commands import app
+from latentia.cli.options import app
 from latentia.closed_form.frozen import freeze_basis
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources import opening
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, EvidenceError, NotLearnedError
-from latentia.exact.estep import compile_estep, expected_counts, pack_rows, passed_up
+from latentia.exact.estep import pack_rows, passed_up, sum_counts
+from latentia.exact.estep_wiring import compile_estep
 from latentia.inference.joint import one_answer
 from latentia.inference.operators import independent
 from latentia.networks.knowledge import Knowledge, read_knowledge
@@ -232,7 +233,7 @@ def test_counts_of_rows_add_up_to_expected_counts(name, holes):
     tables = {v: model.cpts[plan.graph.names[v]] for v in range(len(plan.graph.names))}
     gaps = None if holes else []
     estep = compile_estep(plan.graph, gaps)
-    expected = expected_counts(estep, tables, rows)
+    expected = sum_counts(estep, tables, rows)
     total = dict.fromkeys(tables, 0.0)
     for _, codes, up, used in passed_up(estep, tables, pack_rows(estep, rows)):
         for v, x in row_counts(estep, used, up, codes).items():
@@ -252,7 +253,7 @@ def test_scores_are_the_slope_of_the_log_likelihood():
     for i in range(0, cells, 7):
         step = 1e-5 * np.eye(cells)[i]
         levels = [
-            expected_counts(estep, moved(tables, s), rows).sums["log_likelihood"][0]
+            sum_counts(estep, moved(tables, s), rows).sums["log_likelihood"][0]
             for s in (step, -step)
         ]
         assert (levels[0] - levels[1]) / 2e-5 == pytest.approx(slope[i], abs=2e-3)

@@ -270,7 +270,8 @@ def test_check_on_the_command_line(tmp_path) -> None:
     import pandas as pd
     from typer.testing import CliRunner
 
-    from latentia.cli import checks, commands
+    from latentia.cli import check_command as checks
+    from latentia.cli import commands
 
     assert checks.check_command
     train, held = strong_chain(0, 3_000)

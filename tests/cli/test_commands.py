@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 
 import latentia as lt
 from latentia.cli.asking import find_state
-from latentia.cli.commands import app
-from latentia.cli.reading import read_graph, read_rows
+from latentia.cli.options import app
+from latentia.cli.reading import graph_from_text, read_table_file
 from latentia.cli.views import plan_view, rows_view
 from latentia.data.columns.discrete import DiscreteColumn
 
@@ -293,7 +293,7 @@ def test_narrow_terminals_get_narrow_tables() -> None:
 
 @pytest.mark.parametrize("given", ["graph.json", "@graph.json", "graph.txt", "@graph.txt", GRAPH])
 def test_graphs_as_text_and_files(here: Path, given: str) -> None:
-    found = read_graph(given, "A=3")
+    found = graph_from_text(given, "A=3")
     assert str(found) == "(A[3])->D; (A[3])->E; (A[3])->G; (A[3])->H"
 
 
@@ -301,7 +301,7 @@ def test_graphs_as_json(tmp_path: Path) -> None:
     path = tmp_path / "g.json"
     for written in ([["A", 1]], ["A->1"], {"1": ["A"]}, {"edges": "A->1", "states": {"1": 2}}):
         path.write_text(json.dumps(written))
-        assert str(read_graph(str(path), "A", "2")) == "(A)->1[2]"
+        assert str(graph_from_text(str(path), "A", "2")) == "(A)->1[2]"
 
 
 @pytest.mark.parametrize(
@@ -564,7 +564,7 @@ def test_predict_score_and_sample(here: Path, tmp_path: Path, ending: str) -> No
     said = facts("sample", "m.latentia", "-n", 300, "--seed", 5, "--out", out)
     assert said == {"rows": 300, "seed": 5, "out": str(out), "notes": []}
     drawn = model.sample(300, random_state=5)
-    read = read_rows(str(out), model.columns_)
+    read = read_table_file(str(out), model.columns_)
     assert {k: np.asarray(read[k]).tolist() for k in drawn} == {
         k: v.tolist() for k, v in drawn.items()
     }
@@ -572,7 +572,7 @@ def test_predict_score_and_sample(here: Path, tmp_path: Path, ending: str) -> No
         drawn["H"].tolist()
     )
     assert ok("predict", "m.latentia", out, "--target", "G", "--proba", "--out", out) == ""
-    assert np.asarray(read_rows(str(out))["0"]).shape == (300,)
+    assert np.asarray(read_table_file(str(out))["0"]).shape == (300,)
     assert [p.name for p in tmp_path.iterdir()] == [data]  # no half of a file stays
 
 
@@ -601,12 +601,12 @@ def test_cells_are_read_as_the_models_states(tmp_path: Path) -> None:
 def test_types_of_csv_without_a_model(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text('i,f,b,s,d,"a, b"\n1,0.5,true,x,2020-01-02,"1\n2"\n,,,NA,,\n')
-    found = {name: cells.tolist() for name, cells in read_rows(str(path)).items()}
+    found = {name: cells.tolist() for name, cells in read_table_file(str(path)).items()}
     assert [c[0] for c in found.values()] == [1, 0.5, True, "x", "2020-01-02", "1\n2"]
     assert found["s"][1] is found["d"][1] is found["b"][1] is None
     assert math.isnan(found["i"][1])
     path.write_text("only\n1\n\n2\n")  # an empty line is a missing cell here
-    assert len(read_rows(str(path))["only"]) == 3
+    assert len(read_table_file(str(path))["only"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from latentia import PBP, Spectral
-from latentia.closed_form.closed_form import learn_closed_form
+from latentia.closed_form.pairs import pair_layout, sum_pairs
 from latentia.closed_form.published.two_stage_tables import sum_tables
+from latentia.closed_form.solving import learn_closed_form
 from latentia.data import moments
-from latentia.data.moments import Rows, pair_layout, sum_pairs
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, MomentsError
 from latentia.inference.messages import answer, read_evidence

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from latentia import PBP, Spectral
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.errors import PlanError
 from latentia.inference.messages import answer, log_evidence, read_evidence

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import latentia as lt
-from latentia.closed_form.closed_form import learn_closed_form
 from latentia.closed_form.frozen import freeze_basis
-from latentia.data.moments import Rows
+from latentia.closed_form.solving import learn_closed_form
+from latentia.data.rows import Rows
 from latentia.data.sources import opening
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.messages import log_evidence, read_evidence

@@ -11,8 +11,9 @@ import pytest
 
 from latentia import TabularModel
 from latentia.closed_form.basis import canonical_basis
-from latentia.closed_form.closed_form import solve_operators
-from latentia.data.moments import Moments, pair_layout
+from latentia.closed_form.pairs import pair_layout
+from latentia.closed_form.solving import solve_operators
+from latentia.data.moments import Moments
 from latentia.inference.messages import answer, read_evidence
 from latentia.structure.plan import make_plan
 from latentia.structure.templates import hidden_markov
@@ -136,7 +137,7 @@ def test_a_chain_of_1000_is_right_against_exact_inference(chain, monkeypatch):
 def test_a_chain_of_1000_learned_from_rows(chain):
     """The default on 5,000 rows: finite everywhere, and closer to the truth than the marginal."""
     from latentia import PBP
-    from latentia.data.moments import Rows
+    from latentia.data.rows import Rows
     from latentia.data.sources.memory import LocalRows
 
     model, moments = chain

@@ -7,9 +7,10 @@ import pytest
 
 from latentia import make_plan
 from latentia.closed_form.basis import canonical_basis
-from latentia.closed_form.closed_form import sum_products
+from latentia.closed_form.pairs import pair_layout, sum_pairs
+from latentia.closed_form.solving import sum_products
 from latentia.closed_form.windows import _cheapest_cuts, product_windows, sum_windows
-from latentia.data.moments import Rows, pair_layout, sum_pairs
+from latentia.data.rows import Rows
 from latentia.structure.templates import hidden_markov, latent_class, latent_tree
 
 PLANS = {

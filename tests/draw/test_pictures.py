@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from sklearn import config_context
 
 import latentia as lt
-from latentia.draw import Drawing, plot_density
+from latentia.draw.answers import plot_density
 from latentia.draw.graphs import _places, _shape
 from latentia.draw.layered import count_crossings, lay_out, spread
 from latentia.draw.passing import pass_all
+from latentia.draw.svg import Drawing
 from latentia.errors import DataError, GraphError
 from latentia.inference.messages import read_evidence
 

@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 import latentia as lt
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.errors import DataError, EvidenceError, GraphError, MomentsError, PlanError
 from latentia.exact import estep as estep_module
 from latentia.exact import estep_passes as passes
-from latentia.exact.estep import (
-    compile_estep,
-    expected_counts,
-    pack_rows,
-    packed_counts,
-    posteriors,
-)
+from latentia.exact.estep import latent_posteriors, pack_rows, packed_counts, sum_counts
+from latentia.exact.estep_wiring import compile_estep
 from latentia.structure.templates import factorial_markov, grid, hidden_markov, latent_class
 from latentia.testing.random_models import KINDS, brute_force_full, random_graph, random_model
 
@@ -87,18 +82,18 @@ class TestEnumeration:
         model, rng = drawn(kind, seed)
         rows = rows_of(model, rng, holes=holes, weighted=seed % 2 == 0)
         wanted = enumerated(model, rows)
-        assert_equal(expected_counts(compile_estep(model.graph), tables_of(model), rows), wanted)
+        assert_equal(sum_counts(compile_estep(model.graph), tables_of(model), rows), wanted)
         full = [(c >= 0).all() for c in rows.codes]
         gaps = [v for v, whole in zip(model.graph.observed, full, strict=True) if not whole]
         known = compile_estep(model.graph, gaps)
-        assert_equal(expected_counts(known, tables_of(model), rows), wanted)
+        assert_equal(sum_counts(known, tables_of(model), rows), wanted)
 
     @pytest.mark.parametrize("kind", DIRECTED)
     def test_with_every_factor_rescaled(self, kind, monkeypatch):
         monkeypatch.setattr(passes, "TINY", 2.0)  # no row is sound enough
         model, rng = drawn(kind, 7)
         rows = rows_of(model, rng, holes=0.3)
-        found = expected_counts(compile_estep(model.graph), tables_of(model), rows)
+        found = sum_counts(compile_estep(model.graph), tables_of(model), rows)
         assert_equal(found, enumerated(model, rows))
 
     @pytest.mark.parametrize("kind", DIRECTED)
@@ -107,7 +102,7 @@ class TestEnumeration:
         model, rng = drawn(kind, 5)
         rows = rows_of(model, rng, holes=holes)
         latents = sorted(model.graph.latent)
-        found = posteriors(compile_estep(model.graph), tables_of(model), rows, latents)
+        found = latent_posteriors(compile_estep(model.graph), tables_of(model), rows, latents)
         exact = model.posteriors(model.evidence(np.column_stack(rows.codes).astype(int)))
         for v in latents:
             np.testing.assert_allclose(found[v].T, exact[model.names[v]], rtol=0, atol=1e-10)
@@ -126,7 +121,7 @@ class TestEnumeration:
             latents=["A", "B"],
         )
         rows = rows_of(model, np.random.default_rng(0), 50, holes=0.3)
-        found = expected_counts(compile_estep(model.graph), tables_of(model), rows)
+        found = sum_counts(compile_estep(model.graph), tables_of(model), rows)
         assert_equal(found, enumerated(model, rows))
 
 
@@ -136,8 +131,8 @@ class TestSums:
         model, rng = drawn(kind, 2)
         rows = rows_of(model, rng, 100, holes=0.2)
         estep, tables = compile_estep(model.graph), tables_of(model)
-        whole = expected_counts(estep, tables, rows)
-        parts = [expected_counts(estep, tables, rows[a:b]) for a, b in [(0, 1), (1, 40), (40, 100)]]
+        whole = sum_counts(estep, tables, rows)
+        parts = [sum_counts(estep, tables, rows[a:b]) for a, b in [(0, 1), (1, 40), (40, 100)]]
         total = parts[0] + parts[1] + parts[2]
         assert (total.rows, total.weight) == (100, pytest.approx(rows.total))
         for name, value in whole.sums.items():
@@ -147,10 +142,10 @@ class TestSums:
         model, rng = drawn("tree", 1)
         rows = rows_of(model, rng, 100)
         estep, tables = compile_estep(model.graph), tables_of(model)
-        whole = expected_counts(estep, tables, rows)
+        whole = sum_counts(estep, tables, rows)
         monkeypatch.setattr(estep_module, "MOST_ROWS", 7)
         monkeypatch.setattr(estep_module, "LEAST_ROWS", 1)
-        for name, value in expected_counts(estep, tables, rows).sums.items():
+        for name, value in sum_counts(estep, tables, rows).sums.items():
             np.testing.assert_allclose(value, whole.sums[name], rtol=1e-12, atol=1e-12)
 
     def test_whole_weights_are_repeated_rows(self):
@@ -158,16 +153,16 @@ class TestSums:
         times = rng.integers(0, 4, size=50)
         rows = rows_of(model, rng, 50, holes=0.2)
         estep, tables = compile_estep(model.graph), tables_of(model)
-        one = expected_counts(estep, tables, Rows(rows.codes, times.astype(float)))
+        one = sum_counts(estep, tables, Rows(rows.codes, times.astype(float)))
         again = Rows(tuple(np.repeat(c, times) for c in rows.codes))
-        for name, value in expected_counts(estep, tables, again).sums.items():
+        for name, value in sum_counts(estep, tables, again).sums.items():
             np.testing.assert_allclose(value, one.sums[name], rtol=1e-11, atol=1e-11)
 
     def test_counts_of_families_agree_with_each_other(self):
         """Counts of a child, summed over it, are those of its parents, where nothing is missing."""
         model, rng = drawn("tree", 3)
         rows = rows_of(model, rng, 60)
-        sums = expected_counts(compile_estep(model.graph, []), tables_of(model), rows).sums
+        sums = sum_counts(compile_estep(model.graph, []), tables_of(model), rows).sums
         for v, above in parents(model.graph):
             assert sums[f"counts/{v}"].sum() == pytest.approx(rows.total)
             if len(above) == 1:
@@ -181,7 +176,7 @@ class TestSums:
         estep, tables = compile_estep(model.graph), tables_of(model)
         one, two = (
             packed_counts(estep, tables, pack_rows(estep, rows)),
-            expected_counts(estep, tables, rows),
+            sum_counts(estep, tables, rows),
         )
         for name, value in one.sums.items():
             np.testing.assert_array_equal(value, two.sums[name])
@@ -189,13 +184,13 @@ class TestSums:
     def test_no_rows(self):
         model, _ = drawn("chain", 0)
         empty = Rows(tuple(np.zeros(0, dtype=np.int8) for _ in model.graph.observed))
-        sums = expected_counts(compile_estep(model.graph), tables_of(model), empty).sums
+        sums = sum_counts(compile_estep(model.graph), tables_of(model), empty).sums
         assert all((value == 0).all() for value in sums.values())
 
     def test_only_one_graph_adds(self):
         one, two = (drawn("chain", seed) for seed in (0, 1))
         found = [
-            expected_counts(compile_estep(m.graph), tables_of(m), rows_of(m, rng))
+            sum_counts(compile_estep(m.graph), tables_of(m), rows_of(m, rng))
             for m, rng in (one, two)
         ]
         with pytest.raises(MomentsError, match="do not belong together"):
@@ -235,7 +230,7 @@ class TestScale:
         rows = rows_of(model, rng, 20, holes=0.1)
         self.assert_like_exact(model, rows)
         evidence = model.evidence(np.column_stack(rows.codes).astype(int))
-        sums = expected_counts(compile_estep(graph), tables_of(model), rows).sums
+        sums = sum_counts(compile_estep(graph), tables_of(model), rows).sums
         for h in "BCDE":
             exact = rows.weight @ model.posteriors(evidence, [h])[h]
             found = sums[f"counts/{graph.index(h)}"].sum(axis=0)
@@ -250,7 +245,7 @@ class TestScale:
     @staticmethod
     def assert_like_exact(model, rows):
         estep = compile_estep(model.graph)
-        sums = expected_counts(estep, tables_of(model), rows).sums
+        sums = sum_counts(estep, tables_of(model), rows).sums
         evidence = model.evidence(np.column_stack(rows.codes).astype(int))
         exact = float(model.log_evidence(evidence) @ rows.weight)
         assert sums["log_likelihood"][0] == pytest.approx(exact, rel=1e-12)
@@ -291,13 +286,13 @@ class TestErrors:
         )
         rows = Rows((np.array([0, 1, 0]), np.array([0, 1, 1])))
         with pytest.raises(EvidenceError, match="row 2 has probability zero"):
-            expected_counts(compile_estep(model.graph), tables_of(model), rows)
+            sum_counts(compile_estep(model.graph), tables_of(model), rows)
 
     def test_an_impossible_cell_without_latents(self):
         model = lt.TabularModel("x; y", {"x": [1.0, 0.0], "y": [0.5, 0.5]})
         rows = Rows((np.array([0, 1]), np.array([0, 1])))
         with pytest.raises(EvidenceError, match="probability zero"):
-            expected_counts(compile_estep(model.graph), tables_of(model), rows)
+            sum_counts(compile_estep(model.graph), tables_of(model), rows)
 
     def test_undirected_graphs_are_refused_with_a_hint(self):
         graph = lt.as_graph("H--x; H--y", {"H": 2}, {"x": 2, "y": 2})
@@ -318,4 +313,4 @@ class TestErrors:
         model, rng = drawn("chain", 0)
         rows = rows_of(model, rng, holes=0.5)
         with pytest.raises(DataError, match="was said to have no missing cells"):
-            expected_counts(compile_estep(model.graph, []), tables_of(model), rows)
+            sum_counts(compile_estep(model.graph, []), tables_of(model), rows)

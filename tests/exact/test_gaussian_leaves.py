@@ -10,11 +10,12 @@ from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
 import latentia as lt
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, GraphError
 from latentia.exact import gaussian_leaves as ga
-from latentia.exact.estep import compile_estep, expected_counts, posteriors
+from latentia.exact.estep import latent_posteriors, sum_counts
+from latentia.exact.estep_wiring import compile_estep
 from latentia.networks.em import climb
 from latentia.networks.em_problem import pose, random_tables, seeding_of
 from latentia.networks.stepwise import StepwiseEM
@@ -89,7 +90,7 @@ class TestLeaf:
         X = rng.normal(size=(2, 50))
         X[0, ::7], X[1, ::5] = np.nan, np.nan
         F, terms = ga.features(X), ga.log_terms(leaves)
-        found = ga.log_likelihoods(terms, F)
+        found = ga.leaf_log_likelihoods(terms, F)
         for i in range(50):
             parts = [
                 log_density(leaf, x[i])
@@ -159,7 +160,7 @@ class TestEStep:
         X[rng.random(X.shape) < holes] = np.nan
         rows = Rows(tuple(X), rng.uniform(0.5, 2.0, size=12))
         estep = compile_estep(graph, continuous=dense)
-        found = expected_counts(estep, tables, rows)
+        found = sum_counts(estep, tables, rows)
         logs, sums = enumerated(graph, tables, dense, rows)
         assert found.sums["log_likelihood"][0] == pytest.approx(logs @ rows.weight, abs=1e-10)
         for v, expected in sums.items():
@@ -186,14 +187,14 @@ class TestEStep:
                 columns.append(rng.integers(-1, graph.states[v], size=10).astype(np.int8))
         rows = Rows(tuple(columns))
         estep = compile_estep(graph, continuous=dense)
-        found = expected_counts(estep, tables, rows)
+        found = sum_counts(estep, tables, rows)
         logs, sums = enumerated(graph, tables, dense, rows)
         assert found.sums["log_likelihood"][0] == pytest.approx(logs.sum(), abs=1e-10)
         for v, expected in sums.items():
             if graph.names[v] == "z":  # missing cells of leaves are left out of counts
                 continue
             np.testing.assert_allclose(found.sums[f"counts/{v}"], expected, atol=1e-10)
-        A = posteriors(estep, tables, rows, [graph.index("A")])[graph.index("A")]
+        A = latent_posteriors(estep, tables, rows, [graph.index("A")])[graph.index("A")]
         np.testing.assert_allclose(A.sum(axis=0), 1.0)
         np.testing.assert_allclose(A.sum(axis=1), sums[graph.index("A")], atol=1e-10)
 
@@ -205,10 +206,8 @@ class TestEStep:
         tables |= {v: random_leaf(rng, (3,), 1) for v in dense}
         rows = Rows(tuple(rng.normal(size=(3, 900))))
         estep = compile_estep(graph, continuous=dense)
-        whole = expected_counts(estep, tables, rows)
-        parts = expected_counts(estep, tables, rows[:400]) + expected_counts(
-            estep, tables, rows[400:]
-        )
+        whole = sum_counts(estep, tables, rows)
+        parts = sum_counts(estep, tables, rows[:400]) + sum_counts(estep, tables, rows[400:])
         for name, total in whole.sums.items():
             np.testing.assert_allclose(parts.sums[name], total, rtol=1e-10)
 
@@ -219,7 +218,7 @@ class TestEStep:
         tables[1][:] = [[[1.0, 0.0, 0.01]], [[1.0, 4.0, 0.01]]]
         rows = Rows((np.array([0.0, 4.0]), np.array([0, 0], dtype=np.int8)))
         estep = compile_estep(graph, [], continuous=[1])
-        found = expected_counts(estep, tables, rows)
+        found = sum_counts(estep, tables, rows)
         np.testing.assert_allclose(found.sums["counts/0"], [2.0, 0.0], atol=1e-12)
         assert np.isfinite(found.sums["log_likelihood"]).all()
 

@@ -47,12 +47,12 @@ def test_equal_rows_are_asked_once(rows, monkeypatch):
 
 
 def test_it_does_so_where_it_pays():
-    asked = batch.read_rows(MODEL.columns_, read_table(FRAME))
+    asked = batch.read_asked(MODEL.columns_, read_table(FRAME))
     assert asked.rows == len(FRAME.drop_duplicates())
     different = pd.DataFrame({c: np.arange(4000) % 4 for c in "abcd"})
-    assert batch.read_rows(MODEL.columns_, read_table(different)).rows == 4
+    assert batch.read_asked(MODEL.columns_, read_table(different)).rows == 4
     wide = make_frame(300, states=4, holes=0)
-    assert batch.read_rows(MODEL.columns_, read_table(wide[:20])).rows <= 20
+    assert batch.read_asked(MODEL.columns_, read_table(wide[:20])).rows <= 20
 
 
 def test_sorting_where_kinds_are_many():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentia import PBP, LatentModel, make_plan
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.many_rows import in_precision
 from latentia.inference.messages import answer, posteriors, read_evidence

@@ -8,11 +8,12 @@ import pytest
 import latentia as lt
 from latentia.data.columns.continuous import place_cells
 from latentia.data.columns.discrete import Values
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.messages import answer, log_evidence, read_evidence
 from latentia.inference.operators import Operators
-from latentia.kernels.embedding import KernelSettings, learn_embedded
+from latentia.kernels.embedding import learn_embedded
+from latentia.kernels.settings import KernelSettings
 from latentia.testing.random_models import mixed_tree
 
 SETTINGS = KernelSettings(rank=2, features=60)

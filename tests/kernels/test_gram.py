@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn, place_cells
 from latentia.data.columns.discrete import DiscreteColumn, Values
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, LatentiaError, StoreError, UnknownNameError
 from latentia.inference.messages import answer, log_evidence, read_evidence

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 
 import numpy as np
@@ -10,10 +10,13 @@ import pytest
 
 import latentia as lt
 from latentia.closed_form.basis import canonical_basis
+from latentia.closed_form.pairs import leaf_codes, pair_layout, sum_pairs
 from latentia.closed_form.state_counts import latent_states, sum_squares
-from latentia.data.moments import Moments, Rows, leaf_codes, pair_layout, sum_pairs
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, counted_once
-from latentia.data.sources.row_sample import deal_rows, draw_sample, split_rows
+from latentia.data.sources.row_sample import deal_rows, split_rows
+from latentia.data.sources.sketch import sketch_rows
 from latentia.errors import (
     IdentifiabilityWarning,
     IndependenceWarning,
@@ -53,12 +56,15 @@ def frame(codes):
 
 @dataclass(frozen=True)
 class FoldOnly:
-    """A source that can be folded over and nothing else."""
+    """A source of several blocks, none of them in memory as far as learners can tell."""
 
     blocks: list
 
     def fold(self, summary):
         return reduce(add, (summary(block) for block in self.blocks))
+
+    def sample(self, size, rng):
+        return self.fold(partial(sketch_rows, size, int(rng.integers(2**31)))).draw()
 
 
 class TestTheChoice:
@@ -160,12 +166,10 @@ class TestSamples:
     def test_a_fold_draws_rows_without_repeats(self):
         rows = Rows((np.arange(1000), np.arange(1000) % 7))
         source = FoldOnly([rows[i : i + 100] for i in range(0, 1000, 100)])
-        some = draw_sample(source, 50, np.random.default_rng(0))
+        some = source.sample(50, np.random.default_rng(0))
         assert len(some) == 50 == len(set(some.codes[0].tolist()))
         assert (some.codes[1] == some.codes[0] % 7).all()
-        assert np.array_equal(
-            draw_sample(source, 5000, np.random.default_rng(0)).codes[0].sum(), 499500
-        )
+        assert np.array_equal(source.sample(5000, np.random.default_rng(0)).codes[0].sum(), 499500)
         assert isinstance(source.fold(lambda r: Moments("n", r.total, len(r), {})), Moments)
 
     @pytest.mark.parametrize("weight", [None, "whole", "broken"])

@@ -10,8 +10,9 @@ import pytest
 import latentia as lt
 from latentia.closed_form import basis as basis_module
 from latentia.closed_form.basis import canonical_basis
-from latentia.closed_form.closed_form import learn_closed_form, solve_operators, sum_products
-from latentia.data.moments import Rows, block_codes, one_hot, pair_layout, sum_pairs
+from latentia.closed_form.pairs import one_hot, pair_layout, sum_pairs
+from latentia.closed_form.solving import learn_closed_form, solve_operators, sum_products
+from latentia.data.rows import Rows, block_codes
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.inference.messages import answer, read_evidence
 from latentia.structure.plan import make_plan

@@ -157,7 +157,7 @@ def test_classifiers_do_not_depend_on_jobs() -> None:
 
 
 def test_learning_block_by_block_does_not_depend_on_threads() -> None:
-    from latentia.data.moments import Rows
+    from latentia.data.rows import Rows
     from latentia.data.sources.memory import LocalRows
 
     rng = np.random.default_rng(0)

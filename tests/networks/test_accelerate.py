@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, equal_rows, unique_rows
 from latentia.linear_algebra import whitener
 from latentia.model.choice import prefer_refined

@@ -7,8 +7,8 @@ import pytest
 
 from latentia import PBP, LatentModel, load
 from latentia.closed_form.basis import evaluator
-from latentia.closed_form.closed_form import gather_statistics
-from latentia.data.moments import Rows
+from latentia.closed_form.solving import gather_statistics
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import EvidenceError
 from latentia.inference.messages import log_evidence, read_evidence

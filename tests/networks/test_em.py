@@ -8,7 +8,7 @@ from scipy.special import xlogy
 from sklearn.base import clone
 
 import latentia as lt
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import (
     ConvergenceWarning,

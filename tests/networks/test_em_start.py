@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentia import EM, LatentModel
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import PlanError
 from latentia.structure import templates

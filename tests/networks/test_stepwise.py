@@ -5,12 +5,13 @@ import pytest
 from scipy.special import xlogy
 
 import latentia as lt
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import ConvergenceWarning, DataError
-from latentia.exact.estep import compile_estep, expected_counts
-from latentia.networks.em import counts_in, maximise
-from latentia.networks.em_problem import pose, random_tables
+from latentia.exact.estep import sum_counts
+from latentia.exact.estep_wiring import compile_estep
+from latentia.networks.em import maximise
+from latentia.networks.em_problem import counts_in, pose, random_tables
 from latentia.networks.stepwise import batch_rows, climb_stepwise, shuffled
 from latentia.structure.plan import make_plan
 from latentia.structure.templates import hidden_markov, latent_class
@@ -50,7 +51,7 @@ def test_the_update_is_the_published_one(smoothing):
         order = shuffled(packed, rng)
         for first in (0, 10, 20):
             batch = Rows(tuple(c[order[first : first + 10]] for c in rows.codes))
-            counts = counts_in(expected_counts(estep, tables, batch))
+            counts = counts_in(sum_counts(estep, tables, batch))
             gamma = (k + 2) ** -0.8
             s = {v: (1 - gamma) * s[v] + gamma * counts[v] / 10 for v in s}
             tables = maximise({v: 30 * x for v, x in s.items()}, problem.prior)

@@ -14,12 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 import latentia as lt
-from latentia.cli.commands import app
+from latentia.cli.options import app
 from latentia.cli.reproducing import reproduce_command
 from latentia.errors import MissingLibraryError, UnknownNameError
-from latentia.reproduce import EXPERIMENTS, Outcome, Progress, cells, datasets, reproduce, sheets
-from latentia.reproduce.cells import Cell, Experiment, Figure, run_cells
+from latentia.reproduce import EXPERIMENTS, cells, datasets, reproduce
+from latentia.reproduce.cells import Cell, CellProgress, Experiment, Figure, run_cells
 from latentia.reproduce.nltcs import _log_loss
+from latentia.reproduce.pages import Outcome, sheets
 from latentia.reproduce.splice import _split, naive_bayes_scores
 from latentia.reproduce.synthetic import divergences, draw_truth
 
@@ -70,7 +71,7 @@ def check_report(outcome: Outcome, page: Path) -> None:
 
 def quick(name: str, folder: Path) -> Outcome:
     needs_matplotlib()
-    seen: list[Progress] = []
+    seen: list[CellProgress] = []
     (outcome,), page = reproduce([name], folder, quick=True, report=lambda n, p: seen.append(p))
     assert seen[-1].done == seen[-1].total == len(outcome.results)
     assert seen[-1].left == 0.0

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 import latentia as lt
 from latentia.errors import StoreError
 from latentia.store import file
-from latentia.store.classifier import read_classifier, write_classifier
+from latentia.store.classifier_record import read_classifier, write_classifier
 
 
 def data(labels: Any, n: int = 240, seed: int = 0) -> tuple[dict[str, Any], Any]:

@@ -23,8 +23,7 @@ from sklearn.linear_model import Ridge
 
 import latentia as lt
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
-from latentia.store import load, save
-from latentia.store.file import HEAD, VERSION
+from latentia.store.file import HEAD, VERSION, load, save
 from latentia.store.plain import pack, unpack
 from latentia.store.record import write_record
 

@@ -10,8 +10,6 @@ from typing import final
 from latentia.inference.operators import Ascent, Choice, Operators
 from latentia.typing import Label
 
-__all__ = ["Diagnostics", "SeparatorLine", "diagnose"]
-
 MOST_SHOWN = 6
 
 

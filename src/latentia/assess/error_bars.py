@@ -29,7 +29,8 @@ from latentia.assess.jackknife import (
 from latentia.closed_form.frozen import Frozen, FrozenBasis
 from latentia.data.columns.continuous import Column, place_cells
 from latentia.data.columns.discrete import DiscreteColumn
-from latentia.data.moments import Moments, Rows
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.engine import EngineRows
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.data.sources.opening import open_engine
@@ -41,20 +42,7 @@ from latentia.model.frozen_model import Opened, engine_weight, freeze_learner, w
 from latentia.model.mixed_plans import column_cells
 from latentia.networks.knowledge import read_knowledge
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = [
-    "GROUPS",
-    "Bars",
-    "bars_of",
-    "check_kinds",
-    "checked_confidence",
-    "checked_groups",
-    "intervals",
-    "replicate",
-    "replicate_once",
-    "rows_again",
-]
+from latentia.typing import Array
 
 GROUPS = 20
 FEWEST_GROUPS = 5
@@ -138,7 +126,7 @@ def _stacked(found: Found) -> Array:
 # --- replicates -----------------------------------------------------------------------------------
 
 
-def checked_groups(error_bars: Any) -> int:
+def group_count(error_bars: Any) -> int:
     """True means so many groups as are usual."""
     if error_bars is True:
         return GROUPS
@@ -188,7 +176,7 @@ def replicate_once(learner: Any, plan: Plan, opened: Opened, groups: int) -> Rep
     return frozen_replicates(frozen, sums_in_groups(source, frozen.summary, groups, 0))
 
 
-def check_kinds(columns: Sequence[Column]) -> None:
+def check_all_discrete(columns: Sequence[Column]) -> None:
     """Discrete columns only, or an error that says so."""
     for column in columns:
         if not isinstance(column, DiscreteColumn):

@@ -26,8 +26,6 @@ from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes, Label
 
-__all__ = ["ColumnFit", "Fit", "Level", "measure_fit"]
-
 LEVELS = 10  # of predicted probability, for calibration
 COVERED = 0.9
 

@@ -17,18 +17,18 @@ from functools import partial
 import numpy as np
 
 from latentia.assess.jackknife import Replicates, alike, check_groups, group_weights
-from latentia.data.moments import Moments, Rows
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source
 from latentia.errors import DataError
-from latentia.exact.estep import EStep, Tables, pack_rows, passed_up
+from latentia.exact.estep import Tables, pack_rows, passed_up
 from latentia.exact.estep_passes import Factors, Upward, distribute, marginal
+from latentia.exact.estep_wiring import EStep
 from latentia.inference.operators import Operators
 from latentia.linear_algebra import one_thread
 from latentia.networks.em_problem import pose
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.to_operators import operators_of
-from latentia.typing import Array, Codes, Source
-
-__all__ = ["moved", "row_counts", "sum_influence", "table_replicates", "tables_without"]
+from latentia.typing import Array, Codes
 
 MOST_PARAMETERS = 3000  # J has their square, and each row takes as many steps
 ONE_MORE = 1.0  # pseudo-count of every table row: rows of a table that no data speak of stay put

@@ -16,28 +16,15 @@ from typing import final
 
 import numpy as np
 
-from latentia.closed_form.closed_form import leaf_marginals
 from latentia.closed_form.frozen import Frozen
-from latentia.data.moments import Moments, PairLayout, Rows, pair_layout, sum_pairs
+from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
+from latentia.closed_form.solving import leaf_marginals
+from latentia.data.moments import Moments, Summary
+from latentia.data.rows import Rows, Source
 from latentia.errors import DataError, LatentiaError
 from latentia.inference.operators import Operators, independent, smooth_unseen
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source, Summary
-
-__all__ = [
-    "Replicates",
-    "alike",
-    "check_groups",
-    "frozen_replicates",
-    "group_sums",
-    "group_weights",
-    "in_groups",
-    "leave_one_out",
-    "marginal_replicates",
-    "node_ranks",
-    "sums_in_groups",
-    "whole_of",
-]
+from latentia.typing import Array
 
 FEWEST_ROWS = 2  # of a group, on average
 WEIGHTS = "weights of groups"

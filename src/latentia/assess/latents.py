@@ -18,8 +18,6 @@ from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Label
 
-__all__ = ["LatentFit", "tell_latents"]
-
 MOST_LATENTS = 300  # beyond, no one reads the list, and it takes its time
 
 

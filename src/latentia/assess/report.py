@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from latentia import doors
 from latentia.assess.fit_figures import ColumnFit, Fit
 from latentia.assess.latents import LatentFit
 from latentia.assess.residuals import PairFit
 from latentia.typing import Label
 
 if TYPE_CHECKING:
-    from latentia.draw import Drawing
-
-__all__ = ["CheckReport", "Finding", "make_report", "misfits"]
+    from latentia.draw.svg import Drawing
 
 SURE = math.log(0.01)  # chance of a false alarm over all pairs
 WORTH = 0.01  # smallest gap of a pair that matters
@@ -90,15 +89,11 @@ class CheckReport:
 
     def plot(self) -> Drawing:
         """Gains column by column, whether probabilities come true, and the pairs, as a picture."""
-        from latentia.draw import draw_check
-
-        return draw_check(self)
+        return doors.draw_check(self)
 
     def save(self, path: Any) -> None:
         """The picture (.svg), or a page with words, picture and table (.html)."""
-        from latentia.draw import save_check
-
-        save_check(self, path)
+        doors.save_check(self, path)
 
     def _table(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = [

@@ -23,8 +23,6 @@ from latentia.inference.grid_density import interval_likelihood, quantiles
 from latentia.inference.messages import around
 from latentia.typing import Array, Codes, Label
 
-__all__ = ["PairFit", "ResidualSums", "column_bins", "pair_fits", "sum_residuals"]
-
 BINS = 4  # of a continuous column, and at most …
 MOST_BINS = 8  # … of a discrete one
 SOLID = 1.0  # variance of a sum that is worth looking at

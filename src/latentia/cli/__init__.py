@@ -6,12 +6,9 @@ through `screen` with what `views` and `writing` make of the answer.
 
 from __future__ import annotations
 
-import os
 import sys
 
-__all__ = ["main"]
-
-NEEDED = ("typer", "rich", "pyarrow")
+from latentia.cli.leaving import NEEDED, flush_quietly, missing
 
 
 def main() -> None:
@@ -20,8 +17,8 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a bar must not crash an ASCII terminal
     try:
-        from latentia.cli import checks, reproducing  # noqa: F401 (their commands join the app)
-        from latentia.cli.commands import app
+        from latentia.cli import check_command, reproducing  # noqa: F401 (their commands join the app)
+        from latentia.cli.options import app
 
         app(prog_name="latentia")
     except ModuleNotFoundError as error:
@@ -33,17 +30,3 @@ def main() -> None:
         sys.exit(130)
     finally:
         flush_quietly()
-
-
-def missing(library: str) -> str:
-    """What to say when one of the libraries of the command line is not there."""
-    name = library.split(".")[0]
-    return f"the command line needs {name}, which is not installed: pip install 'latentia[cli]'"
-
-
-def flush_quietly() -> None:
-    """Empty the buffer of stdout; if nobody reads it any more (`| head`), nobody is told."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,20 +11,9 @@ import typer
 from latentia.data.columns.continuous import KINDS, ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import EvidenceError
-from latentia.model.latent_model import LEARNERS, LatentModel
+from latentia.model.latent_model import LatentModel
+from latentia.model.training import LEARNERS
 from latentia.typing import Label
-
-__all__ = [
-    "find_label",
-    "find_state",
-    "find_value",
-    "read_counts",
-    "read_evidence",
-    "read_kinds",
-    "read_learner",
-    "read_levels",
-    "read_soft",
-]
 
 WORDS = {"true": True, "false": False, "none": None}
 
@@ -66,10 +55,10 @@ def read_kinds(text: str) -> dict[str, str]:
     return kinds
 
 
-def read_levels(text: str) -> list[float]:
+def asked_levels(text: str) -> list[float]:
     """`.05,.5,.95`: quantiles between 0 and 1.
 
-    >>> read_levels(".05,.5")
+    >>> asked_levels(".05,.5")
     [0.05, 0.5]
     """
     found = [_number(part.strip()) for part in text.split(",") if part.strip()]
@@ -144,7 +133,7 @@ def _value(text: str) -> Any:
     return text
 
 
-def read_evidence(model: LatentModel, given: Sequence[str]) -> dict[Label, Any]:
+def asked_evidence(model: LatentModel, given: Sequence[str]) -> dict[Label, Any]:
     """`G=2` for each variable that is known, `x=0..3` for an interval."""
     evidence: dict[Label, Any] = {}
     for text in given:

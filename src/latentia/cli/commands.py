@@ -11,12 +11,12 @@ import typer
 from sklearn.base import clone
 
 from latentia.cli.asking import (
+    asked_evidence,
+    asked_levels,
     find_label,
     read_counts,
-    read_evidence,
     read_kinds,
     read_learner,
-    read_levels,
     read_soft,
 )
 from latentia.cli.options import (
@@ -38,10 +38,10 @@ from latentia.cli.options import (
 from latentia.cli.reading import (
     column_names,
     count_rows,
-    read_graph,
+    graph_from_text,
     read_model,
-    read_rows,
     read_state_names,
+    read_table_file,
     take_weights,
 )
 from latentia.cli.screen import Screen, answering
@@ -63,13 +63,12 @@ from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, PlanError, UnknownNameError
 from latentia.inference.posterior_density import Density
-from latentia.model.latent_model import LEARNERS, LatentModel
+from latentia.model.latent_model import LatentModel
 from latentia.model.learners import PBP
 from latentia.model.mixed_plans import has_continuous, prepare_mixed, state_labels
+from latentia.model.training import LEARNERS
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
-
-__all__ = ["app"]
 
 
 @app.command()
@@ -102,7 +101,7 @@ def plan(
     {"edges": [["H", "X"], ["H", "Y"]], "latents": {"H": 2}, "states": {"X": 3}}.
     """
     with answering(as_json, quiet, debug) as screen:
-        known, named = read_graph(graph, latents, states), read_kinds(kinds)
+        known, named = graph_from_text(graph, latents, states), read_kinds(kinds)
         _check_counts(known, named)
         with screen.working("planning"):
             facts = plan_facts(_plan_of(known, named))
@@ -150,7 +149,7 @@ def fit(
       zcat big.csv.gz | latentia fit - --graph @graph.json --out m.latentia --json
     """
     with answering(as_json, quiet, debug) as screen:
-        known = None if graph is None else read_graph(graph, latents)
+        known = None if graph is None else graph_from_text(graph, latents)
         named = read_state_names(state_names)
         check_folder(out)
         alone = read_counts(latents, "--latents") if known is None else None
@@ -160,7 +159,7 @@ def fit(
         )
         columns = [DiscreteColumn(name, tuple(s)) for name, s in (named or {}).items()]
         with screen.working(f"reading {data}"):
-            rows, weight = take_weights(read_rows(data, columns), weights)
+            rows, weight = take_weights(read_table_file(data, columns), weights)
         for name in named or {}:
             if name not in column_names(rows):
                 raise UnknownNameError("column of --state-names", name, column_names(rows))
@@ -214,7 +213,7 @@ def query(
     with answering(as_json, quiet, debug) as screen:
         loaded = read_model(model)
         asked = [find_label(loaded, name) for name in variables]
-        evidence = read_evidence(loaded, given or [])
+        evidence = asked_evidence(loaded, given or [])
         likelihoods = read_soft(loaded, soft or [])
         if most_probable and confidence is not None:
             raise typer.BadParameter(
@@ -268,7 +267,7 @@ def predict(
         loaded = read_model(model)
         name = find_label(loaded, target)
         with screen.working(f"reading {data}"):
-            rows = read_rows(data, loaded.columns_, _names(loaded))
+            rows = read_table_file(data, loaded.columns_, _names(loaded))
         with screen.working(f"predicting {target} of {count_rows(rows):,} rows"):
             columns = _predictions(loaded, rows, name, proba, quantiles)
         facts: dict[str, Any] = {"target": target, "rows": count_rows(rows)}
@@ -294,7 +293,7 @@ def _predictions(
         return dict(zip(map(str, state_labels(column)), _arrays(found), strict=True))
     columns = {str(name): np.asarray(model.predict(rows, target=name))}
     if quantiles:
-        levels = read_levels(quantiles)
+        levels = asked_levels(quantiles)
         spread = model.predict_quantiles(rows, name, levels)
         columns |= {f"{q:g}": v for q, v in zip(levels, _arrays(spread), strict=True)}
     return columns
@@ -325,7 +324,7 @@ def score(
         loaded = read_model(model)
         with screen.working(f"reading {data}"):
             rows, weight = take_weights(
-                read_rows(data, loaded.columns_, [*_names(loaded), weights]), weights
+                read_table_file(data, loaded.columns_, [*_names(loaded), weights]), weights
             )
         count = count_rows(rows)
         if not count:

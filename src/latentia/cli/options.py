@@ -6,23 +6,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-import latentia
-from latentia.model.latent_model import LEARNERS
-
-__all__ = [
-    "Data",
-    "Debug",
-    "Json",
-    "Kinds",
-    "Latents",
-    "Learner",
-    "Model",
-    "Out",
-    "Quiet",
-    "Settings",
-    "Weights",
-    "app",
-]
+from latentia.model.training import LEARNERS
+from latentia.version import LIBRARY
 
 app = typer.Typer(
     add_completion=False,
@@ -35,7 +20,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"latentia {latentia.__version__}")
+        typer.echo(f"latentia {LIBRARY}")
         raise typer.Exit
 
 

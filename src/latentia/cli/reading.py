@@ -18,20 +18,9 @@ from latentia.data.columns.continuous import Column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, GraphError, StoreError, UnknownNameError
 from latentia.model.latent_model import LatentModel
-from latentia.store import load
+from latentia.store.file import load
 from latentia.structure.graph import LatentGraph, as_graph
 from latentia.typing import Array, Label
-
-__all__ = [
-    "Rows",
-    "column_names",
-    "count_rows",
-    "read_graph",
-    "read_model",
-    "read_rows",
-    "read_state_names",
-    "take_weights",
-]
 
 Rows: TypeAlias = Any  # dict of arrays (CSV) or Arrow table (Parquet): whatever LatentModel reads
 
@@ -53,10 +42,10 @@ def read_model(path: str) -> LatentModel:
 # -- graphs ------------------------------------------------------------------------------------
 
 
-def read_graph(text: str, latents: str = "", states: str = "") -> LatentGraph:
+def graph_from_text(text: str, latents: str = "", states: str = "") -> LatentGraph:
     """A graph as text, `@file`, or a file with such text or with JSON.
 
-    >>> str(read_graph("A->B; A->C", latents="A=3", states="2,C=4"))
+    >>> str(graph_from_text("A->B; A->C", latents="A=3", states="2,C=4"))
     '(A[3])->B[2]; (A[3])->C[4]'
     """
     described = _graph_text(text)
@@ -116,7 +105,7 @@ def _names(value: Any) -> Any:
 # -- tables ------------------------------------------------------------------------------------
 
 
-def read_rows(path: str, columns: Sequence[Column] = (), only: Sequence[Label] = ()) -> Rows:
+def read_table_file(path: str, columns: Sequence[Column] = (), only: Sequence[Label] = ()) -> Rows:
     """A CSV file (also gzipped, `-` for stdin) or Parquet file.
 
     CSV has no types. The cells of discrete `columns` are read as the states that they look like; in

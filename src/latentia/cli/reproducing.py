@@ -15,10 +15,9 @@ from rich.text import Text
 from latentia.cli.options import Debug, Json, Quiet, app
 from latentia.cli.screen import Screen, answering
 from latentia.errors import UnknownNameError
-from latentia.reproduce import EXPERIMENTS, Outcome, Progress, reproduce, sheets
-from latentia.reproduce.report import Sheet
-
-__all__ = ["reproduce_command"]
+from latentia.reproduce import EXPERIMENTS, reproduce
+from latentia.reproduce.cells import CellProgress
+from latentia.reproduce.pages import Outcome, Sheet, sheets
 
 EVERY = 10.0  # seconds between two lines of progress where there is no terminal
 
@@ -123,7 +122,7 @@ class _Bar:
         self.last = time.monotonic()
         self.open = False
 
-    def show(self, name: str, progress: Progress) -> None:
+    def show(self, name: str, progress: CellProgress) -> None:
         if self.screen.quiet:
             return
         share = progress.done / max(progress.total, 1)

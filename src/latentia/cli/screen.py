@@ -18,10 +18,8 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from latentia.cli import NEEDED, flush_quietly, missing
+from latentia.cli.leaving import NEEDED, flush_quietly, missing
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
-
-__all__ = ["Screen", "answering"]
 
 PATIENCE = 0.5  # seconds before work counts as long and shows progress
 UNCUT = 10_000  # columns of a pipe: tables are never cut there

@@ -19,21 +19,6 @@ from latentia.model.latent_model import LatentModel
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Side
 
-__all__ = [
-    "assignment_facts",
-    "assignment_view",
-    "density_facts",
-    "density_view",
-    "fit_view",
-    "model_facts",
-    "model_view",
-    "plan_facts",
-    "plan_view",
-    "posterior_facts",
-    "posterior_view",
-    "rows_view",
-]
-
 Facts: TypeAlias = dict[str, Any]
 View: TypeAlias = list[RenderableType]
 Fits: TypeAlias = Callable[[RenderableType], bool]

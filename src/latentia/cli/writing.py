@@ -18,8 +18,6 @@ from latentia.cli.screen import Screen
 from latentia.cli.views import rows_view
 from latentia.errors import DataError
 
-__all__ = ["check_folder", "check_out", "give_numbers", "give_rows"]
-
 PARQUET = (".parquet", ".pq")
 ENDINGS = (".csv", ".csv.gz", *PARQUET)
 

@@ -15,24 +15,14 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.moments import Moments, PairLayout, Rows, leaf_codes, one_hot
+from latentia.closed_form.pairs import PairLayout, leaf_codes, one_hot
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows
 from latentia.errors import DataError
 from latentia.linear_algebra import canonical
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array
-
-__all__ = [
-    "Basis",
-    "Coordinates",
-    "Round",
-    "Values",
-    "canonical_basis",
-    "contrasts",
-    "evaluator",
-    "leaf_coordinates",
-    "neighbour_products",
-]
 
 GROUPED = 32  # coordinates of one product
 
@@ -272,7 +262,7 @@ def _marginal(layout: PairLayout, block: Block, counts: Array) -> Array:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Values:
+class FeatureValues:
     """Coordinates of a block of rows by node, (r, n) with ones first; indicators of leaves."""
 
     theta: dict[int, Array]
@@ -282,7 +272,7 @@ class Values:
 
 def evaluator(
     layout: PairLayout, basis: Basis, leaves_too: bool = False
-) -> Callable[[Rows], Values]:
+) -> Callable[[Rows], FeatureValues]:
     """A function that finds θ and η of a block of rows, through all rounds.
 
     Operators need η only above cliques with children; `leaves_too` asks for all of them. What it
@@ -309,9 +299,9 @@ def evaluator(
         for p in panels
     ]
 
-    def evaluate(rows: Rows) -> Values:
+    def evaluate(rows: Rows) -> FeatureValues:
         leaves = leaf_codes(plan, rows)
-        values = Values({}, {}, {})
+        values = FeatureValues({}, {}, {})
         for k, table in looked_up.items():
             values.theta[k] = table.take(leaves[plan.nodes[k].first], axis=1)
         for p in panels:
@@ -338,7 +328,9 @@ def evaluator(
     return evaluate
 
 
-def neighbour_products(plan: Plan, k: int, values: Values) -> tuple[list[Array], list[Array]]:
+def neighbour_products(
+    plan: Plan, k: int, values: FeatureValues
+) -> tuple[list[Array], list[Array]]:
     """What the next round builds θ and η of node k from: blocks {first, second, product}.
 
     Inside: the children's θ (a leaf: its indicators). Outside: the siblings' θ, the parent's η.
@@ -360,7 +352,7 @@ def _product_blocks(factors: list[Array]) -> list[Array]:
     return factors + products
 
 
-def _advance(plan: Plan, done: Mapping[int, Round], values: Values) -> Values:
+def _advance(plan: Plan, done: Mapping[int, Round], values: FeatureValues) -> FeatureValues:
     """One round for all nodes at once, each from the previous round's coordinates."""
     theta, eta = dict(values.theta), dict(values.eta)
     for k, step in done.items():
@@ -368,7 +360,7 @@ def _advance(plan: Plan, done: Mapping[int, Round], values: Values) -> Values:
         theta[k] = _with_ones(step.inside.T @ _with_ones(np.concatenate(inner)))
         if k in eta:
             eta[k] = _with_ones(step.outside.T @ _with_ones(np.concatenate(outer)))
-    return Values(theta, eta, values.marks)
+    return FeatureValues(theta, eta, values.marks)
 
 
 def leaf_coordinates(plan: Plan, basis: Basis, leaf: int) -> Array:

@@ -19,32 +19,18 @@ from typing import Protocol, final
 import numpy as np
 
 from latentia.closed_form.basis import Basis, canonical_basis, evaluator
-from latentia.closed_form.closed_form import constant_exact, shrink_products
+from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.published.spectral import solve_stacked, sum_stacked
 from latentia.closed_form.published.two_stage_tables import check_cores, solve_tables, sum_tables
 from latentia.closed_form.sharpen import needs_sharpening, sharpen
-from latentia.data.moments import (
-    Moments,
-    PairLayout,
-    Rows,
-    outer_sum,
-    pair_layout,
-    row_chunks,
-    sum_pairs,
-)
+from latentia.closed_form.solving import constant_exact, shrink_products
+from latentia.data.moments import Moments, outer_sum
+from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError, MomentsError
 from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.linear_algebra import canonical, one_thread
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = [
-    "Frozen",
-    "FrozenBasis",
-    "FrozenSpectral",
-    "FrozenTables",
-    "freeze_basis",
-]
+from latentia.typing import Array
 
 SPARE = 1  # times as many directions again as the rank asks for
 

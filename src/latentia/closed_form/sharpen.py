@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 
 from latentia.closed_form.basis import Basis, Round, evaluator, neighbour_products
-from latentia.data.moments import Moments, PairLayout, Rows, row_chunks
+from latentia.closed_form.pairs import PairLayout
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source, row_chunks
 from latentia.linear_algebra import canonical, one_thread, whitener
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = ["needs_sharpening", "neighbour_correlations", "sharpen", "sum_neighbours"]
+from latentia.typing import Array
 
 ROUNDS = 2
 MOST_FEATURES = 600  # of one side; beyond it a node keeps its coordinates

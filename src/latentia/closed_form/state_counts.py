@@ -18,17 +18,17 @@ from latentia.closed_form.basis import (
     evaluator,
     panel_covariance,
 )
-from latentia.closed_form.closed_form import Statistics
+from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.sharpen import neighbour_correlations, sum_neighbours
-from latentia.data.moments import Moments, PairLayout, Rows, pair_layout, row_chunks, sum_pairs
+from latentia.closed_form.solving import Statistics
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source, row_chunks
 from latentia.linear_algebra import canonical, one_thread
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.templates import latent_class
 from latentia.structure.triangulate import moralise
-from latentia.typing import Array, Codes, Label, Source
-
-__all__ = ["binned", "class_states", "latent_states", "state_notes", "sum_squares"]
+from latentia.typing import Array, Codes, Label
 
 MOST = 10
 BINS = 6  # of a continuous column, while states are counted

@@ -17,12 +17,12 @@ from typing import Any, final
 import numpy as np
 
 from latentia.closed_form.basis import Basis, Coordinates
-from latentia.data.moments import Moments, PairLayout, Rows, add_to, leaf_codes, outer_sum
+from latentia.closed_form.pairs import PairLayout, leaf_codes
+from latentia.data.moments import Moments, add_to, outer_sum
+from latentia.data.rows import Rows
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array, Codes
-
-__all__ = ["Windows", "product_windows", "sum_windows"]
 
 MOST_STATES = 160  # indicators of a window
 CELLS = 2**20  # numbers of a window at a time: what a cache holds

@@ -9,8 +9,6 @@ from latentia.errors import DataError
 from latentia.inference.posterior import Posterior
 from latentia.typing import Array
 
-__all__ = ["plot_density", "plot_posterior"]
-
 BAR = 300.0
 ROW = 24.0
 MOST_ROWS = 30

@@ -12,8 +12,6 @@ from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, text_width
 from latentia.errors import GraphError
 from latentia.structure.graph import LatentGraph
 
-__all__ = ["draw_graph", "graph_panel", "node_mark"]
-
 LARGEST = 300  # variables: beyond, no one can read the picture
 GAP = 22.0
 STEP = 74.0  # from layer to layer

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import final
 
-__all__ = ["Layout", "count_crossings", "lay_out", "spread"]
-
 SWEEPS = 24
 SETTLING = 40
 

@@ -16,8 +16,6 @@ from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
-__all__ = ["Card", "draw_messages", "pass_all"]
-
 BAR = 64.0  # width of a bar of probability one
 ROW = 14.0
 MOST_STATES = 8

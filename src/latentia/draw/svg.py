@@ -12,8 +12,6 @@ from typing import Any, TypeAlias, final
 
 from latentia.errors import DataError
 
-__all__ = ["COLOURS", "Canvas", "Drawing", "Point", "stack", "text_width"]
-
 Point: TypeAlias = tuple[float, float]
 
 # After Okabe and Ito: told apart by the colour-blind, and by their lightness in grey print.

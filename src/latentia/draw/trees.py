@@ -11,8 +11,6 @@ from latentia.draw.svg import COLOURS, Canvas, Drawing, stack, text_width
 from latentia.errors import GraphError
 from latentia.structure.plan import Plan
 
-__all__ = ["Tree", "clique_names", "draw_plan", "place_tree", "separator_names", "tree_panel"]
-
 LARGEST = 120  # leaves: beyond, no one can read the picture
 GAP = 18.0
 SMALL = 10.5  # type size of separators

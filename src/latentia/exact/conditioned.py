@@ -11,14 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import in_parallel
 from latentia.exact.estep import row_answers
 from latentia.exact.estep_wiring import compile_estep
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
-
-__all__ = ["infer_rows"]
 
 PART = 2**12  # rows of a thread's turn
 

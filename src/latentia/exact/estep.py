@@ -21,7 +21,8 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from latentia.data.moments import Moments, Rows, block_codes
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, block_codes
 from latentia.errors import DataError
 from latentia.exact.estep_passes import (
     Factors,
@@ -32,21 +33,9 @@ from latentia.exact.estep_passes import (
     marginal,
     no_probability,
 )
-from latentia.exact.estep_wiring import Clique, EStep, Pack, Scope, Witness, compile_estep
-from latentia.exact.gaussian_leaves import component_sums, features, log_likelihoods, log_terms
+from latentia.exact.estep_wiring import Clique, EStep, Pack, Scope, Witness
+from latentia.exact.gaussian_leaves import component_sums, features, leaf_log_likelihoods, log_terms
 from latentia.typing import Array, Codes
-
-__all__ = [
-    "EStep",
-    "Tables",
-    "compile_estep",
-    "expected_counts",
-    "pack_rows",
-    "packed_counts",
-    "passed_up",
-    "posteriors",
-    "row_answers",
-]
 
 Tables: TypeAlias = Mapping[int, Array]  # variable -> P(variable | parents), (parents …, variable)
 
@@ -56,7 +45,7 @@ KEPT_CELLS = 2**22  # of all that a block keeps
 LOWEST_LOG = -1e300
 
 
-def expected_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
+def sum_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
     """Σ_rows w E[1{parents, variable} | row] for every table, and Σ w log P(row).
 
     Sums are "counts/<variable>", (parents …, variable), and "log_likelihood", (1,). A missing cell
@@ -94,7 +83,7 @@ def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
 
 
 def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
-    """`expected_counts` of rows that `pack_rows` has packed."""
+    """`sum_counts` of rows that `pack_rows` has packed."""
     both = _Both(estep, tables)
     factors = both.plain
     totals = _Totals(
@@ -124,7 +113,7 @@ def passed_up(
         yield slice(start, start + len(block)), values.codes, up, used
 
 
-def posteriors(
+def latent_posteriors(
     estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
 ) -> dict[int, Array]:
     """P(variable | present cells of the row) of active variables: (states, rows)."""
@@ -202,7 +191,7 @@ def _values(estep: EStep, tables: Tables, block: Rows) -> _Values:
     parts = [slice(e - len(g.variables), e) for e, g in zip(ends, estep.dense, strict=True)]
     found = []
     for part in parts:
-        logs = log_likelihoods(terms[part], F[part])
+        logs = leaf_log_likelihoods(terms[part], F[part])
         top = logs.max(axis=0)
         found.append((np.exp(logs - top), top))
     grouped = tuple(terms[part] for part in parts)

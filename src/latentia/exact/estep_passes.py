@@ -12,16 +12,6 @@ from latentia.errors import EvidenceError
 from latentia.exact.estep_wiring import Clique, EStep, Input, Placing
 from latentia.typing import Array
 
-__all__ = [
-    "Factors",
-    "Upward",
-    "check_possible",
-    "collect",
-    "distribute",
-    "marginal",
-    "no_probability",
-]
-
 RESCALE = 16  # columns
 TINY = 1e-200  # a row's product below this: every factor is rescaled
 SMALLEST = 1e-300

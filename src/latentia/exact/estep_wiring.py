@@ -22,20 +22,6 @@ from latentia.structure.graph import LatentGraph, spell
 from latentia.structure.junction import clique_tree
 from latentia.structure.triangulate import eliminate, log_states
 
-__all__ = [
-    "Clique",
-    "Dense",
-    "EStep",
-    "Family",
-    "Input",
-    "Pack",
-    "Placing",
-    "Scope",
-    "Witness",
-    "check_graph",
-    "compile_estep",
-]
-
 Scope: TypeAlias = tuple[int, ...]
 
 PACK_CODES = 256  # joint codes of witnesses that are looked up together

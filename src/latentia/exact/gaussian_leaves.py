@@ -20,24 +20,6 @@ from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
 
-__all__ = [
-    "GaussianTable",
-    "MOST_SEEDED",
-    "as_table",
-    "component_sums",
-    "draw_leaves",
-    "expected_value",
-    "features",
-    "gaussian_tables",
-    "grid_masses",
-    "leaf_prior",
-    "leaf_sums",
-    "log_likelihoods",
-    "log_terms",
-    "maximise_leaf",
-    "rescaled",
-]
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -101,7 +83,7 @@ def log_terms(leaves: Sequence[Array]) -> list[Array]:
     return [_coefficients(leaf) for leaf in flat]
 
 
-def log_likelihoods(terms: Sequence[Array], F: Array) -> Array:
+def leaf_log_likelihoods(terms: Sequence[Array], F: Array) -> Array:
     """Σ over leaves of log P(x | s), (states of the parents, n); 0 where x is missing.
 
     `F` are the features of each leaf's column, (leaves, 3, n).

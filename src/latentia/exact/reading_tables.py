@@ -16,16 +16,6 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.triangulate import moralise
 from latentia.typing import Array, Label
 
-__all__ = [
-    "Codes",
-    "Evidence",
-    "Soft",
-    "checked_codes",
-    "log_likelihoods",
-    "read_codes",
-    "read_tables",
-]
-
 Codes: TypeAlias = NDArray[np.int64]
 Evidence: TypeAlias = "Mapping[Any, int] | NDArray[Any] | Sequence[Sequence[int]] | None"
 Soft: TypeAlias = "Mapping[Any, Any] | None"

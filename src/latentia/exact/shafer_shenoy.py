@@ -20,17 +20,6 @@ from latentia.structure.junction import JunctionTree, clique_tree
 from latentia.structure.triangulate import eliminate, log_states, moralise
 from latentia.typing import Array
 
-__all__ = [
-    "axes_without",
-    "Network",
-    "collect",
-    "distribute",
-    "infer",
-    "log",
-    "shares",
-    "wire",
-]
-
 Scope: TypeAlias = tuple[int, ...]
 Axes: TypeAlias = tuple[int, ...]
 Inbox: TypeAlias = "tuple[dict[int, Array], ...]"
@@ -43,7 +32,7 @@ MEMORY = 2**23  # … and in all messages
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class FactorNetwork:
     """A rooted junction tree whose cliques carry tables: P(x) ∝ exp Σ_i ψ_i(x on clique i)."""
 
     cliques: tuple[Scope, ...]  # variables in ascending order: the axes of ψ_i
@@ -69,7 +58,7 @@ class Network:
 
 def wire(
     graph: LatentGraph, tables: Mapping[Scope, Array], order: str = "min_fill", root: Scope = ()
-) -> Network:
+) -> FactorNetwork:
     """The junction tree of a graph, each table in a smallest clique, variables `root` on top."""
     tree = clique_tree(eliminate(moralise(graph, [root]), log_states(graph), order))
     sizes = _checked_sizes(graph, tree)
@@ -89,7 +78,7 @@ def wire(
     for i, clique in enumerate(cliques):
         psi[i] = np.broadcast_to(psi[i], (*(graph.states[v] or 1 for v in clique), 1))
         psi[i].flags.writeable = False
-    return Network(cliques, tree.parent, tuple(tree.order()), homes, tuple(psi))
+    return FactorNetwork(cliques, tree.parent, tuple(tree.order()), homes, tuple(psi))
 
 
 def _checked_sizes(graph: LatentGraph, tree: JunctionTree) -> list[int]:
@@ -122,7 +111,7 @@ def _home(cliques: Sequence[Iterable[int]], homes: Sequence[Sequence[int]], scop
 # --- messages -------------------------------------------------------------------------------------
 
 
-def collect(network: Network, evidence: Mapping[int, Array]) -> tuple[Inbox, Array]:
+def collect_evidence(network: FactorNetwork, evidence: Mapping[int, Array]) -> tuple[Inbox, Array]:
     """Up: μ_i(s) = log Σ exp(ψ_i + λ + Σ μ_child) over clique i without s; and log Σ_x of it all.
 
     Evidence: log λ of a variable, (states, rows). inbox[i][j] is what i got from j, on the axes of
@@ -146,7 +135,7 @@ def collect(network: Network, evidence: Mapping[int, Array]) -> tuple[Inbox, Arr
     return inbox, log_total
 
 
-def distribute(network: Network, inbox: Inbox) -> Inbox:
+def distribute_evidence(network: FactorNetwork, inbox: Inbox) -> Inbox:
     """Down: to each child log Σ exp(ψ_i + λ + all messages but its own) over clique i without s."""
     inbox = tuple(dict(box) for box in inbox)
     for i in network.order:
@@ -163,18 +152,18 @@ def distribute(network: Network, inbox: Inbox) -> Inbox:
 
 
 def infer(
-    network: Network, evidence: Mapping[int, Array], wanted: Sequence[Scope] = ()
+    network: FactorNetwork, evidence: Mapping[int, Array], wanted: Sequence[Scope] = ()
 ) -> tuple[Array, list[Array]]:
     """log Σ_x exp(Σ ψ + Σ λ), and P(scope | evidence) for each wanted scope within a clique.
 
     Answers are (rows,) and (states, ascending variables …, rows), or have one row for all.
     """
-    inbox, log_total = collect(network, evidence)
+    inbox, log_total = collect_evidence(network, evidence)
     asked: dict[int, list[int]] = {}
     for k, scope in enumerate(wanted):
         asked.setdefault(network.home(scope), []).append(k)
     if any(network.parent[i] != i for i in asked):
-        inbox = distribute(network, inbox)
+        inbox = distribute_evidence(network, inbox)
     answers = [np.zeros(1)] * len(wanted)
     for i, questions in asked.items():
         belief = sum(inbox[i].values(), network.psi[i])

@@ -22,11 +22,17 @@ from latentia.exact.reading_tables import (
     read_codes,
     read_tables,
 )
-from latentia.exact.shafer_shenoy import Network, Scope, axes_without, collect, infer, shares, wire
+from latentia.exact.shafer_shenoy import (
+    FactorNetwork,
+    Scope,
+    axes_without,
+    collect_evidence,
+    infer,
+    shares,
+    wire,
+)
 from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph
 from latentia.typing import Array, Label
-
-__all__ = ["TabularModel"]
 
 MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence
 
@@ -52,7 +58,7 @@ class TabularModel:
     graph: LatentGraph  # with the number of states of every variable
     tables: Mapping[Scope, Array]  # axes of a CPT: parents, variable
     order: str
-    network: Network
+    network: FactorNetwork
     log_partition: float  # log Σ_x ∏ tables: 0 for a directed graph
 
     def __init__(
@@ -64,7 +70,7 @@ class TabularModel:
     ) -> None:
         read, tables = read_tables(as_graph(graph, latents), cpts)
         network = wire(read, tables, order)
-        partition = 0.0 if read.directed else float(collect(network, {})[1][0])
+        partition = 0.0 if read.directed else float(collect_evidence(network, {})[1][0])
         if partition == -math.inf:
             raise DataError(
                 "the potentials contradict each other: every joint state has probability 0. "
@@ -184,7 +190,7 @@ class TabularModel:
         return [number[name] for name in given]
 
     def _answer(
-        self, network: Network, evidence: Evidence, soft: Soft, wanted: Sequence[Scope]
+        self, network: FactorNetwork, evidence: Evidence, soft: Soft, wanted: Sequence[Scope]
     ) -> tuple[Array, list[Array]]:
         """Every kind of row once, in plain numbers where that is safe, rows first."""
         codes, weights = read_codes(self, evidence, soft)
@@ -195,7 +201,11 @@ class TabularModel:
         return log_evidence[place], [x[place] for x in tables]
 
     def _unlike(
-        self, network: Network, codes: Codes, weights: Mapping[int, Array], wanted: Sequence[Scope]
+        self,
+        network: FactorNetwork,
+        codes: Codes,
+        weights: Mapping[int, Array],
+        wanted: Sequence[Scope],
     ) -> tuple[Array, list[Array]]:
         """Rows that differ: `infer_rows`, and what underflows there in logs."""
         plain = self.graph.directed and not weights and all(len(scope) == 1 for scope in wanted)
@@ -215,7 +225,11 @@ class TabularModel:
         return log, answers
 
     def _in_logs(
-        self, network: Network, codes: Codes, weights: Mapping[int, Array], wanted: Sequence[Scope]
+        self,
+        network: FactorNetwork,
+        codes: Codes,
+        weights: Mapping[int, Array],
+        wanted: Sequence[Scope],
     ) -> tuple[Array, list[Array]]:
         """`infer` in blocks of rows, rows first."""
         step = network.rows_at_once()
@@ -265,7 +279,7 @@ def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> Codes
     """Each clique given what it shares with its parent, from the roots down."""
     codes = np.zeros((n, len(model.names)), dtype=np.int64)
     network = model.network
-    inbox, _ = collect(network, {})
+    inbox, _ = collect_evidence(network, {})
     for i in network.order:
         clique, up = network.cliques[i], network.parent[i]
         shared = tuple(v for v in clique if up != i and v in network.cliques[up])

@@ -13,17 +13,6 @@ import numpy as np
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.typing import Array, Codes
 
-__all__ = [
-    "cdf",
-    "cell_values",
-    "densities",
-    "draw",
-    "interval_likelihood",
-    "means",
-    "quantiles",
-    "spreads",
-]
-
 EDGE = 1e-9  # of the grid
 
 

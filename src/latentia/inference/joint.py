@@ -22,8 +22,6 @@ from latentia.inference.messages import (
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Codes
 
-__all__ = ["joint_posterior", "most_probable", "one_answer"]
-
 ENUMERATE = 10**6  # joint states
 CHUNK = 2**15
 STARTS = 16

@@ -18,18 +18,6 @@ from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.errors import LatentiaError
 from latentia.typing import Array, Codes
 
-__all__ = [
-    "Linear",
-    "Slot",
-    "fit_linear",
-    "lean_on",
-    "linear_masses",
-    "linear_scores",
-    "linear_slots",
-    "pool_scores",
-    "sum_linear",
-]
-
 MOST_COORDINATES = 256  # of all columns: with more, their covariances cost too much
 RIDGE = 0.25  # coordinates over rows, as a share of the variances
 LEAST_MASS, LEAST_OF_LINE = 1e-9, 1e-6  # of a cell: neither answer forbids what the other says

@@ -20,18 +20,6 @@ from latentia.inference.subtrees import look_up, subtree_tables
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
-__all__ = [
-    "Asked",
-    "block_rows",
-    "every_column",
-    "in_blocks",
-    "in_precision",
-    "latent_codes",
-    "one_column",
-    "read_rows",
-    "row_scores",
-]
-
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_ROWS = 2**12
 _MAKING = Lock()
@@ -79,7 +67,7 @@ class Asked:
         return found if self.place is None else found.take(self.place, axis=-1)
 
 
-def read_rows(columns: Sequence[Column], table: Table, without: int | None = None) -> Asked:
+def read_asked(columns: Sequence[Column], table: Table, without: int | None = None) -> Asked:
     """The evidence of a table; what it lacks is not observed."""
     there = set(table.names)
     codes = [
@@ -179,7 +167,7 @@ def every_column(
 
     `reduce` makes fewer numbers of them, block by block: a mean, quantiles.
     """
-    asked = read_rows(columns, table)
+    asked = read_asked(columns, table)
     out = [_nothing(operators, c, reduce) for c in columns]
 
     def work(part: slice, evidence: Evidence) -> None:
@@ -200,7 +188,7 @@ def one_column(
     reduce: Callable[[Column, Array], Array] | None = None,
 ) -> Array:
     """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
-    asked = read_rows(columns, table, without=place)
+    asked = read_asked(columns, table, without=place)
     out = [_nothing(operators, columns[place], reduce)]
     plan = operators.plan
     v = plan.graph.observed[place]
@@ -237,7 +225,7 @@ def row_scores(
     operators: Operators, columns: Sequence[Column], table: Table
 ) -> tuple[Array, np.ndarray[Any, Any]]:
     """log P(present cells) of each row, and which rows needed the independent mixture."""
-    asked = read_rows(columns, table)
+    asked = read_asked(columns, table)
     out, none = np.empty(asked.rows), np.zeros(asked.rows, dtype=bool)
 
     def work(part: slice, evidence: Evidence) -> None:

@@ -20,22 +20,6 @@ from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
 
-__all__ = [
-    "Answers",
-    "Evidence",
-    "Message",
-    "answer",
-    "around",
-    "component_evidence",
-    "leaf_message",
-    "log_evidence",
-    "pass_down",
-    "pass_up",
-    "posteriors",
-    "read_evidence",
-    "repaired",
-]
-
 RESCALE = 16  # leaves: their messages are near one, but not so near for ever
 LARGEST_LOG = 600.0
 

@@ -20,25 +20,6 @@ from latentia.inference.many_rows import every_column, one_column, row_scores
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Label
 
-__all__ = [
-    "SCORE",
-    "ask_bars",
-    "ask_best",
-    "ask_everything",
-    "ask_marginals",
-    "ask_one",
-    "ask_scores",
-    "asker",
-    "best_value",
-    "engine_of",
-    "everything",
-    "in_units",
-    "mean_score",
-    "summary",
-    "summary_names",
-    "summary_of",
-]
-
 SCORE = "log_probability"
 
 Found = Mapping[Any, np.ndarray[Any, Any]]
@@ -168,7 +149,7 @@ def best_value(column: Column, p: Array) -> Array:
     return np.asarray(p.argmax(axis=0)[None], dtype=float)
 
 
-def in_units(column: Column, best: Array) -> Any:
+def in_states(column: Column, best: Array) -> Any:
     """Means as they are, codes as states."""
     return best if isinstance(column, ContinuousColumn) else decode(column, best.astype(int))
 
@@ -189,7 +170,7 @@ def summary_names(column: Column) -> Sequence[Any]:
 
 def _best(operators: Operators, columns: Columns, place: int, table: Table) -> Found:
     best = one_column(operators, columns, table, place, best_value)[0]
-    return {columns[place].name: in_units(columns[place], best)}
+    return {columns[place].name: in_states(columns[place], best)}
 
 
 def _scores(operators: Operators, columns: Columns, table: Table) -> Found:

@@ -14,8 +14,6 @@ from latentia.inference.linear_part import Linear
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
-__all__ = ["Ascent", "Choice", "Operators", "SeparatorReport", "independent", "smooth_unseen"]
-
 SMALL = 2**12  # numbers
 
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from latentia import doors
 from latentia.typing import Array, Label
 
 if TYPE_CHECKING:
-    from latentia.draw import Drawing
-
-__all__ = ["Assignment", "Posterior"]
+    from latentia.draw.svg import Drawing
 
 BAR = 24
 MOST_ROWS = 30
@@ -111,9 +110,7 @@ class Posterior:
 
     def plot(self) -> Drawing:
         """Bars by state; for two variables a grid of their joint shares."""
-        from latentia.draw import plot_posterior
-
-        return plot_posterior(self)
+        return doors.plot_posterior(self)
 
     def __repr__(self) -> str:
         cells, hidden = self._shown()

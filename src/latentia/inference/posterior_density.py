@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from latentia import doors
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import EvidenceError
 from latentia.inference.grid_density import cdf, densities, draw, means, quantiles, spreads
@@ -16,9 +17,7 @@ from latentia.seeds import as_generator
 from latentia.typing import Array, Label
 
 if TYPE_CHECKING:
-    from latentia.draw import Drawing
-
-__all__ = ["Density"]
+    from latentia.draw.svg import Drawing
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 WIDE = 60
@@ -110,10 +109,8 @@ class Density:
 
     def plot(self) -> Drawing:
         """The density as a curve, with its middle 90 % shaded."""
-        from latentia.draw import plot_density
-
         x, p = self.grid(256)
-        return plot_density(x, p, self._title(), "; ".join(self._facts()))
+        return doors.plot_density(x, p, self._title(), "; ".join(self._facts()))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.masses, dtype=dtype or float)

@@ -12,8 +12,6 @@ from latentia.errors import EvidenceError, UnknownNameError
 from latentia.inference.grid_density import interval_likelihood
 from latentia.typing import Array, Label
 
-__all__ = ["column_place", "named", "one_row", "read_levels"]
-
 
 def named(variables: Any, known: Iterable[Label]) -> list[Label]:
     """One label or several; a tuple may be a label of its own."""

@@ -21,8 +21,6 @@ from latentia.inference.messages import (
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Codes
 
-__all__ = ["sample_rows"]
-
 
 def sample_rows(operators: Operators, n: int, rng: np.random.Generator) -> tuple[Codes, ...]:
     """n rows, one code array per column in graph order."""

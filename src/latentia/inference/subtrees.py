@@ -19,8 +19,6 @@ from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
-__all__ = ["Subtree", "look_up", "subtree_tables"]
-
 MOST_CELLS = 2**10  # of a table: more would leave the cache
 ROWS_PER_CELL = 16  # for which it pays to fill a table
 

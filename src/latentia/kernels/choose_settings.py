@@ -17,13 +17,12 @@ import numpy as np
 from scipy.special import logsumexp
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.linear_part import Linear, lean_on, pool_scores
 from latentia.inference.messages import Answers, answer, around, log_evidence, read_evidence
 from latentia.inference.operators import Operators
 from latentia.kernels.embedding import (
-    KernelSettings,
     choose_sides,
     embed,
     on_grids,
@@ -32,11 +31,10 @@ from latentia.kernels.embedding import (
     sum_sides,
 )
 from latentia.kernels.feature_maps import coordinates
+from latentia.kernels.settings import KernelSettings
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
-
-__all__ = ["Choice", "choose_settings", "choose_settings_for_classes"]
 
 BANDWIDTHS = (0.4, 0.65, 1.0)
 RIDGES = (0.6, 0.2, 2.0)
@@ -53,7 +51,7 @@ CLASS_FLOOR = 0.1  # … and of the scores by which classes are
 
 @final
 @dataclass(frozen=True, slots=True)
-class Choice:
+class KernelChoice:
     """The settings, and the mean held-out score of every candidate that was looked at."""
 
     settings: KernelSettings
@@ -68,10 +66,10 @@ def choose_settings(
     start: KernelSettings,
     rng: np.random.Generator,
     fixed: frozenset[str] = frozenset(),
-) -> Choice:
+) -> KernelChoice:
     """Coordinate by coordinate from `start`; names in `fixed` stay as they are."""
     if fixed >= {"bandwidth", "ridge", "rank", "evidence", "own", "lean"}:
-        return Choice(start, {}, 0)
+        return KernelChoice(start, {}, 0)
     splits = list(_splits(sample, rng))
     scores: dict[str, float] = {}
     best, best_score = start, -np.inf
@@ -88,7 +86,7 @@ def choose_settings(
                 best, best_score = found, score
         if not fixed >= {"own", "lean"}:
             best = _choose_answers(plan, columns, splits[0], best, scores, fixed)
-    return Choice(best, scores, sum(len(held) for _, held in splits))
+    return KernelChoice(best, scores, sum(len(held) for _, held in splits))
 
 
 def _splits(sample: Rows, rng: np.random.Generator) -> Iterator[tuple[Rows, Rows]]:
@@ -241,7 +239,7 @@ def choose_settings_for_classes(
     start: KernelSettings,
     rng: np.random.Generator,
     fixed: frozenset[str] = frozenset(),
-) -> Choice:
+) -> KernelChoice:
     """One choice for the models of all classes: by E[log P(class | row)] of held-out rows.
 
     Coordinate by coordinate from `start`, each with its ranks and evidence bandwidths. Classes that
@@ -268,7 +266,7 @@ def choose_settings_for_classes(
             if best is None or _clearly_better(scores[_named(found)], scores[_named(best)]):
                 best = found
     means = {name: float(each.mean()) for name, each in scores.items()}
-    return Choice(best or start, means, sum(len(rows) for _, held in splits for rows in held))
+    return KernelChoice(best or start, means, sum(len(rows) for _, held in splits for rows in held))
 
 
 def _clearly_better(one: Array, other: Array) -> bool:

@@ -23,7 +23,8 @@ from scipy.sparse import csr_array
 
 from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells
 from latentia.data.columns.discrete import Values
-from latentia.data.moments import Moments, Rows, add_to, outer_sum, row_chunks
+from latentia.data.moments import Moments, add_to, outer_sum
+from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.linear_part import fit_linear, linear_slots, sum_linear
 from latentia.inference.messages import around
@@ -32,24 +33,7 @@ from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
 from latentia.kernels.settings import KernelSettings
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = [
-    "Embedding",
-    "KernelSettings",
-    "Sides",
-    "choose_sides",
-    "embed",
-    "learn_embedded",
-    "on_grids",
-    "present",
-    "raw_operators",
-    "smooth_again",
-    "smoothing",
-    "smooth_leaf",
-    "sum_embedded",
-    "sum_sides",
-]
+from latentia.typing import Array
 
 
 @final

@@ -19,17 +19,6 @@ from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Array
 
-__all__ = [
-    "KERNELS",
-    "MAPS",
-    "MEDIAN",
-    "BlockMap",
-    "Kernel",
-    "as_kernel",
-    "coordinates",
-    "make_map",
-]
-
 Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
 
 MEDIAN = "median"

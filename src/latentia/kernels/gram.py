@@ -23,26 +23,13 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows, Source
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.operators import Operators, smooth_unseen
 from latentia.kernels.feature_maps import BlockMap, as_kernel, coordinates
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array, Source
-
-__all__ = [
-    "LARGEST_GRAM",
-    "PublishedKernel",
-    "as_published_kernel",
-    "code_columns",
-    "in_units",
-    "kernel_table",
-    "learn_gram",
-    "read_rows",
-    "seen_marginals",
-    "sides_of",
-]
+from latentia.typing import Array
 
 LARGEST_GRAM = 5000  # rows: 200 MB and some 10 s for each clique
 UNITS = ("sd", "own")
@@ -108,8 +95,8 @@ def learn_gram(
     ridge: tuple[float, float] | None = None,
 ) -> Operators:
     """Steps 3 to 6 of the paper in dual form. `ridge` is (λ₁, λ₂) for moments divided by N."""
-    rows = read_rows(source)
-    columns = in_units(columns, settings)
+    rows = rows_in_memory(source)
+    columns = in_published_units(columns, settings)
     N, w = rows.total, rows.weights
     ridges = settings.ridge if ridge is None else (ridge[0] * N, ridge[1] * N)
     z = coordinates(columns, rows.codes)
@@ -164,7 +151,7 @@ def _dual(L: Array, G: Array, ridges: tuple[float, float], rank: int) -> Array:
     return np.asarray(half @ half.T)
 
 
-def read_rows(source: Source) -> Rows:
+def rows_in_memory(source: Source) -> Rows:
     """All rows, complete and few enough."""
     rows = getattr(source, "rows", None)
     if not isinstance(rows, Rows):
@@ -194,7 +181,7 @@ def code_columns(plan: Plan) -> tuple[Column, ...]:
     )
 
 
-def in_units(columns: Sequence[Column], settings: PublishedKernel) -> tuple[Column, ...]:
+def in_published_units(columns: Sequence[Column], settings: PublishedKernel) -> tuple[Column, ...]:
     """Columns whose `spread` is the unit of σ."""
     found: list[Column] = []
     for c in columns:

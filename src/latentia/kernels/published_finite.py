@@ -20,18 +20,23 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
-from latentia.data.moments import Moments, Rows, add_to, outer_sum, row_chunks
+from latentia.data.moments import Moments, add_to, outer_sum
+from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError
 from latentia.inference.operators import Operators, SeparatorReport
 from latentia.kernels.embedding import present
 from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
-from latentia.kernels.gram import PublishedKernel, in_units, kernel_table, seen_marginals, sides_of
+from latentia.kernels.gram import (
+    PublishedKernel,
+    in_published_units,
+    kernel_table,
+    seen_marginals,
+    sides_of,
+)
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array, Source
-
-__all__ = ["learn_uncentred"]
+from latentia.typing import Array
 
 CUT = 1e-12  # of eigenvalues of landmarks: a leaf has to tell the constant 1, too
 SINGULAR = 1e-12  # directions below this share of the largest are none
@@ -66,7 +71,7 @@ def learn_uncentred(
     ridge: tuple[float, float] | None = None,
 ) -> Operators:
     """Two passes over the rows. `ridge` is (λ₁, λ₂) for moments divided by N."""
-    columns = in_units(columns, settings)
+    columns = in_published_units(columns, settings)
     with one_thread():
         maps = _make_maps(plan, columns, coordinates(columns, sample.codes), settings)
         pairs = source.fold(partial(_sum_sides, plan, columns, maps, settings))

@@ -9,8 +9,6 @@ from typing import Any, final
 from latentia.errors import DataError, UnknownNameError
 from latentia.kernels.feature_maps import MAPS, MEDIAN, as_kernel
 
-__all__ = ["KernelSettings"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,17 @@ from functools import partial
 
 import numpy as np
 
-from latentia.closed_form.closed_form import (
+from latentia.closed_form.pairs import leaf_codes, pair_layout, sum_pairs
+from latentia.closed_form.solving import (
     Statistics,
     finish_closed_form,
     gather_statistics,
     leaf_marginals,
 )
 from latentia.closed_form.state_counts import state_notes
-from latentia.data.moments import Rows, leaf_codes, pair_layout, sum_pairs
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
-from latentia.data.sources.row_sample import deal_rows, draw_sample, split_rows
+from latentia.data.sources.row_sample import deal_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.messages import answer, around, read_evidence
 from latentia.inference.operators import Choice, Operators, independent, smooth_unseen
@@ -30,9 +31,7 @@ from latentia.networks.accelerate import ENOUGH, PSEUDO_COUNTS
 from latentia.networks.discrete_network import Network, climbed, plan_refinement, polish, started
 from latentia.networks.to_operators import operators_of
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = ["CANDIDATES", "FEW", "learn_best", "left_out_loss", "prefer_refined"]
+from latentia.typing import Array
 
 CANDIDATES = ("marginal", "closed", "refined")
 POOL = 25_000  # rows on which candidates are compared
@@ -56,7 +55,7 @@ def learn_best(
     pseudo_counts: float = PSEUDO_COUNTS,
 ) -> Operators:
     """The candidate of least loss on held-out rows, learned from all rows."""
-    pool = draw_sample(source, POOL, rng)
+    pool = source.sample(POOL, rng)
     few = pool.total < FEW
     deals = deal_rows(pool, FOLDS, rng) if few else [split_rows(pool, HELD_OUT, rng)]
     deals = deals[:TWO_FOLDS] if len(plan.leaves) >= WIDE else deals

@@ -12,20 +12,18 @@ from dataclasses import replace
 import numpy as np
 
 from latentia.data.columns.continuous import Column
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Choice, Operators, independent
 from latentia.kernels.choose_settings import choose_settings
-from latentia.kernels.embedding import KernelSettings, learn_embedded
+from latentia.kernels.embedding import learn_embedded
+from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import HELD_OUT, left_out_loss, prefer_refined
 from latentia.model.mixed_plans import known_ranks
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.structure.plan import Plan
-from latentia.typing import Source
-
-__all__ = ["learn_best_mixed"]
 
 POOL = 3000  # rows on which candidates are compared
 FEWEST = 100

@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from latentia.data.columns.continuous import Column
 from latentia.data.columns.discrete import Values
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import (
@@ -33,19 +33,18 @@ from latentia.errors import (
     UnknownNameError,
 )
 from latentia.inference.linear_part import pool_scores
-from latentia.inference.many_rows import in_blocks, read_rows
+from latentia.inference.many_rows import in_blocks, read_asked
 from latentia.inference.messages import Evidence, log_evidence
 from latentia.inference.operators import Operators
-from latentia.kernels.embedding import KernelSettings
+from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import FEW
 from latentia.model.contract import Estimator
-from latentia.model.latent_model import LatentModel, as_learner
+from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous
 from latentia.model.notices import checked_weight
+from latentia.model.training import as_learner
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
-
-__all__ = ["LatentClassifier"]
 
 FLOOR = 0.1  # of P̂(x) / Π P̂(x_i) in scores of signed models (design 7.5)
 FAR = 100.0  # a class is at most so many nats behind the best one
@@ -336,7 +335,7 @@ def _scores(models: Sequence[LatentModel], table: Table, pool: float = 0.0) -> A
     known = [c.name for c in models[0].columns_]
     if table.names and not set(known) & set(table.names):
         raise UnknownNameError("column", table.names[0], known, "None of the columns is there.")
-    asked = read_rows(models[0].columns_, table)  # the same columns for all classes
+    asked = read_asked(models[0].columns_, table)  # the same columns for all classes
     out = np.empty((asked.rows, len(models)))
     for alike in _alike([_floored(model.operators_) for model in models]):
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-__all__ = ["Estimator"]
+from latentia import doors
 
 
 class Estimator(BaseEstimator):
@@ -18,9 +18,7 @@ class Estimator(BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write what was fitted to one file, at once or not at all; `latentia.load` reads it."""
-        from latentia.store import save
-
-        save(self, path)
+        doors.save(self, path)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, self._learned):

@@ -16,8 +16,6 @@ from latentia.model.contract import Estimator
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Label
 
-__all__ = ["Learned"]
-
 
 class Learned(Estimator):
     """Attributes of a fitted model: plan, operators and columns, and what they tell."""

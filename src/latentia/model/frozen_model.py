@@ -15,11 +15,13 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import clone
 
+from latentia import doors
 from latentia.assess.diagnostics import diagnose
 from latentia.closed_form.frozen import Frozen
 from latentia.data.columns.continuous import Column, place_cells
 from latentia.data.columns.discrete import DiscreteColumn, Values
-from latentia.data.moments import Moments, Rows
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source
 from latentia.data.sources import handing_back as giving
 from latentia.data.sources.engine import Engine, EngineRows, encode_table, row_weights, sketch_table
 from latentia.data.sources.memory import LocalRows, compress
@@ -33,21 +35,7 @@ from latentia.inference.operators import Operators
 from latentia.model.notices import checked_weight
 from latentia.structure.graph import spell
 from latentia.structure.plan import Plan
-from latentia.typing import Label, Source
-
-__all__ = [
-    "FrozenModel",
-    "Opened",
-    "engine_weight",
-    "freeze_learner",
-    "learn_from",
-    "learn_mixed_from",
-    "open_rows",
-    "table_stream",
-    "weight_name",
-    "weights_of",
-    "with_weights",
-]
+from latentia.typing import Label
 
 WEIGHT = " weight"  # a name that no column has
 Discover = Callable[[Label, Values], Column]
@@ -245,9 +233,7 @@ class FrozenModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file, at once or not at all; `latentia.load` reads it."""
-        from latentia.store import save
-
-        save(self, path)
+        doors.save(self, path)
 
 
 def engine_weight(sample_weight: Any, engine: Engine) -> Label | None:
@@ -264,7 +250,7 @@ def engine_weight(sample_weight: Any, engine: Engine) -> Label | None:
 def table_stream(X: Any, names: Sequence[Label] | None) -> Stream:
     """A table in memory as a stream of one block."""
     table = read_table(X, names)
-    return Stream(table.names, lambda _: iter([table.native]), giving.as_list, table.length)
+    return Stream(table.names, lambda _: iter([table.native]), giving.give_list, table.length)
 
 
 def with_weights(

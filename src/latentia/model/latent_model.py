@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from latentia import doors
 from latentia.assess.error_bars import Bars, bars_of, checked_confidence, intervals
 from latentia.assess.fit_figures import measure_fit
 from latentia.assess.jackknife import Replicates
@@ -19,7 +20,7 @@ from latentia.data.columns.continuous import (
     to_values,
 )
 from latentia.data.columns.discrete import decode
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import (
     DataError,
@@ -28,7 +29,8 @@ from latentia.errors import (
     NotLearnedError,
     UnknownNameError,
 )
-from latentia.exact.estep import compile_estep, posteriors
+from latentia.exact.estep import latent_posteriors
+from latentia.exact.estep_wiring import compile_estep
 from latentia.inference.grid_density import draw, quantiles
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.many_rows import (
@@ -50,7 +52,7 @@ from latentia.inference.on_engines import (
     best_value,
     engine_of,
     everything,
-    in_units,
+    in_states,
     mean_score,
     summary,
     summary_names,
@@ -70,15 +72,13 @@ from latentia.model.notices import (
     note_outside,
     note_repaired,
 )
-from latentia.model.training import LEARNERS, Learning, as_learner
+from latentia.model.training import Learning
 from latentia.networks.accelerate import free_parameters
 from latentia.seeds import as_generator
 from latentia.typing import Label
 
 if TYPE_CHECKING:
-    from latentia.draw import Drawing
-
-__all__ = ["LEARNERS", "LatentModel", "as_learner"]
+    from latentia.draw.svg import Drawing
 
 
 class LatentModel(Learning):
@@ -263,7 +263,7 @@ class LatentModel(Learning):
         place = self._place(target)
         table = self._read(X)
         best = one_column(self.operators_, self.columns_, table, place, best_value)[0]
-        return table.like_column(in_units(self.columns_[place], best), self.columns_[place].name)
+        return table.like_column(in_states(self.columns_[place], best), self.columns_[place].name)
 
     def predict_quantiles(
         self, X: Any, target: Any, quantile: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -285,7 +285,7 @@ class LatentModel(Learning):
         found = every_column(self.operators_, self.columns_, table, best_value)
         filled = {}
         for i, c in enumerate(self.columns_):
-            best = in_units(c, found[i][0])
+            best = in_states(c, found[i][0])
             if c.name in table.names:
                 values = table.column(c.name)
                 if isinstance(c, ContinuousColumn):
@@ -331,7 +331,7 @@ class LatentModel(Learning):
         codes = latent_codes(graph, self.columns_, table, leaves)
         gaps = [u for u, c in zip(graph.observed, codes, strict=True) if (c < 0).any()]
         estep = compile_estep(graph, gaps, continuous=leaves)
-        found = posteriors(estep, {**tables, **leaves}, Rows(codes), [v])[v]
+        found = latent_posteriors(estep, {**tables, **leaves}, Rows(codes), [v])[v]
         return table.like(dict(enumerate(found)))
 
     def score_samples(self, X: Any) -> Any:
@@ -427,12 +427,10 @@ class LatentModel(Learning):
 
         `target` is a column, or several; default: every column that was not observed.
         """
-        from latentia.draw import draw_messages, draw_plan
-
         self._check_fitted()
         plan = self.operators_.plan
         if evidence is None and target is None:
-            return draw_plan(plan)
+            return doors.draw_plan(plan)
         asked = [] if target is None else named(target, plan.graph.names)
         codes, soft = one_row(self.columns_, plan.graph.names, asked, evidence or {}, {})
         known = {i for i, code in enumerate(codes) if code is not None} | {*soft}
@@ -446,7 +444,7 @@ class LatentModel(Learning):
         given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())
         title = f"Messages towards {what}" + (f", given {given}" if given else "")
         found = read_evidence(plan, codes, soft)
-        return draw_messages(
+        return doors.draw_messages(
             self.operators_, found, seen, [variables[i] for i in places], shown, title
         )
 

@@ -9,21 +9,25 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from latentia.closed_form.closed_form import finish_closed_form, gather_statistics
 from latentia.closed_form.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.closed_form.published.spectral import learn_spectral
 from latentia.closed_form.published.two_stage_tables import learn_as_published
+from latentia.closed_form.solving import finish_closed_form, gather_statistics
 from latentia.closed_form.state_counts import state_notes
 from latentia.data.columns.continuous import Column
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, counted_once
-from latentia.data.sources.row_sample import draw_sample
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.operators import Operators
-from latentia.kernels.choose_settings import Choice, choose_settings, choose_settings_for_classes
-from latentia.kernels.embedding import KernelSettings, learn_embedded
+from latentia.kernels.choose_settings import (
+    KernelChoice,
+    choose_settings,
+    choose_settings_for_classes,
+)
+from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.gram import as_published_kernel, code_columns, learn_gram
 from latentia.kernels.published_finite import learn_uncentred
+from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import learn_best
 from latentia.model.choice_mixed import learn_best_mixed
 from latentia.networks.accelerate import PSEUDO_COUNTS
@@ -34,9 +38,7 @@ from latentia.networks.known_network import refine_known
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.seeds import as_generator
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = ["PBP", "PublishedPBP", "Spectral"]
+from latentia.typing import Array
 
 
 class PBP(BaseEstimator):
@@ -176,7 +178,7 @@ class PBP(BaseEstimator):
         columns: Sequence[Column],
         sources: Sequence[Source],
         log_prior: Array,
-    ) -> tuple[PBP, Choice | None]:
+    ) -> tuple[PBP, KernelChoice | None]:
         """A copy whose kernel settings are chosen once, for the models of several classes."""
         settings, fixed = _kernel_settings(self.kernel)
         own = clone(self)
@@ -217,7 +219,7 @@ FEWEST_TO_CHOOSE = 40
 
 def _shuffled_sample(source: Source, rng: np.random.Generator) -> Rows:
     """At most a few thousand rows, in random order."""
-    sample = draw_sample(source, KERNEL_SAMPLE, rng)
+    sample = source.sample(KERNEL_SAMPLE, rng)
     order = rng.permutation(len(sample))
     weight = None if sample.weight is None else sample.weight[order]
     return Rows(tuple(c[order] for c in sample.codes), weight)

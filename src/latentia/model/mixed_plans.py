@@ -16,18 +16,6 @@ from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, checked_groups, make_plan
 from latentia.typing import Label
 
-__all__ = [
-    "column_cells",
-    "has_continuous",
-    "known_ranks",
-    "pair_children",
-    "paired_grids",
-    "plan_mixed",
-    "prepare_mixed",
-    "state_labels",
-    "without_atoms",
-]
-
 FEW = 6  # states that stand for a continuous column while ranks are planned
 UNKNOWN = 6  # … and for a latent whose number of states is not known
 

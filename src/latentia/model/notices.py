@@ -27,21 +27,6 @@ from latentia.inference.operators import Operators
 from latentia.structure.plan import SHORTFALL
 from latentia.typing import Array, Codes, Label
 
-__all__ = [
-    "checked_weight",
-    "note_constant",
-    "note_flat",
-    "note_ignored",
-    "note_independent",
-    "note_outside",
-    "note_plan",
-    "note_repaired",
-    "note_restart",
-    "note_states",
-    "note_unfinished",
-]
-
-
 LARGEST_WEIGHT = 1e15  # larger counts are no longer exact
 
 

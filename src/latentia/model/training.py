@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 
 from latentia.assess.diagnostics import diagnose
 from latentia.assess.error_bars import (
-    check_kinds,
-    checked_groups,
+    check_all_discrete,
+    group_count,
     replicate,
     replicate_once,
     rows_again,
@@ -29,7 +29,8 @@ from latentia.data.columns.continuous import (
     place_cells,
 )
 from latentia.data.columns.discrete import DiscreteColumn, Values
-from latentia.data.moments import Moments, Rows
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows
 from latentia.data.sources.engine import Engine
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.data.sources.opening import open_engine
@@ -74,8 +75,6 @@ from latentia.structure.graph import LatentGraph, as_graph, relevant
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.templates import latent_class
 from latentia.typing import Array, Codes, Label
-
-__all__ = ["LEARNERS", "Learning", "as_learner"]
 
 LEARNERS: dict[str, Any] = {
     "pbp": PBP,
@@ -132,7 +131,7 @@ class Learning(Learned):
         function that is told of every pass over rows that are read block by block. With
         `error_bars` (True, or a number of groups of rows) questions can be asked with a confidence.
         """
-        groups = 0 if error_bars is False else checked_groups(error_bars)
+        groups = 0 if error_bars is False else group_count(error_bars)
         for name in ("progress_", "frozen_", "sums_"):
             self.__dict__.pop(name, None)  # fit starts anew
         graph = self._graph_given()
@@ -153,8 +152,8 @@ class Learning(Learned):
         group each. `query` and `predict_proba` then take a confidence.
         """
         self._check_fitted()
-        count = checked_groups(groups)
-        check_kinds(self.columns_)
+        count = group_count(groups)
+        check_all_discrete(self.columns_)
         source = rows_again(self, X, sample_weight)
         frozen = self.frozen_.frozen if hasattr(self, "frozen_") else None
         learner = as_learner(self.learner)
@@ -198,7 +197,7 @@ class Learning(Learned):
         names = _columns_of(graph)
         learner = as_learner(self.learner)
         if groups:
-            check_kinds(columns)
+            check_all_discrete(columns)
         if has_continuous(columns):
             return self._fit_mixed(graph, columns, cells, weight, learner)
         codes = [place_cells(c, values) for c, values in zip(columns, cells, strict=True)]
@@ -234,7 +233,7 @@ class Learning(Learned):
         opened, graph = self._open_engine(engine, graph, sample_weight)
         learner = as_learner(self.learner)
         if groups:
-            check_kinds(opened.columns)
+            check_all_discrete(opened.columns)
         replicates: Replicates | None = None
         if has_continuous(opened.columns):
             if self.graph is None and getattr(learner, "chooses_ranks", False):

@@ -18,8 +18,6 @@ import numpy as np
 
 from latentia.typing import Array, Codes
 
-__all__ = ["Prior", "Refined", "accelerate", "free_parameters", "make_prior", "normalised"]
-
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, itself)
 EStepOf: TypeAlias = Callable[[Tables], tuple[Tables, float]]  # expected counts, log-likelihood
 

@@ -12,16 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from latentia.closed_form.basis import Values
-from latentia.closed_form.closed_form import Statistics
-from latentia.data.moments import Rows
+from latentia.closed_form.basis import FeatureValues
+from latentia.closed_form.solving import Statistics
+from latentia.data.rows import Rows
 from latentia.networks.k_means import cluster_all
 from latentia.structure.graph import LatentGraph
 from latentia.structure.state_network import PositiveNetwork
 from latentia.structure.triangulate import Adjacency, moralise
 from latentia.typing import Array, Codes
-
-__all__ = ["class_shares", "local_states", "told_by_branches"]
 
 FEWEST_BRANCHES, MOST_BRANCHES = 3, 5  # two do not tell the states; many tell them anyway
 MOST_CODES = 8
@@ -36,7 +34,7 @@ _Branch = tuple[str, int, int]  # "column", its place; "theta" or "eta", a node,
 def local_states(
     found: Statistics,
     network: PositiveNetwork,
-    values: Values,
+    values: FeatureValues,
     rows: Rows,
     soft: Mapping[int, Array],
     rng: np.random.Generator,
@@ -117,7 +115,7 @@ def _seen_through(
 
 
 def _codes(
-    found: Statistics, values: Values, rows: Rows, weight: Array, branches: Iterable[_Branch]
+    found: Statistics, values: FeatureValues, rows: Rows, weight: Array, branches: Iterable[_Branch]
 ) -> dict[_Branch, Codes]:
     """A code per row: the column's own, or the cluster of the branch's coordinates."""
     codes, cut, clouds = {}, [], []

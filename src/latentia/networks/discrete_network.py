@@ -16,9 +16,9 @@ from typing import final
 import numpy as np
 
 from latentia.closed_form.basis import evaluator
-from latentia.closed_form.closed_form import Statistics, gather_statistics
+from latentia.closed_form.solving import Statistics, gather_statistics
+from latentia.data.rows import Source
 from latentia.data.sources.memory import LocalRows
-from latentia.data.sources.row_sample import draw_sample
 from latentia.errors import PlanError
 from latentia.inference.operators import Ascent, Operators, SeparatorReport
 from latentia.networks.accelerate import (
@@ -37,17 +37,7 @@ from latentia.networks.soft_states import first_counts, memberships, shared_part
 from latentia.networks.to_operators import operators_of
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.state_network import PositiveNetwork, own_network, positive_network
-from latentia.typing import Array, Source
-
-__all__ = [
-    "Network",
-    "plan_refinement",
-    "polish",
-    "refine_closed_form",
-    "start_of_graph",
-    "started",
-    "without_unseen",
-]
+from latentia.typing import Array
 
 SAMPLE = 1000  # rows whose soft states make the first tables
 LARGE_SAMPLE = 4000  # … where there are many
@@ -141,7 +131,7 @@ def started(
     if network is None:
         network, plan = plan_refinement(plan)
     many = found.pairs.weight >= ENOUGH_ROWS
-    sample = draw_sample(source, LARGE_SAMPLE if many else SAMPLE, rng)
+    sample = source.sample(LARGE_SAMPLE if many else SAMPLE, rng)
     values = evaluator(found.layout, found.basis, leaves_too=True)(sample)
     parts = shared_parts(found.basis, network, values)
     soft = memberships(network, parts, sample)

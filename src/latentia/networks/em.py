@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from latentia.announcing import Verbose, announcing
 from latentia.data.columns.continuous import Column
 from latentia.data.moments import Moments
+from latentia.data.rows import Source
 from latentia.errors import DataError, LatentiaError
 from latentia.exact.estep import Tables
 from latentia.exact.gaussian_leaves import grid_masses, leaf_prior, maximise_leaf, rescaled
@@ -45,22 +46,7 @@ from latentia.networks.tied import matched
 from latentia.networks.to_operators import fixed_orders, operators_of, renumbered
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = [
-    "Climb",
-    "EM",
-    "best_of",
-    "best_tables",
-    "climb",
-    "counts_in",
-    "in_units",
-    "level",
-    "log_units",
-    "maximise",
-    "repr_of",
-    "run_all",
-]
+from latentia.typing import Array
 
 ROUNDING = 1e-9  # how much a level may fall, relative
 LEAST_MASS = 1e-12  # of a continuous column, spread over its grid
@@ -146,7 +132,7 @@ class EM(BaseEstimator):
         """With continuous columns; levels are log densities per row in their own units."""
         tied = read_knowledge(plan.graph, None, self.tied).tied
         scales = grid_scales(plan.graph, columns, tied)
-        return in_units(self.learn(plan, source, scales), columns, source, scales)
+        return in_column_units(self.learn(plan, source, scales), columns, source, scales)
 
     def learn(
         self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
@@ -290,7 +276,7 @@ def best_of(
     return operators_of(plan, tables, problem.weight, ascent, leaves)
 
 
-def in_units(
+def in_column_units(
     operators: Operators,
     columns: Sequence[Column],
     source: Source,

@@ -11,18 +11,12 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
-from latentia.data.moments import Moments, Rows
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import DataError, UnknownNameError
-from latentia.exact.estep import (
-    EStep,
-    Tables,
-    compile_estep,
-    expected_counts,
-    pack_rows,
-    packed_counts,
-)
-from latentia.exact.estep_wiring import check_graph
+from latentia.exact.estep import Tables, pack_rows, packed_counts, sum_counts
+from latentia.exact.estep_wiring import EStep, check_graph, compile_estep
 from latentia.exact.gaussian_leaves import MOST_SEEDED, draw_leaves, features
 from latentia.exact.reading_tables import read_tables
 from latentia.inference.operators import smooth_unseen
@@ -32,27 +26,7 @@ from latentia.networks.tied import common_scales
 from latentia.networks.to_operators import check_operators
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = [
-    "Counts",
-    "Problem",
-    "Scale",
-    "Seen",
-    "Seeding",
-    "at_least",
-    "counts_in",
-    "grid_scales",
-    "make_starts",
-    "pose",
-    "random_tables",
-    "scale_of",
-    "seeding_of",
-    "spawn_seeds",
-    "standardised",
-    "sum_log_units",
-    "with_unseen",
-]
+from latentia.typing import Array
 
 Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Scale: TypeAlias = tuple[float, float]  # mean and standard deviation of a column
@@ -189,7 +163,7 @@ def standardised(graph: LatentGraph, rows: Rows, scales: Mapping[int, Scale]) ->
 
 
 def _counts_of(estep: EStep, tables: Tables, scales: Mapping[int, Scale], rows: Rows) -> Moments:
-    return expected_counts(estep, tables, standardised(estep.graph, rows, scales))
+    return sum_counts(estep, tables, standardised(estep.graph, rows, scales))
 
 
 def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:

@@ -8,8 +8,6 @@ import numpy as np
 
 from latentia.typing import Array, Codes
 
-__all__ = ["cluster_all", "cluster_distances"]
-
 LLOYD = 5
 CLUSTERED = 1000  # points that find the centres
 CELLS = 2**18  # distances at a time

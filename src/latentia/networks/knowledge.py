@@ -16,15 +16,6 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
-__all__ = [
-    "Knowledge",
-    "Smoothing",
-    "check_kinds",
-    "read_knowledge",
-    "read_smoothing",
-    "short_tables",
-]
-
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Smoothing: TypeAlias = Mapping[int, float | Array]  # variable -> pseudo-counts, each or in all
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from latentia.closed_form.closed_form import gather_statistics
+from latentia.closed_form.solving import gather_statistics
 from latentia.closed_form.state_counts import state_notes
+from latentia.data.rows import Source
 from latentia.data.sources.memory import LocalRows
-from latentia.data.sources.row_sample import draw_sample
 from latentia.errors import PlanError
 from latentia.inference.operators import Ascent, Operators, SeparatorReport
 from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
@@ -27,9 +27,6 @@ from latentia.networks.tied import matched
 from latentia.networks.to_operators import operators_of
 from latentia.structure.plan import Plan
 from latentia.structure.state_network import own_network
-from latentia.typing import Source
-
-__all__ = ["refine_known"]
 
 OTHERS = 4  # starts at random beside that of the closed form
 SAMPLE = 4000  # rows on which starts are tried
@@ -77,7 +74,7 @@ def _best_start(
     seeds = np.random.SeedSequence(int(rng.integers(2**31))).spawn(OTHERS)
     drawn = [matched(plan.graph, first, knowledge), *(random_tables(plan.graph, s) for s in seeds)]
     starts = [knowledge.imposed(tables) for tables in drawn]
-    some = LocalRows(draw_sample(source, SAMPLE, rng), threads=1)
+    some = LocalRows(source.sample(SAMPLE, rng), threads=1)
     problem = pose(plan, some, smoothing, knowledge=knowledge)
     prior = _prior_of(problem, first)
     step = _estep(problem, prior)

@@ -15,24 +15,22 @@ from typing import TypeVar, final
 import numpy as np
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
-from latentia.data.moments import Rows
+from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import pack_rows
 from latentia.inference.operators import Ascent, Operators
-from latentia.kernels.embedding import KernelSettings, choose_sides, embed, smoothing, sum_sides
+from latentia.kernels.embedding import choose_sides, embed, smoothing, sum_sides
 from latentia.kernels.feature_maps import coordinates
+from latentia.kernels.settings import KernelSettings
 from latentia.networks.accelerate import Prior, Tables, make_prior, normalised
-from latentia.networks.em import counts_in
-from latentia.networks.em_problem import Problem, pose
+from latentia.networks.em_problem import Problem, counts_in, pose
 from latentia.networks.soft_states import first_counts, memberships
 from latentia.networks.to_operators import operators_of
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.state_network import PositiveNetwork, positive_network
-from latentia.typing import Additive, Array, Source
+from latentia.typing import Array
 
 Sum = TypeVar("Sum", bound=Additive)
-
-__all__ = ["Recoded", "SmoothSettings", "nearest_cells", "refine_mixed"]
 
 SAMPLE = 2000
 TRIAL_STEPS = 12
@@ -162,6 +160,9 @@ class Recoded:
 
     def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
         return self.source.fold(partial(_recoded, summary, self.columns))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Rows:
+        return nearest_cells(self.columns, self.source.sample(size, rng))
 
 
 def _recoded(summary: Callable[[Rows], Sum], columns: Sequence[Column], rows: Rows) -> Sum:

@@ -12,13 +12,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from latentia.closed_form.basis import Basis, Values
-from latentia.data.moments import Rows
+from latentia.closed_form.basis import Basis, FeatureValues
+from latentia.data.rows import Rows
 from latentia.networks.k_means import cluster_all
 from latentia.structure.state_network import PositiveNetwork
 from latentia.typing import Array
-
-__all__ = ["first_counts", "memberships", "shared_parts"]
 
 
 def first_counts(
@@ -51,7 +49,7 @@ def _joint(marks: list[Array], weight: Array) -> Array:
     return np.asarray(total, dtype=float).reshape(shape)
 
 
-def shared_parts(basis: Basis, network: PositiveNetwork, values: Values) -> dict[int, Array]:
+def shared_parts(basis: Basis, network: PositiveNetwork, values: FeatureValues) -> dict[int, Array]:
     """What inside and outside tell alike of each latent's state, row by row: (r - 1, n)."""
     found = {}
     for name, k in network.node_of.items():

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 
 from latentia.announcing import Verbose
 from latentia.data.columns.continuous import Column
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError
 from latentia.exact.estep import Tables, packed_counts
@@ -32,8 +32,7 @@ from latentia.networks.em import (
     Climb,
     best_of,
     best_tables,
-    counts_in,
-    in_units,
+    in_column_units,
     level,
     log_units,
     repr_of,
@@ -46,6 +45,7 @@ from latentia.networks.em_problem import (
     Seeding,
     Seen,
     at_least,
+    counts_in,
     grid_scales,
     pose,
     random_tables,
@@ -54,9 +54,7 @@ from latentia.networks.em_problem import (
 )
 from latentia.networks.knowledge import read_knowledge
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes, Source
-
-__all__ = ["Progress", "StepwiseEM", "batch_rows", "climb_stepwise", "shuffled"]
+from latentia.typing import Array, Codes
 
 STEPS = 2000  # M-steps of a start, at least: small tables get smaller batches
 SMALLEST_BATCH = 20
@@ -122,7 +120,7 @@ class StepwiseEM(BaseEstimator):
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
         scales = self._scales(plan, columns)
-        return in_units(self.learn(plan, source, scales), columns, source, scales)
+        return in_column_units(self.learn(plan, source, scales), columns, source, scales)
 
     def learn(
         self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
@@ -150,8 +148,8 @@ class StepwiseEM(BaseEstimator):
         plan: Plan,
         columns: Sequence[Column],
         source: Source,
-        previous: Progress | Operators | None,
-    ) -> tuple[Operators, Progress]:
+        previous: StepwiseState | Operators | None,
+    ) -> tuple[Operators, StepwiseState]:
         """One pass over new rows, going on from `previous`; all starts are kept going.
 
         The start that answers is the one that foretold the rows best before it learned them. After
@@ -174,7 +172,9 @@ class StepwiseEM(BaseEstimator):
             found = problem.sum(run.tables)
             total = level(problem, run.tables, found) * problem.weight / rows + shift
             runs.append(replace(run, path=(*run.path, total)))
-        progress = Progress(tuple(runs), k, now.calls + 1, Seen(problem.weight, problem.marginals))
+        progress = StepwiseState(
+            tuple(runs), k, now.calls + 1, Seen(problem.weight, problem.marginals)
+        )
         climbs = [Climb(run.tables, run.path, _rests(run.path)) for run in runs]
         best = int(np.argmax([run.foretold for run in runs]))
         return best_of(plan, problem, climbs, best), progress
@@ -277,7 +277,7 @@ def one_pass(
 
 @final
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StepwiseState:
     """Where stepwise EM stands between two calls of partial_fit."""
 
     runs: tuple[Run, ...]
@@ -286,8 +286,8 @@ class Progress:
     seen: Seen
 
 
-def _seen(plan: Plan, previous: Progress | Operators | None) -> Seen:
-    if isinstance(previous, Progress):
+def _seen(plan: Plan, previous: StepwiseState | Operators | None) -> Seen:
+    if isinstance(previous, StepwiseState):
         return previous.seen
     if previous is None:
         return Seen()
@@ -298,10 +298,10 @@ def _seen(plan: Plan, previous: Progress | Operators | None) -> Seen:
 
 
 def _resumed(
-    learner: StepwiseEM, problem: Problem, previous: Progress | Operators | None
-) -> Progress:
+    learner: StepwiseEM, problem: Problem, previous: StepwiseState | Operators | None
+) -> StepwiseState:
     """Random starts; or where the last call, or a model file, left off."""
-    if isinstance(previous, Progress):
+    if isinstance(previous, StepwiseState):
         return previous
     if previous is None:
         seeds = spawn_seeds(learner.random_state, learner.restarts)
@@ -309,7 +309,7 @@ def _resumed(
         drawn = [random_tables(problem.estep.graph, seed, seeding) for seed in seeds]
         starts = [problem.knowledge.imposed(tables) for tables in drawn]
         runs = [Run(t, first_sums(problem, t), 0.0, ()) for t in starts]
-        return Progress(tuple(runs), 0, 0, Seen())
+        return StepwiseState(tuple(runs), 0, 0, Seen())
     tables = dict(previous.tables)
     for v, leaf in previous.gaussians.items():
         mean, deviation = problem.scales[v]
@@ -317,7 +317,7 @@ def _resumed(
     path = previous.ascent.paths[previous.ascent.best] if previous.ascent else ()
     run = Run(tables, expected_sums(problem, previous.tables, tables), 0.0, path)
     steps = math.ceil(previous.weight / learner.batch_size)
-    return Progress((run,), steps, len(path), Seen())
+    return StepwiseState((run,), steps, len(path), Seen())
 
 
 def expected_sums(problem: Problem, masses: Tables, tables: Tables) -> dict[int, Array]:

@@ -20,8 +20,6 @@ from latentia.networks.knowledge import Knowledge
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array
 
-__all__ = ["common_scales", "matched", "share_states"]
-
 SWEEPS = 5
 
 

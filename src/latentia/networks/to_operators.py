@@ -26,8 +26,6 @@ from latentia.structure.skeleton import Branch, trace
 from latentia.structure.triangulate import log_states
 from latentia.typing import Array, Codes
 
-__all__ = ["check_operators", "fixed_orders", "in_fixed_order", "operators_of", "renumbered"]
-
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 
 LARGEST_TENSOR = 2**24

@@ -12,10 +12,8 @@ from pathlib import Path
 
 from latentia.errors import DatasetError, MissingLibraryError, UnknownNameError
 from latentia.reproduce import digits, nltcs, splice, synthetic
-from latentia.reproduce.cells import Experiment, Progress, run_cells
-from latentia.reproduce.report import Outcome, sheets, surroundings, write_report
-
-__all__ = ["EXPERIMENTS", "Outcome", "Progress", "reproduce", "sheets"]
+from latentia.reproduce.cells import CellProgress, Experiment, run_cells
+from latentia.reproduce.pages import Outcome, surroundings, write_report
 
 # A new experiment is one file and one entry here.
 EXPERIMENTS: dict[str, Experiment] = {
@@ -31,7 +29,7 @@ def reproduce(
     seed: int = 0,
     jobs: int = 1,
     learners: Sequence[str] = (),
-    report: Callable[[str, Progress], None] = lambda name, progress: None,
+    report: Callable[[str, CellProgress], None] = lambda name, progress: None,
     only_kept: bool = False,
 ) -> tuple[list[Outcome], Path]:
     """Run experiments and write their report; cells that are finished are kept."""

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias, final
 from joblib import Parallel, delayed
 
 from latentia.errors import LatentiaWarning, UnknownNameError
-
-__all__ = ["Cell", "Experiment", "Figure", "Progress", "Result", "every_cell", "run_cells"]
+from latentia.version import LIBRARY
 
 Settings: TypeAlias = dict[str, Any]
 Metrics: TypeAlias = dict[str, float]
@@ -84,7 +83,7 @@ class Experiment:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CellProgress:
     """How far a run is: cells and seconds, and a guess of the seconds left."""
 
     done: int
@@ -133,7 +132,7 @@ def run_cells(
     cells: Sequence[Cell],
     folder: Path,
     jobs: int = 1,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[CellProgress], None] = lambda progress: None,
     only_kept: bool = False,
 ) -> list[Result]:
     """Measure every cell that the folder does not hold yet; the results of all, in their order.
@@ -146,7 +145,7 @@ def run_cells(
     if only_kept:
         return [Result(c, found[c.key]) for c in cells if c.key in found]
     total, clock, start = len(cells), _Clock(), time.perf_counter()
-    report(Progress(total - len(waiting), total, 0.0, float("nan"), ""))
+    report(CellProgress(total - len(waiting), total, 0.0, float("nan"), ""))
     left = list(waiting)
     with path.open("a", encoding="utf-8") as file:
         if found and not path.read_bytes().endswith(b"\n"):
@@ -160,7 +159,7 @@ def run_cells(
             clock.add(cell, spent)
             rest = sum(map(clock.guess, left)) / max(jobs, 1)
             elapsed = time.perf_counter() - start
-            report(Progress(total - len(left), total, elapsed, rest, cell.key))
+            report(CellProgress(total - len(left), total, elapsed, rest, cell.key))
     return [Result(c, found[c.key]) for c in cells]
 
 
@@ -187,9 +186,7 @@ def _measure(
 
 def fingerprint(name: str, settings: Settings) -> str:
     """Results are used again only under the very settings, and release, that made them."""
-    from latentia import __version__
-
-    facts = json.dumps([name, __version__, settings], sort_keys=True, default=str)
+    facts = json.dumps([name, LIBRARY, settings], sort_keys=True, default=str)
     return hashlib.sha256(facts.encode()).hexdigest()[:12]
 
 

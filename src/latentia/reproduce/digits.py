@@ -19,8 +19,6 @@ from latentia.reproduce.datasets import pendigits
 from latentia.reproduce.rivals import make_learner
 from latentia.typing import Array
 
-__all__ = ["EXPERIMENT", "chain"]
-
 CONTINUOUS = ("kernel", "gram", "finite", "gauss")
 HIDDEN = 4  # pen points from this one on are hidden in the picture
 
@@ -50,13 +48,13 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
     }
 
 
-def binned(columns: Mapping[str, Any], bins: int) -> dict[str, Any]:
+def in_bins(columns: Mapping[str, Any], bins: int) -> dict[str, Any]:
     """Coordinates 0..100 in bins of equal width."""
     return {n: np.clip((c * bins / 100.01).astype(int), 0, bins - 1) for n, c in columns.items()}
 
 
 def model_of(learner: str, settings: dict[str, Any], seed: int) -> LatentClassifier:
-    """The chain, over continuous or over binned columns; kernels find their ranks themselves."""
+    """The chain, over continuous or over in_bins columns; kernels find their ranks themselves."""
     names = [f"{axis}{t}" for t in range(8) for axis in "xy"]
     made = make_learner(learner, settings, seed)
     latents = [f"H{t}" for t in range(8)]
@@ -89,7 +87,7 @@ def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
         if cell.learner in CONTINUOUS:
             part = _with_noise(part, settings["noise"], rng)
         else:
-            part, test = binned(part, settings["bins"]), binned(test, settings["bins"])
+            part, test = in_bins(part, settings["bins"]), in_bins(test, settings["bins"])
         model = model_of(cell.learner, settings, settings["seed"] + cell.repetition)
         start = time.perf_counter()
         model.fit(part, target)

@@ -17,8 +17,6 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.templates import latent_class, latent_tree
 from latentia.typing import Array
 
-__all__ = ["EXPERIMENT"]
-
 VALID = ("refined", "em", "stepwise", "independent")  # their scores are likelihoods
 
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
-from latentia.kernels.embedding import KernelSettings
+from latentia.kernels.settings import KernelSettings
 from latentia.model.learners import PBP, Spectral
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
-
-__all__ = ["RIVALS", "Rival", "make_learner"]
 
 
 @final

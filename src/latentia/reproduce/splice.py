@@ -19,8 +19,6 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.templates import hidden_markov, latent_class
 from latentia.typing import Array, Codes
 
-__all__ = ["EXPERIMENT", "naive_bayes_scores"]
-
 LETTERS = tuple("ACGT")
 
 

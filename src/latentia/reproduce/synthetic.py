@@ -20,8 +20,6 @@ from latentia.structure.graph import as_graph
 from latentia.testing.random_models import brute_force, random_model
 from latentia.typing import Array, Codes
 
-__all__ = ["EXPERIMENT", "divergences", "draw_truth"]
-
 GRAPH = "A->B; A->C; B->F; C->F; B->D; C->E; F->G; F->H"
 LATENTS = dict.fromkeys("ABCF", 3)
 COLUMNS = dict.fromkeys("DEGH", 5)

@@ -1,5 +1,1 @@
 """Model files: one per model, no pickle, the same answers bit for bit (docs/file-format.md)."""
-
-from latentia.store.file import load, save
-
-__all__ = ["load", "save"]

@@ -29,13 +29,12 @@ from latentia.errors import LatentiaError, StoreError
 from latentia.model.classifier import LatentClassifier
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
-from latentia.store.classifier import read_classifier, write_classifier
+from latentia.store.classifier_record import read_classifier, write_classifier
 from latentia.store.plain import text
 from latentia.store.record import Fetch, read_record, write_record
 from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
 from latentia.typing import Array
-
-__all__ = ["load", "save"]
+from latentia.version import LIBRARY
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
 VERSION = 4
@@ -131,9 +130,7 @@ def _version(record: dict[str, Any]) -> int:
 
 
 def _encode(record: dict[str, Any]) -> bytes:
-    from latentia import __version__
-
-    written = {"library": __version__, **record}
+    written = {"library": LIBRARY, **record}
     try:
         encoded = json.dumps(written, allow_nan=False, separators=(",", ":")).encode("ascii")
     except (TypeError, ValueError) as error:

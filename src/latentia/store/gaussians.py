@@ -13,8 +13,6 @@ from latentia.store.plain import items, whole
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
-__all__ = ["gaussian_shapes", "read_gaussians", "write_gaussians"]
-
 MOST_COMPONENTS = 2**10
 
 

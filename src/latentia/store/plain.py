@@ -14,18 +14,6 @@ import numpy as np
 from latentia.errors import StoreError
 from latentia.structure.graph import spell
 
-__all__ = [
-    "LARGEST_COUNT",
-    "fields",
-    "items",
-    "number",
-    "pack",
-    "text",
-    "unpack",
-    "whole",
-    "wholes",
-]
-
 LARGEST_WHOLE = 2**64
 LARGEST_COUNT = 2**31  # of states, ranks
 DEEPEST = 16  # tuples within tuples

@@ -16,12 +16,14 @@ from latentia.data.columns.continuous import Column
 from latentia.errors import LatentiaError, StoreError
 from latentia.inference.linear_part import linear_slots
 from latentia.inference.operators import Ascent, Choice, Operators, SeparatorReport
-from latentia.kernels.embedding import KernelSettings, smooth_again
-from latentia.model.latent_model import LEARNERS, LatentModel
+from latentia.kernels.embedding import smooth_again
+from latentia.kernels.settings import KernelSettings
+from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import column_cells
-from latentia.store.columns import read_column, write_column
+from latentia.model.training import LEARNERS
+from latentia.store.column_record import read_column, write_column
 from latentia.store.gaussians import gaussian_shapes, read_gaussians, write_gaussians
-from latentia.store.kernels import read_linear, read_smoothing, write_smoothing
+from latentia.store.kernel_record import read_blur, read_linear, write_smoothing
 from latentia.store.plain import (
     LARGEST_COUNT,
     fields,
@@ -34,20 +36,10 @@ from latentia.store.plain import (
     wholes,
 )
 from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
-from latentia.store.structure import read_graph, read_plan, write_graph, write_plan
+from latentia.store.structure_record import read_graph, read_plan, write_graph, write_plan
 from latentia.structure.graph import LatentGraph, as_graph
 from latentia.structure.plan import Plan
 from latentia.typing import Array
-
-__all__ = [
-    "Fetch",
-    "Shape",
-    "read_columns",
-    "read_parameters",
-    "read_record",
-    "write_parameters",
-    "write_record",
-]
 
 Shape: TypeAlias = tuple[int, ...]
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
@@ -339,7 +331,7 @@ def _read_operators(record: Any, plan: Plan, columns: Sequence[Column], fetch: F
     more += [name for name in ("kernel", "gaussians") if name in there]
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
     given = dict(zip(more, rest, strict=True))
-    smooth = read_smoothing(given.get("kernel"))
+    smooth = read_blur(given.get("kernel"))
     has_tables, climb = given.get("tables", False), given.get("ascent")
     leaves = given.get("gaussians", [])
     if type(has_tables) is not bool:

@@ -14,8 +14,6 @@ from latentia.store.plain import LARGEST_COUNT, fields, items, number, wholes
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
-__all__ = ["read_replicates", "replicate_shapes", "write_replicates"]
-
 MOST_GROUPS = 10_000
 LARGEST_NUMBER = 1e100
 

@@ -15,7 +15,8 @@ import numpy as np
 from latentia.closed_form.basis import Basis, Coordinates, Round
 from latentia.closed_form.frozen import Frozen, FrozenBasis, FrozenSpectral, FrozenTables
 from latentia.data.columns.discrete import DiscreteColumn
-from latentia.data.moments import Moments, Rows
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows
 from latentia.errors import StoreError
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
@@ -27,11 +28,9 @@ from latentia.store.record import (
     read_parameters,
     write_parameters,
 )
-from latentia.store.structure import read_plan, write_plan
+from latentia.store.structure_record import read_plan, write_plan
 from latentia.structure.plan import Plan
 from latentia.typing import Array
-
-__all__ = ["read_frozen", "read_moments", "write_frozen", "write_moments"]
 
 MOST_ROWS = 2**53
 MOST_AXES = 8

@@ -20,18 +20,6 @@ from latentia.structure.junction import JunctionTree, leaf_counts, leaf_interval
 from latentia.structure.triangulate import Adjacency, degeneracy, maximal_cliques
 from latentia.typing import Array
 
-__all__ = [
-    "GenericModel",
-    "calibrated",
-    "check_clique",
-    "check_cliques",
-    "check_families",
-    "check_width",
-    "draw_generic",
-    "numerical_rank",
-    "push",
-]
-
 TOLERANCE = 1e-9  # relative; rounding stays near 1e-15, generic values above 1e-6
 LARGEST = 2**24  # joint states of a clique times the bases passed through it
 LARGEST_SUM = 2**26  # joint states of all cliques together

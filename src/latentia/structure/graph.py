@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
+from latentia import doors
 from latentia.errors import GraphError, UnknownNameError
 from latentia.typing import Label
 
 if TYPE_CHECKING:
-    from latentia.draw import Drawing
-
-__all__ = ["GraphLike", "LatentGraph", "Latents", "as_graph", "find_cycle", "relevant", "spell"]
+    from latentia.draw.svg import Drawing
 
 Latents: TypeAlias = Mapping[Any, int | None] | Iterable[Any] | None
 GraphLike: TypeAlias = "str | LatentGraph | Mapping[Any, Any] | Iterable[Any]"
@@ -112,9 +111,7 @@ class LatentGraph:
 
     def draw(self) -> Drawing:
         """A picture of the graph, its latents marked: `.svg`, `.save(path)`, or in a notebook."""
-        from latentia.draw import draw_graph
-
-        return draw_graph(self)
+        return doors.draw_graph(self)
 
     def __str__(self) -> str:
         def show(v: int) -> str:

@@ -15,15 +15,6 @@ from typing import final
 
 from latentia.errors import StructureError
 
-__all__ = [
-    "JunctionTree",
-    "clique_tree",
-    "grow_leaves",
-    "leaf_counts",
-    "leaf_intervals",
-    "split_branches",
-]
-
 Clique = frozenset[int]
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from latentia import doors
 from latentia.errors import GraphError, PlanError
 from latentia.linear_algebra import one_thread
 from latentia.structure.generic_rank import (
@@ -41,9 +42,7 @@ from latentia.structure.triangulate import eliminate, log_states, moralise
 from latentia.typing import Label
 
 if TYPE_CHECKING:
-    from latentia.draw import Drawing
-
-__all__ = ["SHORTFALL", "Node", "Plan", "checked_groups", "make_plan"]
+    from latentia.draw.svg import Drawing
 
 LARGEST_TENSOR = 2**26
 DRAWS = 2
@@ -136,9 +135,7 @@ class Plan:
 
     def draw(self) -> Drawing:
         """The graph and its junction tree, each separator with its rank, α(S) and β(S)."""
-        from latentia.draw import draw_plan
-
-        return draw_plan(self)
+        return doors.draw_plan(self)
 
     def _repr_html_(self) -> str:
         text = f"<pre>{html.escape(str(self))}</pre>"

@@ -17,8 +17,6 @@ import numpy as np
 from latentia.structure.generic_rank import GenericModel
 from latentia.typing import Codes
 
-__all__ = ["Block", "Side", "choose_side", "nearest"]
-
 Block: TypeAlias = tuple[int, ...]  # leaves, by number, whose joint states are one feature map
 Reach: TypeAlias = Callable[[Sequence[Block]], int]
 

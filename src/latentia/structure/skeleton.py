@@ -14,8 +14,6 @@ from typing import final
 from latentia.errors import PlanError
 from latentia.structure.junction import JunctionTree, leaf_counts
 
-__all__ = ["Branch", "Skeleton", "contract", "trace"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ from latentia.structure.plan import Plan
 from latentia.structure.triangulate import Adjacency, moralise
 from latentia.typing import Label
 
-__all__ = ["PositiveNetwork", "own_network", "positive_network"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

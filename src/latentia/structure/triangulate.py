@@ -15,16 +15,6 @@ from typing import TypeAlias
 from latentia.errors import UnknownNameError
 from latentia.structure.graph import LatentGraph
 
-__all__ = [
-    "ORDERINGS",
-    "Adjacency",
-    "degeneracy",
-    "eliminate",
-    "log_states",
-    "maximal_cliques",
-    "moralise",
-]
-
 Adjacency: TypeAlias = list[set[int]]
 Score: TypeAlias = Callable[[Adjacency, Sequence[float], int], tuple[float, ...]]
 

@@ -18,8 +18,6 @@ from scipy.special import gammaln
 from latentia.errors import EvidenceError, UnknownNameError
 from latentia.typing import Array
 
-__all__ = ["Bimodal", "MixedTree", "Skewed", "States", "mixed_tree"]
-
 LATENT = 3  # states of every latent
 COLUMNS = ("x0", "x1", "x2", "x3", "d4", "x5")
 BRANCH = (0, 0, 1, 1, 2, 2)  # which of H1, H2, H3 tells the column

@@ -11,23 +11,23 @@ from functools import partial
 
 import numpy as np
 
+from latentia.closed_form.pairs import leaf_codes
 from latentia.closed_form.published.two_stage_tables import (
     check_cores,
     child_cores,
     core_of,
     count_blocks,
     leaf_marginal,
-    shares,
+    leaf_shares,
 )
-from latentia.data.moments import Moments, Rows, leaf_codes
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.linear_algebra import Truncated
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array, Source
-
-__all__ = ["learn_spectral", "solve_stacked", "sum_stacked"]
+from latentia.typing import Array
 
 
 def learn_spectral(plan: Plan, source: Source, repair: bool = True) -> Operators:
@@ -55,7 +55,7 @@ def solve_stacked(plan: Plan, tables: Moments, repair: bool = True) -> Operators
         tensors[k] = found.value.reshape([*shape, U[k].shape[1]])
         reports[k] = SeparatorReport(found.rank, plan.nodes[k].rank, (), found.condition)
     for k in plan.roots:
-        joint = shares(tables.sums[f"root/{k}"])[:, None]
+        joint = leaf_shares(tables.sums[f"root/{k}"])[:, None]
         shape = [U[c].shape[1] for c in plan.nodes[k].children]
         tensors[k] = _projected(plan, k, joint, U).reshape(shape)
     leaves = tuple(U[k].copy() for k in plan.leaves)  # P(x | Ω) = U[x] Uᵀ E[φ | Ω]

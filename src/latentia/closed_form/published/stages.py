@@ -21,8 +21,6 @@ from latentia.errors import DataError
 from latentia.linear_algebra import Solution
 from latentia.typing import Array, Codes
 
-__all__ = ["Predictions", "cross_fitted", "stage_1", "stage_2"]
-
 Solver: TypeAlias = Callable[[Array, Array], Solution]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.closed_form.pairs import leaf_codes
 from latentia.closed_form.published.stages import (
     Predictions,
     Solver,
@@ -19,25 +20,14 @@ from latentia.closed_form.published.stages import (
     stage_1,
     stage_2,
 )
-from latentia.data.moments import Moments, Rows, block_codes, leaf_codes
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source, block_codes
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.linear_algebra import Ridge, Solution, Truncated
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array, Source
-
-__all__ = [
-    "check_cores",
-    "child_cores",
-    "core_of",
-    "count_blocks",
-    "leaf_marginal",
-    "shares",
-    "learn_as_published",
-    "solve_tables",
-    "sum_tables",
-]
+from latentia.typing import Array
 
 LARGEST_TABLE = 2**26
 
@@ -86,7 +76,7 @@ def solve_tables(
         tensors[k] = found.value.reshape(_shape(plan, k))
         reports[k] = _report(plan, k, found)
     for k in plan.roots:
-        tensors[k] = shares(tables.sums[f"root/{k}"]).reshape(_shape(plan, k))
+        tensors[k] = leaf_shares(tables.sums[f"root/{k}"]).reshape(_shape(plan, k))
     leaves = []
     for mu in marginals:
         Phi = np.eye(len(mu))  # its column a is θ at state a: step 1 of the inference
@@ -177,10 +167,10 @@ def _from_counts(plan: Plan, k: int, tables: Moments, ridge: float) -> Predictio
     """Stage 1A and 1B by ridge: one prediction per value of the instruments."""
     states = plan.block_states(plan.nodes[k].outside.core)
     alpha, kappa = (tables.sums[f"{name}/{k}"].reshape(-1, states) for name in ("alpha", "kappa"))
-    return Predictions(stage_1(shares(alpha), ridge), stage_1(shares(kappa), ridge))
+    return Predictions(stage_1(leaf_shares(alpha), ridge), stage_1(leaf_shares(kappa), ridge))
 
 
-def shares(counts: Array) -> Array:
+def leaf_shares(counts: Array) -> Array:
     """Counts divided by their sum; there must be some."""
     if not counts.sum() > 0:
         raise DataError(

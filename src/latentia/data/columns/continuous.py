@@ -27,8 +27,6 @@ from latentia.data.columns.discrete import (
 from latentia.errors import DataError
 from latentia.typing import Array, Codes, Label
 
-__all__ = ["KINDS", "Column", "ContinuousColumn", "discover", "place_cells", "to_values"]
-
 KINDS = ("discrete", "continuous")
 POINTS = 128  # of the grid of a column in a leaf of its own
 PAIRED_POINTS = 40  # along each axis of a leaf with several continuous columns

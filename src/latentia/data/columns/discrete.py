@@ -15,17 +15,6 @@ import numpy as np
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Codes, Label
 
-__all__ = [
-    "DiscreteColumn",
-    "Values",
-    "decode",
-    "discover_states",
-    "distinct_states",
-    "encode",
-    "sorted_states",
-    "without_unknown",
-]
-
 MOST_STATES = 1000
 MANY_FLOATS = 20  # floats with more distinct values than this are continuous
 

@@ -11,12 +11,11 @@ from typing import Any, TypeVar, final
 
 from dask.delayed import delayed
 
+from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, add_up
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import FrameError
-from latentia.typing import Additive, Label
-
-__all__ = ["DaskEngine", "open_dask"]
+from latentia.typing import Label
 
 Sum = TypeVar("Sum", bound=Additive)
 

@@ -14,24 +14,12 @@ from typing import Any, Protocol, TypeVar, final
 import numpy as np
 
 from latentia.data.columns.continuous import Column, place_cells
-from latentia.data.moments import Rows
+from latentia.data.rows import Additive, Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.sketch import RowSketch, TableSketch, sketch_column, sketch_rows
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, UnknownNameError
-from latentia.typing import Additive, Array, Label
-
-__all__ = [
-    "Answer",
-    "Engine",
-    "EngineRows",
-    "add_up",
-    "encode_table",
-    "plus",
-    "row_weights",
-    "sketch_table",
-    "summarise",
-]
+from latentia.typing import Array, Label
 
 Sum = TypeVar("Sum", bound=Additive)
 Answer = Callable[[Table], Mapping[Any, np.ndarray[Any, Any]]]

@@ -12,8 +12,6 @@ from latentia.data.sources.stream import BLOCK_ROWS, Stream
 from latentia.errors import DataError, FrameError
 from latentia.typing import Label
 
-__all__ = ["dataset_stream", "open_files"]
-
 FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -61,7 +59,7 @@ def dataset_stream(data: Any, plain_parquet: bool = False) -> Stream:
                 "megabytes tell the types of columns; write Parquet, or mend the file."
             ) from error
 
-    return Stream(tuple(data.schema.names), blocks, giving.as_reader, _known_rows(data))
+    return Stream(tuple(data.schema.names), blocks, giving.give_reader, _known_rows(data))
 
 
 def _scanned(data: Any, columns: list[str]) -> Iterator[Any]:

@@ -14,31 +14,21 @@ from latentia.typing import Label
 if TYPE_CHECKING:
     from latentia.data.sources.stream import Stream
 
-__all__ = [
-    "arrow_batch",
-    "arrow_schema",
-    "as_duckdb",
-    "as_generator",
-    "as_list",
-    "as_polars_lazy",
-    "as_reader",
-]
-
 Kinds = Mapping[Any, type]
 
 
-def as_generator(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+def give_generator(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
     """Blocks in, blocks of the same kind out."""
     for table in stream.tables(columns):
         yield table.like(work(table))
 
 
-def as_list(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+def give_list(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
     """A list of frames in, a list of frames out."""
-    return list(as_generator(stream, work, kinds, columns))
+    return list(give_generator(stream, work, kinds, columns))
 
 
-def as_reader(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+def give_reader(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
     """A record-batch reader that computes a block when it is asked for one."""
     import pyarrow as pa  # the blocks are Arrow's
 
@@ -51,15 +41,15 @@ def as_reader(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Labe
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def as_duckdb(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+def give_duckdb(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
     """A relation over such a reader; it can be read once."""
     import duckdb  # the relation is one of its
 
     # a connection of its own: the rows are read while the answer is
-    return duckdb.cursor().from_arrow(as_reader(stream, work, kinds, columns))
+    return duckdb.cursor().from_arrow(give_reader(stream, work, kinds, columns))
 
 
-def as_polars_lazy(
+def give_polars_lazy(
     data: Any, stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]
 ) -> Any:
     """A lazy frame whose last step asks the model."""

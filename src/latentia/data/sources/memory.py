@@ -13,20 +13,10 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from latentia.data.moments import Rows, row_chunks
+from latentia.data.rows import Additive, Rows, row_chunks
 from latentia.data.sources.sketch import sketch_rows
 from latentia.linear_algebra import one_thread
-from latentia.typing import Additive, Array, Codes
-
-__all__ = [
-    "LocalRows",
-    "compress",
-    "counted_once",
-    "equal_rows",
-    "in_parallel",
-    "unique_rows",
-    "usable_cores",
-]
+from latentia.typing import Array, Codes
 
 T = TypeVar("T")
 Sum = TypeVar("Sum", bound=Additive)

@@ -18,19 +18,17 @@ import numpy as np
 from latentia.data.sources import handing_back as giving
 from latentia.data.sources.engine import Engine
 from latentia.data.sources.files import dataset_stream, open_files
-from latentia.data.sources.progress import Progress
+from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.stream import BLOCK_ROWS, OneShot, Stream
 from latentia.data.sources.table import read_table
 from latentia.errors import DataError, FrameError
 from latentia.typing import Label
 
-__all__ = ["PILOT_ROWS", "open_engine", "open_question", "open_stream"]
-
 PILOT_ROWS = 2**17  # of a table that can be read once: enough for good projections
 
 
 def open_engine(
-    data: Any, graph_names: Sequence[Label] | None, progress: Progress
+    data: Any, graph_names: Sequence[Label] | None, progress: PassProgress
 ) -> Engine | None:
     """The engine that can fold this table; None: it is in memory, or no table at all."""
     root = _root(data)
@@ -53,7 +51,7 @@ def open_engine(
 def open_question(data: Any, names: Sequence[Label]) -> Engine | None:
     """The same for rows to be asked about: nothing is read before they are answered."""
     if _root(data) in ("dask", "pyspark"):
-        return open_engine(data, names, Progress(None))
+        return open_engine(data, names, PassProgress(None))
     found = open_stream(data, names)
     return None if found is None else replace(found[0], once=found[1])
 
@@ -65,7 +63,7 @@ def open_stream(data: Any, graph_names: Sequence[Label] | None) -> tuple[Stream,
     if isinstance(data, list | tuple):
         if data and all(isinstance(x, str | os.PathLike) for x in data):
             return open_files(list(data)), False
-        return _frames(data, graph_names, giving.as_list) if _holds_frames(data) else None
+        return _frames(data, graph_names, giving.give_list) if _holds_frames(data) else None
     if isinstance(data, np.ndarray | Mapping) or hasattr(data, "__array__"):
         return None
     if hasattr(data, "toarray"):  # sparse: read_table tells what to do
@@ -88,9 +86,9 @@ def open_stream(data: Any, graph_names: Sequence[Label] | None) -> tuple[Stream,
     if hasattr(data, "__arrow_c_stream__"):
         return _pyarrow(_reader_of(data))
     if callable(data):
-        return _frames(data, graph_names, giving.as_generator)
+        return _frames(data, graph_names, giving.give_generator)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | set | frozenset):
-        return _frames(data, graph_names, giving.as_generator)
+        return _frames(data, graph_names, giving.give_generator)
     return None
 
 
@@ -124,7 +122,7 @@ def _polars_lazy(data: Any) -> Stream:
         else:  # older polars cannot hand out batches
             yield from wanted.collect().iter_slices(BLOCK_ROWS)
 
-    return Stream(names, blocks, partial(giving.as_polars_lazy, data))
+    return Stream(names, blocks, partial(giving.give_polars_lazy, data))
 
 
 def _texts(columns: Sequence[Label]) -> list[str]:
@@ -144,7 +142,7 @@ def _duckdb(data: Any) -> Stream:
         quoted = ['"' + str(c).replace('"', '""') + '"' for c in columns or data.columns]
         yield from _tables_of(data.select(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS))
 
-    return Stream(tuple(data.columns), blocks, giving.as_duckdb)
+    return Stream(tuple(data.columns), blocks, giving.give_duckdb)
 
 
 def _ibis(data: Any) -> Stream:
@@ -152,7 +150,7 @@ def _ibis(data: Any) -> Stream:
         wanted = data if columns is None else data.select([str(c) for c in columns])
         yield from _tables_of(wanted.to_pyarrow_batches(chunk_size=BLOCK_ROWS))
 
-    return Stream(tuple(data.columns), blocks, giving.as_reader)
+    return Stream(tuple(data.columns), blocks, giving.give_reader)
 
 
 def _pyarrow(data: Any) -> tuple[Stream, bool] | None:
@@ -161,7 +159,7 @@ def _pyarrow(data: Any) -> tuple[Stream, bool] | None:
         return dataset_stream(data), False
     if hasattr(data, "read_next_batch"):
         names = tuple(data.schema.names)
-        return Stream(names, lambda _: _tables_of(data), giving.as_reader), True
+        return Stream(names, lambda _: _tables_of(data), giving.give_reader), True
     return None
 
 

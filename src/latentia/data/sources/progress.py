@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["Progress", "Report", "Step", "as_progress"]
-
 SECONDS = 0.5  # between two reports
 
 
@@ -38,11 +36,11 @@ class Step:
 Report: TypeAlias = Callable[[Step], None]
 
 
-class Progress:
+class PassProgress:
     """Counts rows and passes and tells a function about it now and then.
 
     >>> seen = []
-    >>> progress = Progress(seen.append)
+    >>> progress = PassProgress(seen.append)
     >>> progress.begin(10)
     >>> progress.advance(10)
     >>> progress.end()
@@ -78,11 +76,11 @@ class Progress:
             self.report(Step(self.number, self.rows, self.total, now - self.started))
 
 
-def as_progress(wanted: Any) -> Progress:
+def as_progress(wanted: Any) -> PassProgress:
     """None or False: silent; True: a line on the screen; else a function of a `Step`."""
     if wanted is None or wanted is False:
-        return Progress(None)
-    return Progress(_line_writer() if wanted is True else wanted)
+        return PassProgress(None)
+    return PassProgress(_line_writer() if wanted is True else wanted)
 
 
 def _line_writer() -> Report:

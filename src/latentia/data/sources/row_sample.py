@@ -1,82 +1,13 @@
-"""A sample of the rows of any source, and rows dealt to hands."""
+"""Rows dealt to hands at random: held-out rows and folds."""
 
 from __future__ import annotations
 
-import zlib
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, cast, final
+from typing import Any
 
 import numpy as np
 
-from latentia.data.moments import Moments, Rows
-from latentia.typing import Array, Codes, Source
-
-__all__ = ["deal_rows", "draw_sample", "split_rows"]
-
-
-def draw_sample(source: Source, size: int, rng: np.random.Generator) -> Rows:
-    """At most `size` rows, by weight; from sources that can only be folded over, by a fold."""
-    draw = getattr(source, "sample", None)
-    if draw is not None:
-        return cast(Rows, draw(size, rng))
-    seed = int(rng.integers(2**32))
-    found = source.fold(partial(_keep_some, size, seed))
-    return cast(_Kept, found.sums["sample"]).rows()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The rows with the smallest keys so far; `+` keeps the smallest of both.
-
-    With keys -log(u) / w these are rows drawn by weight, none twice.
-    """
-
-    size: int
-    keys: Array
-    codes: Codes  # (columns, n)
-    weight: Array | None  # None: all rows count alike
-    total: float
-    count: int
-
-    def __add__(self, other: _Kept) -> _Kept:
-        weights = (self.weight, other.weight)
-        weight = None if None in weights else np.concatenate(cast(Any, weights))
-        return _smallest(
-            self.size,
-            np.concatenate([self.keys, other.keys]),
-            np.concatenate([self.codes, other.codes], axis=1),
-            weight,
-            self.total + other.total,
-            self.count + other.count,
-        )
-
-    def rows(self) -> Rows:
-        """All rows with their weights, or those that were drawn, each once."""
-        everything = self.count <= self.size
-        return Rows(tuple(self.codes), self.weight if everything else None)
-
-
-def _smallest(
-    size: int, keys: Array, codes: Codes, weight: Array | None, total: float, count: int
-) -> _Kept:
-    if len(keys) > size:
-        kept = np.sort(np.argpartition(keys, size)[:size])
-        keys, codes = keys[kept], codes[:, kept]
-        weight = None if weight is None else weight[kept]
-    return _Kept(size, keys, codes, weight, total, count)
-
-
-def _keep_some(size: int, seed: int, rows: Rows) -> Moments:
-    """The seed of a block is made from its content: the same rows give the same sample."""
-    codes = np.stack(rows.codes)
-    rng = np.random.default_rng([seed, zlib.crc32(np.ascontiguousarray(codes).tobytes())])
-    keys = rng.exponential(size=len(rows))
-    if rows.weight is not None:
-        keys = keys / np.maximum(rows.weight, 1e-300)
-    kept = _smallest(size, keys, codes, rows.weight, rows.total, len(rows))
-    return Moments("sample", rows.total, len(rows), cast(Any, {"sample": kept}))
+from latentia.data.rows import Rows
+from latentia.typing import Array
 
 
 def split_rows(rows: Rows, share: float, rng: np.random.Generator) -> tuple[Rows, Rows]:

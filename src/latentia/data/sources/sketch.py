@@ -17,18 +17,9 @@ import numpy as np
 
 from latentia.data.columns.continuous import MANY_INTEGERS
 from latentia.data.columns.discrete import MANY_FLOATS, MOST_STATES, Values, distinct_states
-from latentia.data.moments import Rows
+from latentia.data.rows import Rows
 from latentia.errors import MomentsError
 from latentia.typing import Array, Label
-
-__all__ = [
-    "ColumnSketch",
-    "RowSketch",
-    "TableSketch",
-    "distinct_rows",
-    "sketch_column",
-    "sketch_rows",
-]
 
 MOST_VALUES = MOST_STATES + 1  # one more than any discrete column may have
 SAMPLE = 2**13  # numbers that tell the range and shape of a continuous column

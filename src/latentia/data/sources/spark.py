@@ -12,13 +12,12 @@ from typing import Any, TypeVar, final
 
 from pyspark import TaskContext
 
+from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, add_up, plus
 from latentia.data.sources.handing_back import arrow_batch, arrow_schema
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import FrameError
-from latentia.typing import Additive, Label
-
-__all__ = ["SparkEngine", "open_spark"]
+from latentia.typing import Label
 
 Sum = TypeVar("Sum", bound=Additive)
 

@@ -13,15 +13,14 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
+from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, add_up, plus
 from latentia.data.sources.memory import usable_cores
-from latentia.data.sources.progress import Progress
+from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import DataError
 from latentia.linear_algebra import one_thread
-from latentia.typing import Additive, Label
-
-__all__ = ["BLOCK_ROWS", "OneShot", "Stream"]
+from latentia.typing import Label
 
 Sum = TypeVar("Sum", bound=Additive)
 
@@ -41,7 +40,7 @@ class Stream:
     give: Callable[[Stream, Answer, Mapping[Any, type], Sequence[Label]], Any]
     rows: int | None = None  # where it is known
     threads: int | None = None
-    progress: Progress = field(default_factory=lambda: Progress(None))
+    progress: PassProgress = field(default_factory=lambda: PassProgress(None))
     once: bool = False
 
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
@@ -111,7 +110,7 @@ def fold_blocks(
     tables: Iterator[Table],
     work: Callable[[Table], Sum | None],
     threads: int | None,
-    progress: Progress,
+    progress: PassProgress,
     rows: int | None,
 ) -> Sum | None:
     """Σ `work(table)`: this thread reads, a few others work, sums are added in order."""

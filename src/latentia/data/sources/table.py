@@ -17,8 +17,6 @@ from latentia.data.columns.discrete import Values
 from latentia.errors import DataError, FrameError, UnknownNameError
 from latentia.typing import Label
 
-__all__ = ["Table", "read_table"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

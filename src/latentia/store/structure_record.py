@@ -15,8 +15,6 @@ from latentia.structure.junction import JunctionTree
 from latentia.structure.plan import Node, Plan
 from latentia.structure.sides import Side
 
-__all__ = ["read_graph", "read_plan", "write_graph", "write_plan"]
-
 MOST_BELOW = 2**26  # Σ over nodes of the leaves below: diagnostics and ranks_ list them
 
 

@@ -14,8 +14,6 @@ from latentia.inference.operators import Operators
 from latentia.store.plain import items, number
 from latentia.typing import Array
 
-__all__ = ["Smoothing", "read_linear", "read_smoothing", "write_smoothing"]
-
 WIDEST_BLUR = 1e6
 
 
@@ -37,7 +35,7 @@ def write_smoothing(operators: Operators) -> list[Any]:
     return [bool(operators.raw), *map(float, numbers)]
 
 
-def read_smoothing(record: Any) -> Smoothing:
+def read_blur(record: Any) -> Smoothing:
     if record is None:
         return Smoothing()
     raw, evidence, own, floor, *rest = items(record, 5 if len(items(record)) == 5 else 4)

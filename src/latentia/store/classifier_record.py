@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from latentia.errors import StoreError
-from latentia.kernels.embedding import KernelSettings
+from latentia.kernels.settings import KernelSettings
 from latentia.model.classifier import LatentClassifier
 from latentia.store.plain import fields, items, number, pack, text, unpack, whole
 from latentia.store.record import Fetch, Shape, read_record, write_record
 from latentia.typing import Array
-
-__all__ = ["read_classifier", "write_classifier"]
 
 MOST_NUMBERS = 2**31
 HOTTEST = 1e6

@@ -14,8 +14,6 @@ from latentia.draw.svg import COLOURS, Canvas, Drawing, stack, text_width
 from latentia.errors import DataError
 from latentia.typing import Label
 
-__all__ = ["draw_check", "save_check"]
-
 ROW = 21.0
 BAR = 190.0
 MOST_COLUMNS = 24

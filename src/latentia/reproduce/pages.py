@@ -19,8 +19,7 @@ import numpy as np
 
 from latentia.reproduce.cells import Cell, Experiment, Figure, Result
 from latentia.reproduce.rivals import RIVALS
-
-__all__ = ["Outcome", "Sheet", "draw_figure", "sheets", "surroundings", "write_csv", "write_report"]
+from latentia.version import LIBRARY
 
 
 @final
@@ -201,10 +200,8 @@ def write_csv(outcome: Outcome, path: Path) -> None:
 
 def surroundings(command: str) -> dict[str, str]:
     """What the numbers, and above all the seconds, depend on besides the settings."""
-    from latentia import __version__
-
     facts = {"command": command, "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
-    facts["latentia"] = __version__
+    facts["latentia"] = LIBRARY
     facts["Python"] = platform.python_version()
     for library in ("numpy", "scipy", "scikit-learn", "matplotlib"):
         try:

@@ -8,12 +8,10 @@ import typer
 
 from latentia.assess.report import CheckReport
 from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
-from latentia.cli.reading import count_rows, read_model, read_rows
+from latentia.cli.reading import count_rows, read_model, read_table_file
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.errors import DataError
-
-__all__ = ["check_command"]
 
 Picture: TypeAlias = Annotated[
     str | None,
@@ -50,7 +48,7 @@ def check_command(
         loaded = read_model(model)
         names = [str(c.name) for c in loaded.columns_]
         with screen.working(f"reading {data}"):
-            rows = read_rows(data, loaded.columns_, names)
+            rows = read_table_file(data, loaded.columns_, names)
         count = count_rows(rows)
         if count < 2:
             raise DataError(f"a check needs two rows at least, {data!r} has {count}.")

@@ -10,8 +10,6 @@ from latentia.errors import StoreError
 from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.typing import Label
 
-__all__ = ["read_column", "write_column"]
-
 MOST_POINTS = 1024  # smoothing needs the square of it
 LARGEST = 1e100  # of values and scales, so that their squares are numbers …
 FARTHEST = 1e6  # … of scaled values

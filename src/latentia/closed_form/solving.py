@@ -14,34 +14,16 @@ from typing import final
 import numpy as np
 
 from latentia.closed_form.basis import Basis, canonical_basis, evaluator, leaf_coordinates
+from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.sharpen import needs_sharpening, sharpen
 from latentia.closed_form.windows import product_windows, sum_windows
-from latentia.data.moments import (
-    Moments,
-    PairLayout,
-    Rows,
-    outer_sum,
-    pair_layout,
-    row_chunks,
-    sum_pairs,
-)
+from latentia.data.moments import Moments, outer_sum
+from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError
 from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Source
-
-__all__ = [
-    "Statistics",
-    "constant_exact",
-    "finish_closed_form",
-    "gather_statistics",
-    "leaf_marginals",
-    "learn_closed_form",
-    "shrink_products",
-    "solve_operators",
-    "sum_products",
-]
+from latentia.typing import Array
 
 
 @final

@@ -1,0 +1,62 @@
+"""Doors: the only module that imports upwards, and only inside functions.
+
+`graph.draw()`, `posterior.plot()`, `model.save(path)` are methods of values that stand below the
+rooms which draw and store; each goes through a door.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from latentia.draw.svg import Drawing
+
+
+def save(value: Any, path: str | os.PathLike[str]) -> None:
+    """Write to one file, at once or not at all."""
+    from latentia.store.file import save
+
+    save(value, path)
+
+
+def draw_graph(*shown: Any) -> Drawing:
+    from latentia.draw.graphs import draw_graph
+
+    return draw_graph(*shown)
+
+
+def draw_plan(*shown: Any) -> Drawing:
+    from latentia.draw.trees import draw_plan
+
+    return draw_plan(*shown)
+
+
+def draw_messages(*shown: Any) -> Drawing:
+    from latentia.draw.passing import draw_messages
+
+    return draw_messages(*shown)
+
+
+def plot_posterior(*shown: Any) -> Drawing:
+    from latentia.draw.answers import plot_posterior
+
+    return plot_posterior(*shown)
+
+
+def plot_density(*shown: Any) -> Drawing:
+    from latentia.draw.answers import plot_density
+
+    return plot_density(*shown)
+
+
+def draw_check(*shown: Any) -> Drawing:
+    from latentia.draw.check_pictures import draw_check
+
+    return draw_check(*shown)
+
+
+def save_check(report: Any, path: str | os.PathLike[str]) -> None:
+    from latentia.draw.check_pictures import save_check
+
+    save_check(report, path)
