@@ -24,6 +24,8 @@ __all__ = [
     "MomentsError",
     "NotLearnedError",
     "PlanError",
+    "ImpossibleRowWarning",
+    "UnknownStateWarning",
     "RangeWarning",
     "RepairWarning",
     "RestartWarning",
@@ -148,6 +150,14 @@ class EvidenceWarning(LatentiaWarning):
 
 class RepairWarning(EvidenceWarning):
     """The signed model gave no positive probability: independence stands in."""
+
+
+class ImpossibleRowWarning(EvidenceWarning):
+    """Rows that have no probability under the model: marginals stand in."""
+
+
+class UnknownStateWarning(EvidenceWarning):
+    """Cells that hold no state of the model: they count as missing."""
 
 
 class RangeWarning(EvidenceWarning):

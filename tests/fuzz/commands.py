@@ -12,8 +12,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from latentia.cli import check_command, commands, reproducing  # noqa: F401 (join the app)
-from latentia.cli.options import app
+from latentia.cli.application import application as app
 
 from .evidence import models
 from .files import folder

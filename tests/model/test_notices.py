@@ -95,6 +95,18 @@ def anew() -> None:
     model.partial_fit(class_rows(seed=1))
 
 
+def impossible() -> None:
+    data = {"x": [0, 0, 1, 1] * 10, "y": [0, 0, 1, 1] * 10}
+    known = {"x": [[1.0, 0.0], [0.0, 1.0]], "y": [[1.0, 0.0], [0.0, 1.0]]}
+    model = lt.LatentModel("H->x,y", {"H": 2}, lt.EM(known=known)).fit(data)
+    model.score_samples({"x": [0, 0], "y": [0, 1]})
+
+
+def unknown() -> None:
+    model = fit(class_rows(), learner=lt.PBP(refine=False))
+    model.predict_proba({"w": [0, 99], "x": [1, 1]}, "y", unknown="warn")
+
+
 CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.IgnoredColumnWarning: ignored,
     errors.ConstantColumnWarning: constant,
@@ -106,6 +118,8 @@ CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.StatesWarning: too_many_states,
     errors.RepairWarning: repaired,
     errors.RangeWarning: beyond,
+    errors.ImpossibleRowWarning: impossible,
+    errors.UnknownStateWarning: unknown,
     errors.RestartWarning: anew,
 }
 

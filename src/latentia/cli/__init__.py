@@ -17,10 +17,9 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a bar must not crash an ASCII terminal
     try:
-        from latentia.cli import check_command, commands, reproducing  # noqa: F401 (join the app)
-        from latentia.cli.options import app
+        from latentia.cli.application import application
 
-        app(prog_name="latentia")
+        application(prog_name="latentia")
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in NEEDED:
             raise

@@ -64,9 +64,8 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, PlanError, UnknownNameError
 from latentia.inference.posterior_density import Density
 from latentia.model.latent_model import LatentModel
-from latentia.model.learners import PBP
+from latentia.model.learners import LEARNERS, PBP
 from latentia.model.mixed_plans import has_continuous, prepare_mixed, state_labels
-from latentia.model.training import LEARNERS
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
 

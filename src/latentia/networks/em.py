@@ -42,6 +42,7 @@ from latentia.networks.em_problem import (
     with_unseen,
 )
 from latentia.networks.knowledge import read_knowledge, short_tables
+from latentia.networks.learner import Abilities
 from latentia.networks.tied import matched
 from latentia.networks.to_operators import fixed_orders, operators_of, renumbered
 from latentia.structure.graph import LatentGraph
@@ -126,7 +127,17 @@ class EM(BaseEstimator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return repr_of(self, self.get_params(deep=False), N_CHAR_MAX)
 
-    gaussian = True  # leaves of continuous columns
+    @property
+    def abilities(self) -> Abilities:
+        """What the road from a table to a model must know."""
+        return Abilities(
+            mixed=True,
+            frozen=False,
+            partial=False,
+            gaussian=True,
+            known=self.known,
+            tied=self.tied,
+        )
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""

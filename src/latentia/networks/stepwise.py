@@ -53,6 +53,7 @@ from latentia.networks.em_problem import (
     spawn_seeds,
 )
 from latentia.networks.knowledge import read_knowledge
+from latentia.networks.learner import Abilities
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
 
@@ -115,7 +116,17 @@ class StepwiseEM(BaseEstimator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return repr_of(self, self.get_params(deep=False), N_CHAR_MAX)
 
-    gaussian = True  # leaves of continuous columns
+    @property
+    def abilities(self) -> Abilities:
+        """What the road from a table to a model must know."""
+        return Abilities(
+            mixed=True,
+            frozen=False,
+            partial=True,
+            gaussian=True,
+            known=self.known,
+            tied=self.tied,
+        )
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""

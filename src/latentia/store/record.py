@@ -19,8 +19,8 @@ from latentia.inference.operators import Ascent, Choice, Operators, SeparatorRep
 from latentia.kernels.embedding import smooth_again
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
+from latentia.model.learners import LEARNERS
 from latentia.model.mixed_plans import column_cells
-from latentia.model.training import LEARNERS
 from latentia.store.column_record import read_column, write_column
 from latentia.store.gaussians import gaussian_shapes, read_gaussians, write_gaussians
 from latentia.store.kernel_record import read_blur, read_linear, write_smoothing

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from latentia.data.sources import handing_back as giving
-from latentia.data.sources.engine import Engine
+from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.files import dataset_stream, open_files
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.stream import BLOCK_ROWS, OneShot, Stream
@@ -27,10 +27,8 @@ from latentia.typing import Label
 PILOT_ROWS = 2**17  # of a table that can be read once: enough for good projections
 
 
-def open_engine(
-    data: Any, graph_names: Sequence[Label] | None, progress: PassProgress
-) -> Engine | None:
-    """The engine that can fold this table; None: it is in memory, or no table at all."""
+def open_engine(data: Any, graph_names: Sequence[Label] | None, progress: PassProgress) -> Engine:
+    """The engine that can fold this table; a table in memory is one block."""
     root = _root(data)
     if root == "dask":
         from latentia.data.sources.dask import open_dask
@@ -42,18 +40,20 @@ def open_engine(
         return open_spark(data)
     found = open_stream(data, graph_names)
     if found is None:
-        return None
+        return OneBlock(read_table(data, graph_names))
     stream, once = found
     stream = replace(stream, progress=progress)
     return OneShot(stream, PILOT_ROWS) if once else stream
 
 
-def open_question(data: Any, names: Sequence[Label]) -> Engine | None:
+def open_question(data: Any, names: Sequence[Label]) -> Engine:
     """The same for rows to be asked about: nothing is read before they are answered."""
     if _root(data) in ("dask", "pyspark"):
         return open_engine(data, names, PassProgress(None))
     found = open_stream(data, names)
-    return None if found is None else replace(found[0], once=found[1])
+    if found is None:
+        return OneBlock(read_table(data, names))
+    return replace(found[0], once=found[1])
 
 
 def open_stream(data: Any, graph_names: Sequence[Label] | None) -> tuple[Stream, bool] | None:
