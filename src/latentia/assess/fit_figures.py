@@ -2,7 +2,7 @@
 
 Column by column the log loss of P̂(column | all others) against that of its marginal, and whether
 probabilities come true; pair by pair what the model leaves untold (`residuals`); latent by latent
-how clearly its states are told (`telling`).
+how clearly its states are told (`latents`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Level:
 @final
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """All figures; `checking` turns them into words, `draw` into a picture."""
+    """All figures; `report` turns them into words, `draw` into a picture."""
 
     rows: int
     weight: float  # N of training
