@@ -1,5 +1,6 @@
 """The pages: what they name is there, what cites them is right, and they build strictly."""
 
+import ast
 import importlib
 import importlib.util
 import pkgutil
@@ -152,6 +153,19 @@ def test_named_commands_and_options_are_there(page: Path) -> None:
         assert not [o for o in re.findall(r"--[a-z][a-z-]*", options) if f'"{o}"' not in code], (
             script
         )
+
+
+SCRIPTS = [p for folder in ("benchmarks", "docs", "examples") for p in (ROOT / folder).glob("*.py")]
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS), ids=lambda p: p.name)
+def test_scripts_import_what_is_there(script: Path) -> None:
+    """They take long to run, so that no test does; at least they would start."""
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "latentia":
+            for alias in node.names:
+                names = [*(node.module or "").split(".")[1:], alias.name]
+                assert resolves(lt, names), f"{script.name} imports {'.'.join(names)}: not there"
 
 
 def test_the_map_has_every_package_in_the_order_of_imports() -> None:
