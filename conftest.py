@@ -1,7 +1,7 @@
 """Loads the package before pytest collects its doctests.
 
-Asked for a single file, as in `pytest src/latentia/graph.py`, pytest would otherwise run that
-file twice, and the two copies of a class are different classes.
+Asked for a single file, as in `pytest src/latentia/structure/graph.py`, pytest would otherwise run
+that file twice, and the two copies of a class are different classes.
 """
 
 import latentia  # noqa: F401

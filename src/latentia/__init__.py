@@ -1,5 +1,7 @@
 """latentia: latent-variable graphical models, learned in closed form from sums over rows."""
 
+import sys
+
 from latentia import errors, testing
 from latentia.data.moments import Moments
 from latentia.draw.svg import Drawing
@@ -22,6 +24,7 @@ from latentia.structure.plan import Plan, make_plan
 from latentia.version import LIBRARY
 
 __version__ = LIBRARY
+sys.modules["latentia.datasets"] = datasets  # its name before it moved, for one release
 
 __all__ = [
     "LatentGraph",

@@ -66,7 +66,7 @@ class Level:
 @final
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """All figures; `checking` turns them into words, `draw` into a picture."""
+    """All figures; `report` turns them into words, `draw` into a picture."""
 
     rows: int
     weight: float  # N of training
