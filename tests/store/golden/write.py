@@ -1,4 +1,4 @@
-"""Writes the model files in the archive beside it, with the answers of the latentia that wrote them.
+"""Writes the model files in the archive beside it, and the answers that they gave when written.
 
 They were written once, by version 0.1.0 before its modules moved into packages. Run again only to
 add a file of a newer format: those that are there stay as they are.
