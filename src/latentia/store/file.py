@@ -13,11 +13,9 @@ import json
 import math
 import os
 import re
-import secrets
 import stat
 import struct
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from io import BufferedReader
 from typing import Any, NoReturn, TypeAlias
@@ -36,6 +34,7 @@ from latentia.store.plain import text
 from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
 from latentia.typing import Array
 from latentia.version import LIBRARY
+from latentia.whole_file import whole_file
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
 VERSION = 4
@@ -153,25 +152,13 @@ def _digest(parts: Sequence[bytes | memoryview]) -> bytes:
 
 
 def _write_at_once(name: str, parts: Sequence[bytes | memoryview]) -> None:
-    """Into a new file next to the place, which then takes its place; or nothing at all."""
-    place = os.path.realpath(name)  # a link stays one
-    mode = os.stat(place).st_mode if os.path.exists(place) else None
+    """Into a new file, which then takes its place; or nothing at all."""
+    mode = os.stat(name).st_mode if os.path.exists(name) else None
     if mode is not None and not stat.S_ISREG(mode):
         raise StoreError(f"{name}: expected a file to write to, got {_what_is(mode)}.")
-    fresh = os.path.join(os.path.dirname(place), f".latentia-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(fresh, "xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(fresh, stat.S_IMODE(mode))
-        os.replace(fresh, place)
-    except BaseException:  # Ctrl-C too
-        with suppress(OSError):
-            os.unlink(fresh)
-        raise
+    with whole_file(name) as file:
+        for part in parts:
+            file.write(part)
 
 
 # -- reading ---------------------------------------------------------------------------------------
