@@ -17,7 +17,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a bar must not crash an ASCII terminal
     try:
-        from latentia.cli import check_command, reproducing  # noqa: F401 (their commands join the app)
+        from latentia.cli import check_command, commands, reproducing  # noqa: F401 (join the app)
         from latentia.cli.options import app
 
         app(prog_name="latentia")
