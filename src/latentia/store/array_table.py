@@ -27,10 +27,10 @@ def fetch_named(fetch: Fetch, shapes: Mapping[Name, Shape]) -> dict[Name, Array]
     return dict(zip(shapes, fetch(list(shapes.values())), strict=True))
 
 
-def named(kind: str, values: Mapping[int, Value] | Sequence[Value]) -> dict[Name, Value]:
+def numbered(kind: str, values: Mapping[int, Value] | Sequence[Value]) -> dict[Name, Value]:
     """A part of a table: values of one kind, by number.
 
-    >>> named("leaf", "ab")
+    >>> numbered("leaf", "ab")
     {('leaf', 0): 'a', ('leaf', 1): 'b'}
     """
     pairs = sorted(values.items()) if isinstance(values, Mapping) else enumerate(values)
@@ -49,10 +49,10 @@ def of_kind(table: Mapping[Name, Value], kind: str) -> dict[int, Value]:
 def tree_shapes(plan: Plan, ranks: Sequence[int]) -> dict[Name, Shape]:
     """Of leaf tables, of marginals, and of the tensors of inner nodes and roots."""
     states = plan.leaf_states()
-    shapes: dict[Name, Shape] = named(
+    shapes: dict[Name, Shape] = numbered(
         "leaf", [(states[x], ranks[k]) for x, k in enumerate(plan.leaves)]
     )
-    shapes |= named("marginal", [(count,) for count in states])
+    shapes |= numbered("marginal", [(count,) for count in states])
     for k in sorted({*plan.inner, *plan.roots}):
         below = tuple(ranks[c] for c in plan.nodes[k].children)
         shapes["tensor", k] = below if plan.nodes[k].parent == k else (*below, ranks[k])

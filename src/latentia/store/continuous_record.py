@@ -66,14 +66,14 @@ class Smoothing:
     lean: float | None = None  # None: no covariances
 
 
-def write_smoothing(operators: Operators) -> list[Any]:
+def write_blur(operators: Operators) -> list[Any]:
     """[raw?, evidence, own, floor], and the lean where there is one (files of version 4)."""
     linear = operators.linear
     numbers = [*operators.blur, operators.floor] + ([] if linear is None else [linear.lean])
     return [bool(operators.raw), *map(float, numbers)]
 
 
-def read_smoothing(record: Any) -> Smoothing:
+def read_blur(record: Any) -> Smoothing:
     if record is None:
         return Smoothing()
     raw, evidence, own, floor, *rest = items(record, 5 if len(items(record)) == 5 else 4)

@@ -29,7 +29,7 @@ from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
 from latentia.store.array_table import Fetch
 from latentia.store.classifier_record import read_classifier, write_classifier
-from latentia.store.model_record import read_model, write_model
+from latentia.store.model_record import read_latent_model, write_latent_model
 from latentia.store.plain import text
 from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
 from latentia.typing import Array
@@ -113,7 +113,7 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
     model._check_fitted()
     if isinstance(model, LatentClassifier):
         return write_classifier(model)
-    return write_model(model)
+    return write_latent_model(model)
 
 
 def _version(record: dict[str, Any]) -> int:
@@ -268,7 +268,7 @@ def _rebuild(encoded: bytes, fetch: Fetch, advice: str) -> Stored:
         if not isinstance(record, dict):
             raise StoreError(f"expected a JSON object, got {type(record).__name__}.")
         text(record.pop("library", None))  # for people; any version may have written it
-        read = READERS.get(record.get("kind"), read_model)
+        read = READERS.get(record.get("kind"), read_latent_model)
         found: Stored = read(record, fetch)
         return found
     except (

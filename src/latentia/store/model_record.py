@@ -39,7 +39,7 @@ SOME = ("network", "choice", "settings", "replicates")  # fields of some models,
 # -- the whole model -------------------------------------------------------------------------------
 
 
-def write_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
+def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
     operators, missing = model.operators_, model.diagnostics_.missing
     learned, arrays = write_operators(operators)
@@ -66,7 +66,7 @@ def write_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     return record, arrays
 
 
-def read_model(record: Any, fetch: Fetch) -> LatentModel:
+def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     """The model of a record; `fetch` brings the arrays once their shapes are known."""
     there = record if isinstance(record, dict) else {}
     more = [name for name in SOME if name in there]

@@ -23,7 +23,7 @@ from latentia.store.array_table import (
     Shape,
     check_shares,
     check_sizes,
-    named,
+    numbered,
     of_kind,
     tree_shapes,
 )
@@ -32,10 +32,10 @@ from latentia.store.continuous_record import (
     check_gaussians,
     gaussian_shapes,
     linear_shapes,
+    read_blur,
     read_linear,
-    read_smoothing,
+    write_blur,
     write_gaussians,
-    write_smoothing,
 )
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, pack, text, whole, wholes
 from latentia.structure.plan import Plan
@@ -72,10 +72,10 @@ def write_operators(operators: Operators) -> tuple[dict[str, Any], list[Array]]:
 
 def _arrays(operators: Operators) -> dict[Name, Array]:
     """All arrays in the order of the file, as `Blueprint.shapes` has it."""
-    leaves = named("leaf", operators.raw or operators.leaves)  # raw ones are smoothed again …
-    shares = {} if operators.raw else named("marginal", operators.marginals)  # … and bring these
-    found = {**leaves, **shares, **named("tensor", operators.tensors)}
-    found |= named("table", operators.tables) | named("gaussian", operators.gaussians)
+    leaves = numbered("leaf", operators.raw or operators.leaves)  # raw ones are smoothed again …
+    shares = {} if operators.raw else numbered("marginal", operators.marginals)  # … and bring these
+    found = {**leaves, **shares, **numbered("tensor", operators.tensors)}
+    found |= numbered("table", operators.tables) | numbered("gaussian", operators.gaussians)
     if operators.linear is not None:
         found["mean", 0] = operators.linear.mean
         found["covariance", 0] = operators.linear.covariance
@@ -95,7 +95,7 @@ def _write_additions(operators: Operators) -> dict[str, Any]:
         climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
         found = {"tables": bool(operators.tables), "ascent": climb}
     if operators.raw or any(operators.blur):
-        found["kernel"] = write_smoothing(operators)
+        found["kernel"] = write_blur(operators)
     if operators.gaussians:
         found["gaussians"] = write_gaussians(operators)
     return found
@@ -144,7 +144,7 @@ def read_blueprint(record: Any, plan: Plan, columns: Sequence[Column]) -> Bluepr
     more += [name for name in ("kernel", "gaussians") if name in there]
     ranks, weight, mix, reports, turned, *rest = fields(record, *known, *more)
     given = dict(zip(more, rest, strict=True))
-    smoothing = read_smoothing(given.get("kernel"))
+    smoothing = read_blur(given.get("kernel"))
     has_tables = given.get("tables", False)
     if type(has_tables) is not bool:
         raise StoreError(f"expected true or false for tables, got {has_tables!r:.80}.")
@@ -152,7 +152,7 @@ def read_blueprint(record: Any, plan: Plan, columns: Sequence[Column]) -> Bluepr
     shapes = tree_shapes(plan, wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes)))
     if smoothing.raw:  # raw leaves bring their marginals with them
         shapes = {name: shape for name, shape in shapes.items() if name[0] != "marginal"}
-    shapes |= named("table", _table_shapes(plan) if has_tables else [])
+    shapes |= numbered("table", _table_shapes(plan) if has_tables else [])
     shapes |= gaussian_shapes(given.get("gaussians", []), plan)
     shapes |= {} if slots is None else linear_shapes(slots)
     return Blueprint(
