@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import sys
 
-from latentia.cli.leaving import NEEDED, flush_quietly, missing
+from latentia.cli.leaving import (
+    INTERRUPTED,
+    NEEDED,
+    flush_quietly,
+    leave_when_interrupted,
+    missing,
+)
 
 
 def main() -> None:
     """Run the command line; ends the process with 0, 1, 2, 3 or 130 (see `latentia --help`)."""
+    leave_when_interrupted()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a bar must not crash an ASCII terminal
@@ -27,6 +34,6 @@ def main() -> None:
         print(f"latentia: {missing(error.name or '')}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     finally:
         flush_quietly()

@@ -18,7 +18,7 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from latentia.cli.leaving import NEEDED, flush_quietly, missing
+from latentia.cli.leaving import INTERRUPTED, NEEDED, flush_quietly, interruptible, missing
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 
 PATIENCE = 0.5  # seconds before work counts as long and shows progress
@@ -116,7 +116,7 @@ def answering(as_json: bool, quiet: bool, debug: bool) -> Iterator[Screen]:
     """A command's surroundings: warnings become notes, errors become a sentence and a code."""
     screen = Screen(as_json, quiet, debug, _console(sys.stdout), _console(sys.stderr))
     try:
-        with warnings.catch_warnings():
+        with interruptible(), warnings.catch_warnings():
             warnings.simplefilter("default" if debug else "ignore")
             warnings.simplefilter("always", LatentiaWarning)
             shown = warnings.showwarning
@@ -155,7 +155,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
     """The exit code of an error, and the sentence for it."""
     match error:
         case KeyboardInterrupt():
-            return 130, "interrupted."
+            return INTERRUPTED, "interrupted."
         case OSError(strerror=str(reason), filename=name) if name is not None:
             return 3, f"cannot open {str(name)!r}: {reason[:1].lower()}{reason[1:]}."
         case OSError() | StoreError():
