@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, final
 
 from latentia.errors import DataError
+from latentia.spelling import printable
 
 Point: TypeAlias = tuple[float, float]
 
@@ -117,10 +118,10 @@ class Canvas:
     ) -> None:
         """One line of text whose middle height is at the point."""
         x, y = at
+        words, small = printable(words), printable(style.pop("after", ""))
         width = text_width(words, size)
         start = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
-        small = style.pop("after", "")  # smaller, behind it: a number of states
-        extra = (
+        extra = (  # smaller, behind it: a number of states
             f'<tspan font-size="{size * 0.72:.1f}" dy="3">{escape(small)}</tspan>' if small else ""
         )
         self.parts.append(
@@ -166,7 +167,7 @@ class Canvas:
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="{x:.1f} {y:.1f} {width:.1f} {height:.1f}" font-family="{FONT}" role="img">'
-            f"<title>{escape(title)}</title>"
+            f"<title>{escape(printable(title))}</title>"
         )
         paper = (
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
@@ -204,7 +205,7 @@ def text_width(words: str, size: float = 12) -> float:
     >>> round(text_width("rank", 10)), round(text_width("WWWW", 10))
     (21, 36)
     """
-    per = (0.3 if c in NARROW else 0.9 if c in WIDE else 0.6 for c in words)
+    per = (0.3 if c in NARROW else 0.9 if c in WIDE else 0.6 for c in printable(words))
     return size * sum(per)
 
 
