@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
@@ -14,6 +14,7 @@ from latentia.errors import DataError
 from latentia.spelling import printable
 
 Point: TypeAlias = tuple[float, float]
+Sample: TypeAlias = Callable[[Point], None]
 
 # After Okabe and Ito: told apart by the colour-blind, and by their lightness in grey print.
 COLOURS = {
@@ -32,6 +33,7 @@ COLOURS = {
     "up": "#0072b2",
     "down": "#c34a00",
 }
+SMALL = 11.0  # type size of legends
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 NARROW, WIDE = "iljtfrI.,:;|'!()[] ·", "mwMW@%→×"
 
@@ -159,6 +161,29 @@ class Canvas:
         side = (-0.42 * size * uy, 0.42 * size * ux)
         wings = ((foot[0] + s * side[0], foot[1] + s * side[1]) for s in (1, -1))
         self.area([points[-1], *wings], colour)
+
+    def legend(
+        self,
+        entries: Iterable[tuple[Sample | None, str]],
+        at: Point | None = None,
+        room: float = 24.0,
+        beside: bool = False,
+    ) -> None:
+        """Samples of marks with words, one below the other or side by side; below all by default.
+
+        A sample is painted from the point at the middle of its left edge, and has some room.
+        """
+        x, y = at or (self.left, self.bottom + 28)
+        for sample, words in entries:
+            start = x
+            if sample is not None:
+                sample((x, y))
+                start += room
+            self.text((start, y), words, SMALL, COLOURS["soft"], "start")
+            if beside:
+                x = start + text_width(words, SMALL) + 16
+            else:
+                y += 16
 
     def finish(self, title: str, margin: float = 12) -> Drawing:
         """The picture, with room around it, on white: dark notebooks would hide black lines."""
