@@ -4,8 +4,6 @@ Names are loaded when they are first asked for: `import latentia` is quick, and 
 be interrupted from its first moment.
 """
 
-from importlib import import_module
-
 from latentia.version import LIBRARY
 
 TYPE_CHECKING = False  # `typing` takes its time; type checkers know the name
@@ -95,6 +93,8 @@ if not TYPE_CHECKING:  # type checkers would take any name for granted
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
         home = _HOMES[name]
         module = import_module(f"{__name__}.{home}")
         found = module if home.split(".")[-1] == name else getattr(module, name)
