@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from latentia.spelling import printable
+
 __all__ = [
     "ColumnWarning",
     "ConstantColumnWarning",
@@ -39,6 +41,9 @@ __all__ = [
 
 class LatentiaError(Exception):
     """Every error of ours is one of these, and a ValueError, TypeError or KeyError besides."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n")  # names and states may hold anything
 
 
 class GraphError(LatentiaError, ValueError):
@@ -109,11 +114,14 @@ class UnknownNameError(LatentiaError, KeyError):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        return self.message
+        return printable(self.message)
 
 
 class LatentiaWarning(UserWarning):
     """Every warning of ours is one of these."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n")
 
 
 class ColumnWarning(LatentiaWarning):

@@ -24,8 +24,8 @@ from sklearn.linear_model import Ridge
 import latentia as lt
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 from latentia.store.file import HEAD, VERSION, load, save
+from latentia.store.model_record import write_latent_model
 from latentia.store.plain import pack, unpack
-from latentia.store.record import write_record
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:.*cat\.get_categories")  # by narwhals 2.26
 
@@ -232,7 +232,7 @@ def test_a_learner_with_objects_is_kept_by_what_it_prints(tmp_path: Path) -> Non
 
 
 def test_every_parameter_is_kept() -> None:
-    record, _ = write_record(fitted(rows(STATES["whole"])))
+    record, _ = write_latent_model(fitted(rows(STATES["whole"])))
     assert set(record["parameters"]) == set(lt.LatentModel().get_params())
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import typer
 from latentia.cli.screen import Screen
 from latentia.cli.views import rows_view
 from latentia.errors import DataError
+from latentia.whole_file import whole_file
 
 PARQUET = (".parquet", ".pq")
 ENDINGS = (".csv", ".csv.gz", *PARQUET)
@@ -52,8 +53,8 @@ def give_rows(screen: Screen, columns: Mapping[Any, Any], out: str | None) -> No
     elif out is None or out == "-":
         _write_csv(cells, sys.stdout)
     else:
-        with _whole(out) as part, screen.working(f"writing {out}"):
-            _write_file(cells, part, out)
+        with _opened(out) as file, screen.working(f"writing {out}"):
+            _write_file(cells, file, out)
 
 
 def give_numbers(screen: Screen, name: str, numbers: Any) -> None:
@@ -64,15 +65,16 @@ def give_numbers(screen: Screen, name: str, numbers: Any) -> None:
         sys.stdout.writelines(f"{number!r}\n" for number in _plain(numbers))
 
 
-def _write_file(cells: Mapping[str, list[Any]], part: str, out: str) -> None:
+def _write_file(cells: Mapping[str, list[Any]], file: IO[bytes], out: str) -> None:
     if out.endswith(PARQUET):
-        _write_parquet(cells, part)
+        _write_parquet(cells, file)
     elif out.endswith(".gz"):
-        with gzip.open(part, "wt", encoding="utf-8", newline="") as packed:
+        with gzip.open(file, "wt", encoding="utf-8", newline="") as packed:
             _write_csv(cells, packed)
     else:
-        with open(part, "w", encoding="utf-8", newline="") as file:
-            _write_csv(cells, file)
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        _write_csv(cells, text)
+        text.detach()  # flushed; the file is closed by who opened it
 
 
 def _write_csv(cells: Mapping[str, list[Any]], file: IO[str]) -> None:
@@ -81,7 +83,7 @@ def _write_csv(cells: Mapping[str, list[Any]], file: IO[str]) -> None:
     writer.writerows(zip(*(_truths_as_text(column) for column in cells.values()), strict=True))
 
 
-def _write_parquet(cells: Mapping[str, list[Any]], path: str) -> None:
+def _write_parquet(cells: Mapping[str, list[Any]], file: IO[bytes]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -91,7 +93,7 @@ def _write_parquet(cells: Mapping[str, list[Any]], path: str) -> None:
         raise DataError(
             f"Parquet cannot hold states of several types: {error}. Write CSV."
         ) from None
-    pq.write_table(table, path)
+    pq.write_table(table, file)
 
 
 def _truths_as_text(column: list[Any]) -> list[Any]:
@@ -111,16 +113,7 @@ def _is_device(path: str) -> bool:
 
 
 @contextmanager
-def _whole(path: str) -> Iterator[str]:
-    """A name to write to: the file at `path` appears whole or not at all."""
-    if _is_device(path):
-        yield path
-        return
-    target = Path(path).resolve()  # a link stays one
-    part = target.with_name(f"{target.name}.part")
-    try:
-        yield str(part)
-        os.replace(part, target)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """The file at `path`, which appears whole or not at all; a device is written to as it is."""
+    with open(path, "wb") if _is_device(path) else whole_file(path) as file:
+        yield file

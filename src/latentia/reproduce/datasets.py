@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.errors import DatasetError, UnknownNameError
+from latentia.whole_file import whole_file
 
 __all__ = ["Dataset", "nltcs", "pendigits", "splice"]
 
@@ -258,9 +259,8 @@ def _keep(path: Path, content: bytes) -> None:
     """Into the cache, at once or not at all; a cache that cannot be written is no error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        part.write_bytes(content)
-        part.replace(path)
+        with whole_file(path) as file:
+            file.write(content)
     except OSError:
         return
 
