@@ -16,7 +16,7 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, counted_once
 from latentia.data.sources.row_sample import deal_rows, split_rows
-from latentia.data.sources.sketch import sketch_rows
+from latentia.data.sources.row_sketch import sketch_rows
 from latentia.errors import (
     IdentifiabilityWarning,
     IndependenceWarning,
@@ -25,7 +25,7 @@ from latentia.errors import (
     UnknownNameError,
 )
 from latentia.inference.messages import answer, read_evidence
-from latentia.model.choice import left_out_loss
+from latentia.model.trials import left_out_loss
 from latentia.networks.branch_classes import class_shares
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import random_model
