@@ -1,12 +1,10 @@
 """refine="auto": the choice, its evidence, where it is kept; numbers of states from the data."""
 
 import warnings
-from dataclasses import dataclass
-from functools import partial, reduce
-from operator import add
 
 import numpy as np
 import pytest
+from tests.blocks import FoldOnly
 
 import latentia as lt
 from latentia.closed_form.basis import canonical_basis
@@ -16,7 +14,6 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, counted_once
 from latentia.data.sources.row_sample import deal_rows, split_rows
-from latentia.data.sources.row_sketch import sketch_rows
 from latentia.errors import (
     IdentifiabilityWarning,
     IndependenceWarning,
@@ -52,19 +49,6 @@ def strong(states, n, seed=0):
 
 def frame(codes):
     return {f"X{i}": c for i, c in enumerate(codes.T)}
-
-
-@dataclass(frozen=True)
-class FoldOnly:
-    """A source of several blocks, none of them in memory as far as learners can tell."""
-
-    blocks: list
-
-    def fold(self, summary):
-        return reduce(add, (summary(block) for block in self.blocks))
-
-    def sample(self, size, rng):
-        return self.fold(partial(sketch_rows, size, int(rng.integers(2**31)))).draw()
 
 
 class TestTheChoice:

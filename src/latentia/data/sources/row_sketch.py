@@ -93,7 +93,8 @@ def _keys(seed: int, rows: Rows) -> Array:
 
 def distinct_rows(rows: Rows, most: int) -> Rows | None:
     """Equal rows once, with their weight, in a fixed order; None if more than `most` differ."""
-    order = _sorted_order(rows)
+    last = () if rows.weight is None else (rows.weight,)  # so that they add up in a fixed order
+    order = np.lexsort((*last, *rows.codes[::-1]))
     fresh = np.zeros(len(rows), dtype=bool)
     fresh[:1] = True
     for codes in rows.codes:
@@ -107,10 +108,6 @@ def distinct_rows(rows: Rows, most: int) -> Rows | None:
     weight = np.bincount(np.cumsum(fresh) - 1, rows.weights[order]) if len(rows) else np.zeros(0)
     first = order[fresh]
     return Rows(tuple(c[first] for c in rows.codes), weight.astype(float))
-
-
-def _sorted_order(rows: Rows) -> np.ndarray[Any, Any]:
-    return np.lexsort(rows.codes[::-1])
 
 
 def _taken(rows: Rows, order: np.ndarray[Any, Any]) -> Rows:
