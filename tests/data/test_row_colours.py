@@ -25,7 +25,8 @@ def renamed(rng, rows, columns=True):
         if c.dtype.kind == "f":
             codes.append(c[order])
             continue
-        names = np.append(rng.permutation(int(c.max(initial=0)) + 1), -1)  # -1 stays where it is
+        names = rng.permutation(int(c.max(initial=0)) + 4)  # some that no row has
+        names = np.append(names[: int(c.max(initial=0)) + 1], -1)  # -1 stays where it is
         codes.append(names[c][order].astype(c.dtype))
     if columns:
         codes = [codes[i] for i in rng.permutation(len(codes))]

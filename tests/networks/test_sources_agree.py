@@ -5,8 +5,11 @@ import pytest
 from tests.blocks import FoldOnly
 
 import latentia as lt
+from latentia.data.columns.continuous import discover, place_cells
+from latentia.data.columns.discrete import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.model.mixed_plans import prepare_mixed
 from latentia.networks.em_problem import pose
 from latentia.networks.starts import seeding_of
 from latentia.structure.plan import make_plan
@@ -89,16 +92,15 @@ def test_starts_of_decimals_are_rows_whatever_the_source():
 
 @pytest.mark.parametrize("refine", ["auto", True])
 def test_mixed_rows(refine):
-    rng = np.random.default_rng(0)
     data = dict(zip("xyzd", normal_rows(600).codes, strict=True))
-    order = rng.permutation(600)
-    other = {name: x[order] for name, x in data.items()}
+    found = [discover(name, Values(x)) for name, x in data.items()]
     learner = lt.PBP(refine=refine)
-    one, two = (lt.LatentModel("H->x,y,z,d", {"H": 2}, learner).fit(t) for t in (data, other))
-    for x in (20.0, 33.0):
-        np.testing.assert_allclose(
-            np.asarray(one.query("d", {"x": x})), np.asarray(two.query("d", {"x": x})), atol=1e-9
-        )
+    plan, columns = prepare_mixed(lt.as_graph("H->x,y,z,d", {"H": 2}), found, learner)
+    codes = [place_cells(c, Values(data[c.name])) for c in columns]
+    rows = Rows(tuple(codes))
+    one = learner.learn_mixed(plan, columns, LocalRows(rows))
+    two = learner.learn_mixed(plan, columns, FoldOnly.of(rows, 4))
+    assert_alike(one, two)
 
 
 def test_the_start_of_a_smooth_network_heeds_weights():

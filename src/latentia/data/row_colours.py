@@ -51,8 +51,9 @@ def row_colours(rows: Rows) -> Colours:
         for part, colours in zip(parts, states, strict=True):
             found += colours[part.cells].sum(axis=0, dtype=np.uint64)
         found = _mixed(found)
-        before, told = told, len(np.unique(np.concatenate(states)))
-        if told in (before, sum(map(len, states))):  # nothing new, or no two states alike
+        shown = np.concatenate([x[p.shown] for p, x in zip(parts, states, strict=True)])
+        before, told = told, len(np.unique(shown))
+        if told in (before, len(shown)):  # nothing new, or no two states alike
             break
     return np.asarray(_mixed(found ^ _mixed(units)))
 
@@ -94,6 +95,7 @@ class _Part:
     cells: Codes  # the state of each cell, (columns, n)
     column: Codes  # of each state
     first: Codes  # the missing state of each column
+    shown: NDArray[np.bool_]  # does any row have the state?
 
 
 def _discrete_parts(rows: Rows) -> list[_Part]:
@@ -106,7 +108,8 @@ def _discrete_parts(rows: Rows) -> list[_Part]:
         sizes = cells.max(axis=1, initial=0) + 1
         first = np.cumsum(sizes) - sizes
         cells += first[:, None]
-        found.append(_Part(cells, np.arange(len(sizes)).repeat(sizes), first))
+        shown = np.bincount(cells.ravel(), minlength=int(sizes.sum())) > 0
+        found.append(_Part(cells, np.arange(len(sizes)).repeat(sizes), first, shown))
     return found
 
 
@@ -116,7 +119,7 @@ def _state_colours(part: _Part, old: Colours, counted: Colours) -> Colours:
     np.add.at(total, part.cells.ravel(), np.broadcast_to(counted, part.cells.shape).ravel())
     own = _mixed(total + old)
     own[part.first] = _mixed(own[part.first] ^ MISSING)
-    own[total == 0] = 0  # states that no row has are not there
+    own[~part.shown] = 0
     columns = np.zeros(len(part.first), dtype=np.uint64)
     np.add.at(columns, part.column, own)
     return np.asarray(_mixed(own ^ _mixed(columns)[part.column]))
