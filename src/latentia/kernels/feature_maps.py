@@ -238,7 +238,7 @@ def _landmarks(sample: Array, features: int) -> Array:
 
 
 def _once(points: Array) -> Array:
-    """Equal points once, in the order in which they are met, so that names of states do not tell."""
+    """Equal points once, in the order in which they are met: names of states do not matter."""
     first = np.unique(points, axis=1, return_index=True)[1]
     return np.asarray(points[:, np.sort(first)])
 
