@@ -51,7 +51,7 @@ def row_colours(rows: Rows) -> Colours:
         for part, colours in zip(parts, states, strict=True):
             found += colours[part.cells].sum(axis=0, dtype=np.uint64)
         found = _mixed(found)
-        shown = np.concatenate([x[p.shown] for p, x in zip(parts, states, strict=True)])
+        shown = np.concatenate([colours[colours > 0] for colours in states])
         before, told = told, len(np.unique(shown))
         if told in (before, len(shown)):  # nothing new, or no two states alike
             break
@@ -95,7 +95,6 @@ class _Part:
     cells: Codes  # the state of each cell, (columns, n)
     column: Codes  # of each state
     first: Codes  # the missing state of each column
-    shown: NDArray[np.bool_]  # does any row have the state?
 
 
 def _discrete_parts(rows: Rows) -> list[_Part]:
@@ -104,25 +103,30 @@ def _discrete_parts(rows: Rows) -> list[_Part]:
     most = max(1, MOST_CELLS // max(len(rows), 1))
     found = []
     for start in range(0, len(plain), most):
-        cells = np.stack([np.asarray(c, dtype=np.intp) for c in plain[start : start + most]]) + 1
-        sizes = cells.max(axis=1, initial=0) + 1
+        some = plain[start : start + most]
+        sizes = np.array([int(c.max(initial=-1)) + 2 for c in some])
         first = np.cumsum(sizes) - sizes
-        cells += first[:, None]
-        shown = np.bincount(cells.ravel(), minlength=int(sizes.sum())) > 0
-        found.append(_Part(cells, np.arange(len(sizes)).repeat(sizes), first, shown))
+        cells = np.empty((len(some), len(rows)), dtype=np.intp)
+        for row, c, begin in zip(cells, some, first, strict=True):
+            row[:] = c  # faster than adding while the type changes
+            row += begin + 1
+        found.append(_Part(cells, np.arange(len(sizes)).repeat(sizes), first))
     return found
 
 
 def _state_colours(part: _Part, old: Colours, counted: Colours) -> Colours:
-    """By the rows that have the state, and by the whole column."""
+    """By the rows that have the state, and by the whole column; 0 if no row has it."""
     total = np.zeros_like(old)
-    np.add.at(total, part.cells.ravel(), np.broadcast_to(counted, part.cells.shape).ravel())
+    for cells in part.cells:
+        np.add.at(total, cells, counted)
     own = _mixed(total + old)
     own[part.first] = _mixed(own[part.first] ^ MISSING)
-    own[~part.shown] = 0
+    own[total == 0] = 0
     columns = np.zeros(len(part.first), dtype=np.uint64)
     np.add.at(columns, part.column, own)
-    return np.asarray(_mixed(own ^ _mixed(columns)[part.column]))
+    own = _mixed(own ^ _mixed(columns)[part.column])
+    own[total == 0] = 0
+    return np.asarray(own)
 
 
 def _position_colours(positions: NDArray[Any], units: Colours) -> Colours:

@@ -32,7 +32,8 @@ class RowSketch:
     size: int
     keys: Array  # (at most size + 1,), rising
     rows: Rows  # in the order of the keys; weights are those they came with
-    all_rows: Rows | None  # every row, equal ones perhaps more than once; None: too many differ
+    all_rows: Rows | None  # every row; None: too many differ
+    once: bool = True  # equal ones among them once
 
     def __add__(self, other: RowSketch) -> RowSketch:
         if not isinstance(other, RowSketch):
@@ -41,13 +42,13 @@ class RowSketch:
             raise MomentsError(f"these samples are of {self.size} and {other.size} rows.")
         keys = np.concatenate([self.keys, other.keys])
         order = np.argsort(keys, kind="stable")[: self.size + 1]
-        few = None
+        few, once = None, False
         if self.all_rows is not None and other.all_rows is not None:
             few = _joined(self.all_rows, other.all_rows)
             if len(few) > 2 * self.size:  # so that sorting is rare, however many blocks there are
-                few = distinct_rows(few, self.size)
+                few, once = distinct_rows(few, self.size), True
         both = _joined(self.rows, other.rows)
-        return RowSketch(self.size, keys[order], _taken(both, order), few)
+        return RowSketch(self.size, keys[order], _taken(both, order), few, once)
 
     def draw(self) -> Rows:
         """All rows with their weights if they are few; else about `size` of them, as one each."""
@@ -62,7 +63,9 @@ class RowSketch:
 
     def whole(self) -> Rows | None:
         """All different rows with their weights, by colour; None if more than `size` differ."""
-        few = None if self.all_rows is None else distinct_rows(self.all_rows, self.size)
+        few = self.all_rows
+        if few is not None and not self.once:
+            few = distinct_rows(few, self.size)
         return None if few is None else by_colour(few)
 
 
