@@ -180,5 +180,9 @@ class IndependenceWarning(LatentiaWarning):
     """The columns tell nothing of each other that holds up on other rows."""
 
 
+class LeftOutWarning(LatentiaWarning):
+    """A candidate model, or some of the rows, took no part in learning."""
+
+
 class StatesWarning(LatentiaWarning):
     """A latent has far more states than the data show, or far fewer."""

@@ -203,10 +203,10 @@ def test_forests_numpy_labels_and_frames(tmp_path: Path) -> None:
     assert quiet_answers(loaded, data) == quiet_answers(model, data)
 
 
-@pytest.mark.parametrize("learner", [lt.PBP(), lt.PublishedPBP()])
-def test_groups_of_columns(learner: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("refine", ["auto", False])
+def test_groups_of_columns(refine: Any, tmp_path: Path) -> None:
     data = rows({x: [0, 1, 2][: 2 + i % 2] for i, x in enumerate("abcdef")})
-    learner.groups = [("b", "a"), ("e", "f")]
+    learner = lt.PBP(refine=refine, groups=[("b", "a"), ("e", "f")])
     model = fitted(data, "H->a,b,c,d,e,f; a->b; e->f", learner=learner)
     assert any(len(node.columns) == 2 for node in model.plan_.nodes)
     assert quiet_answers(round_trip(model, tmp_path), data) == quiet_answers(model, data)

@@ -49,7 +49,7 @@ from latentia.model.contract import Estimator
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import as_learner
 from latentia.model.mixed_plans import has_continuous
-from latentia.model.specification import Specification, columns_of
+from latentia.model.specification import Specification
 from latentia.model.training import look_at, place_columns
 from latentia.typing import Array, Label
 
@@ -152,10 +152,8 @@ class LatentClassifier(ClassifierMixin, Estimator):
         self, X: Any, y: Any, sample_weight: Any, learner: Any
     ) -> tuple[ClassRows, np.ndarray[Any, Any]]:
         """Rows with their classes, and the classes as the user has them."""
-        wanted = Specification(self.graph, self.latents, self.kinds, self.state_names)
-        graph = wanted.fixed
-        rows = open_rows(X, None if graph is None else columns_of(graph), sample_weight)
-        rows, classes = _labelled(rows, y)
+        wanted = Specification(self.graph, self.latents, self.kinds, self.state_names).read()
+        rows, classes = _labelled(open_rows(X, wanted.columns, sample_weight), y)
         opened = look_at(wanted, rows, learner.abilities.tied)
         label = rows.label
         assert label is not None

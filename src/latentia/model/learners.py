@@ -31,11 +31,10 @@ from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import learn_best
 from latentia.model.choice_mixed import learn_best_mixed
 from latentia.networks.accelerate import PSEUDO_COUNTS
-from latentia.networks.discrete_network import refine_closed_form
+from latentia.networks.discrete_network import refine_closed_form, refine_known
 from latentia.networks.em import EM
 from latentia.networks.em_problem import at_least
 from latentia.networks.knowledge import read_knowledge, short_tables
-from latentia.networks.known_network import refine_known
 from latentia.networks.learner import Abilities
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.networks.stepwise import StepwiseEM

@@ -16,6 +16,7 @@ from latentia.errors import (
     IdentifiabilityWarning,
     IgnoredColumnWarning,
     IndependenceWarning,
+    LeftOutWarning,
     RangeWarning,
     RestartWarning,
     StatesWarning,
@@ -91,6 +92,20 @@ def note_independent(operators: Operators) -> None:
         "marginals. Bring more rows, or PBP(refine=True) to have a model all the same.",
         IndependenceWarning,
     )
+
+
+def note_left_out(operators: Operators) -> None:
+    """Candidates of a comparison that could not be made, and rows that were not learned from."""
+    choice = operators.choice
+    said = list(operators.remarks)
+    if choice is not None and choice.losses:
+        said += [
+            f"there is no {name} model among those compared, and the {choice.chosen} one answers: "
+            f"{why}"
+            for name, why in choice.left_out.items()
+        ]
+    for text in said:
+        warn(text, LeftOutWarning)
 
 
 def note_outside(columns: Sequence[Column], evidence: Mapping[Any, Any]) -> None:

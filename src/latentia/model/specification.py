@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from latentia.data.sources.engine import OneBlock
@@ -25,16 +25,21 @@ class Specification:
     kinds: Mapping[Any, str] | None = None
     state_names: Mapping[Any, Sequence[Any]] | None = None
 
+    def read(self) -> Specification:
+        """The same with its graph read, if that does not depend on the table."""
+        if self.graph is None or callable(self.graph):
+            return self
+        return replace(self, graph=as_graph(self.graph, self.latents), latents=None)
+
     @property
-    def fixed(self) -> LatentGraph | None:
-        """The graph, if it does not depend on the table."""
-        fixed = self.graph is not None and not callable(self.graph)
-        return as_graph(self.graph, self.latents) if fixed else None
+    def columns(self) -> tuple[Label, ...] | None:
+        """Names of the graph's columns; None if they depend on the table."""
+        return columns_of(self.graph) if isinstance(self.graph, LatentGraph) else None
 
     def over(self, rows: TableRows) -> LatentGraph:
-        """The graph over the columns of a table: as given, made from them, or one latent class."""
-        if (graph := self.fixed) is not None:
-            return graph
+        """The graph over the columns of a table: as read, made from them, or one latent class."""
+        if isinstance(self.graph, LatentGraph):
+            return self.graph
         names = list(rows.names)
         if not names:
             count = rows.engine.table.length if isinstance(rows.engine, OneBlock) else "n"

@@ -33,6 +33,7 @@ from latentia.model.mixed_plans import column_cells, has_continuous, prepare_mix
 from latentia.model.notices import (
     note_constant,
     note_independent,
+    note_left_out,
     note_plan,
     note_states,
     note_unfinished,
@@ -92,13 +93,13 @@ def open_training(
     tied: Any = None,
 ) -> Opened:
     """Open a table, look at it once, and tell what its columns are."""
-    graph = wanted.fixed
-    rows = open_rows(X, None if graph is None else columns_of(graph), sample_weight, progress)
-    return look_at(wanted, rows, tied)
+    wanted = wanted.read()
+    return look_at(wanted, open_rows(X, wanted.columns, sample_weight, progress), tied)
 
 
 def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     """Pass 0: graph and columns."""
+    wanted = wanted.read()
     graph = wanted.over(rows)
     ignored = wanted.check(graph, rows)
     names = columns_of(graph)
@@ -196,6 +197,7 @@ def warn_of(training: Training, operators: Operators, learner: Any) -> None:
     note_plan(training.plan.notes)
     note_unfinished(operators, learner)
     note_independent(operators)
+    note_left_out(operators)
     note_states(operators)
 
 

@@ -251,11 +251,14 @@ def write_choice(choice: Choice) -> list[Any]:
     figures = [
         [name, float(choice.losses[name]), float(choice.errors[name])] for name in choice.losses
     ]
-    return [choice.chosen, figures, choice.held_out, choice.learned_from]
+    record = [choice.chosen, figures, choice.held_out, choice.learned_from]
+    left_out = [[name, why] for name, why in choice.left_out.items()]
+    return [*record, left_out] if left_out else record  # as older files have it
 
 
 def read_choice(record: Any) -> Choice:
-    chosen, figures, held_out, learned_from = items(record, 4)
+    chosen, figures, held_out, learned_from, *more = items(record, max(len(items(record)), 4))
+    left_out = [items(pair, 2) for pair in items(more[0] if more else [])]
     rows = [items(row, 3) for row in items(figures)]
     names = [text(name) for name, _, _ in rows]
     if len(set(names)) < len(names):
@@ -267,6 +270,7 @@ def read_choice(record: Any) -> Choice:
         dict(zip(names, errors, strict=True)),
         whole(held_out, MOST_ROWS),
         whole(learned_from, MOST_ROWS),
+        {text(name): text(why) for name, why in left_out},
     )
 
 
