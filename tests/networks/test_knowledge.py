@@ -437,6 +437,7 @@ def test_settings_on_the_command_line(tmp_path):
     import pandas as pd
     from typer.testing import CliRunner
 
+    from latentia.cli import commands  # noqa: F401 (they join the app)
     from latentia.cli.options import app
 
     pd.DataFrame(TWO).to_csv(tmp_path / "rows.csv", index=False)

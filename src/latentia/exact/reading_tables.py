@@ -124,7 +124,7 @@ def _checked_sums(table: Array, key: Any) -> Array:
     if off > SUM_TOLERANCE:
         raise DataError(
             f"expected the last axis of the table of {key!r} to sum to 1 (within {SUM_TOLERANCE}), "
-            f"got sums off by up to {off:.3g}. Its axes must be (parents in the graph's order, "
+            f"got sums off by up to {off:.3g}. Its axes must be (parents in the order given, "
             "itself); if they are, divide by the sums."
         )
     return np.where(np.abs(sums - 1) > ROUNDING, table / sums, table)

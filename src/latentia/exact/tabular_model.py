@@ -42,7 +42,7 @@ MANY = 64  # rows from which on it pays to look for equal ones, and to wire for 
 class TabularModel:
     """P(x) = ∏_v P(x_v | parents of v) from known CPTs, or P(x) ∝ ∏ potentials; exact inference.
 
-    `cpts`, directed graph: {variable: array, axes (its parents in the graph's order, itself)}.
+    `cpts`, directed graph: {variable: array, axes (its parents in the order given, itself)}.
     Undirected: {tuple of variables that form a clique: array of potentials, an axis for each}.
     Evidence: codes (rows, variables), all variables in the graph's order with latents, -1 where
     unobserved; or {name: code} for one row; None for one row without any. `soft`: {name: likelihood

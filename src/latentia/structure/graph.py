@@ -6,6 +6,7 @@ that labels may be anything hashable and the same input gives the same tree on e
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -30,13 +31,16 @@ Edge: TypeAlias = tuple[Label, Label]
 class LatentGraph:
     """Variables 0..n-1 with names, states and edges; checks itself.
 
+    Edges are sorted, except that the parents of a variable stay in the order in which they were
+    given: it is the order of the axes of its table. Undirected edges are (smaller, larger).
+
     >>> graph = as_graph("A->B; A->C", latents={"A": 3})
     >>> graph.names, graph.observed
     (('A', 'B', 'C'), (1, 2))
     """
 
     names: tuple[Label, ...]
-    edges: tuple[tuple[int, int], ...]  # (parent, child); undirected: (smaller, larger)
+    edges: tuple[tuple[int, int], ...]  # (parent, child), parents in the order given; see below
     latent: frozenset[int]
     states: tuple[int | None, ...]  # None: not known yet
     directed: bool = True
@@ -52,6 +56,7 @@ class LatentGraph:
         counts = tuple(map(_whole, self.names, self.states))
         object.__setattr__(self, "states", counts)  # numpy's integers become Python's
         self._check_edges()
+        object.__setattr__(self, "edges", _sorted_edges(self.edges, self.directed))
         if len(self.latent) == n:
             raise GraphError(
                 f"every variable is latent ({_listing(self.names)}); at least one must be a column."
@@ -64,7 +69,7 @@ class LatentGraph:
             raise GraphError(
                 f"edges must differ and join variables of the graph, got {self.edges}."
             )
-        for a, b in self.edges:
+        for a, b in sorted(seen):  # the same complaint in whatever order they come
             if a == b:
                 raise GraphError(f"{self.names[a]!r} is tied to itself. Remove the self-loop.")
             if (b, a) in seen:
@@ -95,12 +100,12 @@ class LatentGraph:
             raise UnknownNameError("variable", name, self.names) from None
 
     def parents(self) -> tuple[tuple[int, ...], ...]:
-        """Parents of every variable, in input order (empty for undirected graphs)."""
+        """Parents of every variable, in the order given (empty for undirected graphs)."""
         found: list[list[int]] = [[] for _ in self.names]
         if self.directed:
             for a, b in self.edges:
                 found[b].append(a)
-        return tuple(tuple(sorted(p)) for p in found)
+        return tuple(map(tuple, found))
 
     def with_states(self, states: Mapping[Label, int]) -> LatentGraph:
         """The same graph with the numbers of states of some variables filled in."""
@@ -187,6 +192,30 @@ def relevant(graph: LatentGraph) -> LatentGraph:
     )
 
 
+def _sorted_edges(edges: Iterable[tuple[int, int]], directed: bool) -> tuple[tuple[int, int], ...]:
+    """The smallest edge first, among those that are next in line at their child.
+
+    So that graphs with the same parents in the same orders are equal, whatever order their edges
+    were given in otherwise.
+    """
+    if not directed:
+        return tuple(sorted(edges))
+    waiting: dict[int, list[int]] = {}  # child -> parents still to come, the next one last
+    for a, b in edges:
+        waiting.setdefault(b, []).append(a)
+    for above in waiting.values():
+        above.reverse()
+    ready = [(above.pop(), b) for b, above in waiting.items()]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        a, b = heapq.heappop(ready)
+        found.append((a, b))
+        if waiting[b]:
+            heapq.heappush(ready, (waiting[b].pop(), b))
+    return tuple(found)
+
+
 def find_cycle(n: int, edges: Iterable[tuple[int, int]]) -> list[int]:
     """A directed cycle from its smallest variable on, or the empty list."""
     children: list[list[int]] = [[] for _ in range(n)]
@@ -252,12 +281,12 @@ class _Reading:
         names = tuple(self.names)
         number = {name: i for i, name in enumerate(names)}
         directed = self.directed is not False
-        edges = {(number[a], number[b]) for a, b in self.edges}
+        edges = dict.fromkeys((number[a], number[b]) for a, b in self.edges)  # in order, once each
         if not directed:
-            edges = {(min(a, b), max(a, b)) for a, b in edges}
+            edges = dict.fromkeys((min(a, b), max(a, b)) for a, b in edges)
         return LatentGraph(
             names=names,
-            edges=tuple(sorted(edges)),
+            edges=tuple(edges),
             latent=frozenset(number[name] for name in hidden),
             states=tuple(counts.get(name) for name in names),
             directed=directed,
@@ -315,8 +344,13 @@ def _read_name(word: str, statement: str, read: _Reading) -> str:
 def _read_networkx(graph: Any) -> _Reading:
     read = _Reading(dict.fromkeys(_checked_label(v) for v in graph.nodes), [])
     read.directed = bool(graph.is_directed())
-    for edge in graph.edges:
-        read.add_edge(edge[0], edge[1], directed=read.directed)
+    if read.directed:
+        # `predecessors` has the order in which edges were added; `edges` goes by nodes
+        edges = [(a, b) for b in graph.nodes for a in graph.predecessors(b)]
+    else:
+        edges = [(edge[0], edge[1]) for edge in graph.edges]
+    for a, b in edges:
+        read.add_edge(a, b, directed=read.directed)
     return read
 
 
