@@ -520,7 +520,7 @@ class TestModel:
             np.asarray(model.query(["x", "w"], {"u": 1})), exact.query(["x", "w"], {"u": 1})
         )
         best = model.map_query(["x", "y"], {"z": 0})
-        table = exact.query(["x", "y"], {"z": 0})
+        table = np.asarray(exact.query(["x", "y"], {"z": 0}))
         assert tuple(best.values()) == np.unravel_index(table.argmax(), table.shape)
         evidence = exact.evidence(np.column_stack(self.rows.codes).astype(int))
         np.testing.assert_allclose(
