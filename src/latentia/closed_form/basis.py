@@ -357,9 +357,10 @@ def _advance(plan: Plan, done: Mapping[int, Round], values: FeatureValues) -> Fe
     theta, eta = dict(values.theta), dict(values.eta)
     for k, step in done.items():
         inner, outer = neighbour_products(plan, k, values)
-        theta[k] = _with_ones(step.inside.T @ _with_ones(np.concatenate(inner)))
-        if k in eta:
-            eta[k] = _with_ones(step.outside.T @ _with_ones(np.concatenate(outer)))
+        ones = np.ones((1, inner[0].shape[1]))
+        theta[k] = _with_ones(step.inside.T @ np.concatenate([ones, *inner]))
+        if k in eta:  # a column that is a part by itself has nothing outside
+            eta[k] = _with_ones(step.outside.T @ np.concatenate([ones, *outer]))
     return FeatureValues(theta, eta, values.marks)
 
 
