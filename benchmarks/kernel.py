@@ -34,7 +34,7 @@ from latentia.inference.operators import Operators
 from latentia.kernels.gram import PublishedKernel
 from latentia.linear_algebra import one_thread
 from latentia.model.mixed_plans import prepare_mixed
-from latentia.structure.graph import as_graph
+from latentia.structure.reading_graphs import as_graph
 
 POINTS = 8
 NAMES = [f"{c}{t}" for t in range(POINTS) for c in "xy"]

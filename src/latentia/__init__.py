@@ -17,8 +17,9 @@ from latentia.networks.stepwise import StepwiseEM
 from latentia.reproduce import datasets
 from latentia.store.file import load, save
 from latentia.structure import templates
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
+from latentia.structure.reading_graphs import as_graph
 from latentia.version import LIBRARY
 
 __version__ = LIBRARY

@@ -16,8 +16,8 @@ from latentia.data.sources.memory import LocalRows, compress
 from latentia.errors import PlanError
 from latentia.inference.messages import answer, log_evidence, read_evidence
 from latentia.structure import junction
-from latentia.structure.graph import as_graph
 from latentia.structure.plan import make_plan
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.sides import Side
 from latentia.testing.random_models import (
     KINDS,

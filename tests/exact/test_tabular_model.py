@@ -20,7 +20,7 @@ import pytest
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact import shafer_shenoy
 from latentia.exact.tabular_model import TabularModel
-from latentia.structure.graph import as_graph
+from latentia.structure.reading_graphs import as_graph
 from latentia.testing.random_models import KINDS, brute_force_full, random_graph, random_model
 
 NETWORKS = {"asia": 8, "alarm": 37, "child": 20, "insurance": 27}  # number of variables

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from latentia.errors import GraphError, LatentiaError, UnknownNameError
-from latentia.structure.graph import LatentGraph, as_graph, find_cycle, relevant, spell
+from latentia.structure.graph import LatentGraph, find_cycle, relevant, spell
+from latentia.structure.reading_graphs import as_graph
 
 Colour = enum.Enum("Colour", ["RED", "GREEN", "BLUE"])
 

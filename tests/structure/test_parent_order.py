@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import latentia as lt
-from latentia.structure.graph import LatentGraph, as_graph, relevant
+from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import make_plan
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import grid
 
 PARENTS = {"A": [], "B": [], "C": ["B", "A"], "D": ["C", "A", "B"]}

@@ -33,7 +33,8 @@ from latentia.exact.shafer_shenoy import (
     wire,
 )
 from latentia.inference.posterior import Posterior
-from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
 from latentia.typing import Array, Label
 
 MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence

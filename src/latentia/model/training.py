@@ -71,8 +71,9 @@ from latentia.model.notices import (
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.tied import share_states
-from latentia.structure.graph import LatentGraph, as_graph, relevant
+from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, make_plan
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
 from latentia.typing import Array, Codes, Label
 

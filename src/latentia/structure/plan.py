@@ -28,7 +28,7 @@ from latentia.structure.generic_rank import (
     check_width,
     draw_generic,
 )
-from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph, relevant, spell
+from latentia.structure.graph import LatentGraph, relevant, spell
 from latentia.structure.junction import (
     JunctionTree,
     clique_tree,
@@ -36,6 +36,7 @@ from latentia.structure.junction import (
     leaf_counts,
     split_branches,
 )
+from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
 from latentia.structure.sides import LARGEST_GROUP, Block, Side, choose_side, nearest
 from latentia.structure.skeleton import Skeleton, contract
 from latentia.structure.triangulate import eliminate, log_states, moralise
