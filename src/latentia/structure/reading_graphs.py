@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from latentia.errors import GraphError, UnknownNameError
+from latentia.structure.foreign_graphs import read_foreign
 from latentia.structure.graph import LatentGraph, spell
 from latentia.typing import Label
 
@@ -20,7 +22,11 @@ Edge: TypeAlias = tuple[Label, Label]
 def as_graph(
     graph: GraphLike, latents: Latents = None, states: Mapping[Any, int] | None = None
 ) -> LatentGraph:
-    """Read a graph: text, edge list, dict of parents, networkx (Di)Graph, or a ready LatentGraph.
+    """Read a graph: text, edges, dict of parents, a graph of networkx, pgmpy or pyAgrum, or ready.
+
+    The parents of a variable stay in the order given, which is that of the axes of its table: the
+    order in a dict or in text, of edges in a list, in which edges were added to a networkx graph.
+    Networks that hold tables have the order of these. A set has none: it goes by spelling.
 
     >>> str(as_graph([("H", "X"), ("H", "Y")], latents={"H": 2}))
     '(H[2])->X; (H[2])->Y'
@@ -31,19 +37,14 @@ def as_graph(
     """
     if isinstance(graph, LatentGraph):
         read = _Reading.of_graph(graph)
-    elif isinstance(graph, str):
+    elif isinstance(graph, str | os.PathLike):
         read = _read_text(graph)
-    elif hasattr(graph, "is_directed") and hasattr(graph, "edges") and hasattr(graph, "nodes"):
-        read = _read_networkx(graph)
-    elif isinstance(graph, Mapping):
+    elif isinstance(graph, Mapping) and not isinstance(graph, AbstractSet):
         read = _read_parents(graph)
-    elif isinstance(graph, Iterable):
+    elif _is_listing(graph):
         read = _read_edges(graph)
     else:
-        raise GraphError(
-            f"expected a graph as text, edges, dict of parents, networkx graph or LatentGraph, "
-            f"got {type(graph).__name__}."
-        )
+        read = _read_other(graph)
     return read.finish(latents, states)
 
 
@@ -104,13 +105,38 @@ class _Reading:
 
 _ARROW = re.compile(r"(->|<-|--)")
 _COUNTED = re.compile(r"^(.*?)\s*\[\s*(\d+)\s*\]$")
+_FILE = re.compile(
+    r"\.(bif|bifxml|xbif|xmlbif|xml|net|hugin|dsl|xdsl|dne|neta|uai|dot|gv|gml|graphml|json|jsonl"
+    r"|ya?ml|o3prm|gum|txt|text|csv|tsv|parquet|graph|latentia|pkl|pickle|rda|rds|zip|gz|bz2|xz)$",
+    re.IGNORECASE,
+)
+_NO_NAME = re.compile(r"[\[\]<>{}→←↔⟶⟵⇒⇐]|^-|-$")
 
 
-def _read_text(text: str) -> _Reading:
+def _read_text(text: str | os.PathLike[Any]) -> _Reading:
     """`A->B; A->C,D; c[3]`: chains of ->, <- or --, commas for several, [k] for a state count."""
+    if not isinstance(text, str) or _looks_like_a_path(text):
+        raise GraphError(
+            f"expected a graph such as 'A->B; A->C', got {str(text)!r}, which looks like the path "
+            "of a file. Files of networks are not read: read it with the library that wrote it, "
+            "and pass the network or its edges. A column of this name alone is [(name,)]."
+        )
     read = _Reading({}, [], states={})
     _read_statements(text, read)
     return read
+
+
+def _looks_like_a_path(text: str) -> bool:
+    """One name, with the suffix of a file or of a file that is there."""
+    name = text.strip()
+    if not name or _ARROW.search(name) or re.search(r"[;,\n\[\]]", name):
+        return False
+    if _FILE.search(name):
+        return True
+    try:
+        return bool(re.search(r"[/\\]|\.\w+$", name)) and os.path.exists(name)
+    except ValueError:  # a name that no file can have
+        return False
 
 
 def _read_statements(text: str, read: _Reading) -> None:
@@ -133,7 +159,7 @@ def _read_name(word: str, statement: str, read: _Reading) -> str:
     word = word.strip()
     counted = _COUNTED.match(word)
     name = counted.group(1).strip() if counted else word
-    if not name or re.search(r"[\[\]<>]|^-|-$", name):
+    if not name or _NO_NAME.search(name):
         raise GraphError(
             f"cannot read {statement!r}: expected names joined by ->, <- or --, "
             f"such as 'A->B; B--C; C[3]', got {word!r}."
@@ -146,22 +172,30 @@ def _read_name(word: str, statement: str, read: _Reading) -> str:
     return name
 
 
-def _read_networkx(graph: Any) -> _Reading:
-    read = _Reading(dict.fromkeys(_checked_label(v) for v in graph.nodes), [])
-    read.directed = bool(graph.is_directed())
-    if read.directed:
-        # `predecessors` has the order in which edges were added; `edges` goes by nodes
-        edges = [(a, b) for b in graph.nodes for a in graph.predecessors(b)]
-    else:
-        edges = [(edge[0], edge[1]) for edge in graph.edges]
-    for a, b in edges:
-        read.add_edge(a, b, directed=read.directed)
+def _read_other(graph: Any) -> _Reading:
+    """An object of another library, or none that can be read."""
+    found = read_foreign(graph)
+    if found is None:
+        raise GraphError(
+            f"expected a graph as text, edges, dict of parents, networkx graph or LatentGraph, or "
+            f"a network of pgmpy or pyAgrum, got {type(graph).__name__}. Pass its edges, "
+            "[(parent, child), …]."
+        )
+    read = _Reading(dict.fromkeys(map(_checked_label, found.names)), [], found.directed)
+    for a, b in found.edges:
+        read.add_edge(a, b, directed=found.directed)
+    read.latents = dict(found.latents)
     return read
 
 
 def _read_parents(parents: Mapping[Any, Any]) -> _Reading:
     read = _Reading(dict.fromkeys(_checked_label(v) for v in parents), [], directed=True)
     for child, above in parents.items():
+        if isinstance(above, Mapping):
+            raise GraphError(
+                f"expected a list of the parents of {child!r}, got a dict, {above!r:.80}. Whether "
+                "it holds parents or children is not said; pass {child: [parent, …]}."
+            )
         for parent in _sequence(above):
             read.add_edge(parent, child, directed=True)
     return read
@@ -172,9 +206,9 @@ def _read_edges(edges: Iterable[Any]) -> _Reading:
     for edge in _sequence(edges):
         if isinstance(edge, str):
             _read_statements(edge, read)
-        elif isinstance(edge, Sequence) and len(edge) == 2:
+        elif isinstance(edge, list | tuple) and len(edge) == 2:
             read.add_edge(edge[0], edge[1], directed=True)
-        elif isinstance(edge, Sequence) and len(edge) == 1:
+        elif isinstance(edge, list | tuple) and len(edge) == 1:
             read.names.setdefault(_checked_label(edge[0]))
         else:
             raise GraphError(f"expected an edge (parent, child), got {edge!r}.")
@@ -189,9 +223,19 @@ def _sequence(items: Any) -> list[Any]:
         return [items]
     if isinstance(items, AbstractSet):
         return sorted(items, key=spell)
-    if not isinstance(items, Iterable):
-        raise GraphError(f"expected a list of names, got {items!r}.")
+    if not _is_listing(items):
+        raise GraphError(f"expected a list of names, got {items!r:.80}.")
     return list(items)
+
+
+def _is_listing(items: Any) -> bool:
+    """Lists, tuples, sets, iterators, one-dimensional arrays; not all that can be iterated.
+
+    A network or a table gives its nodes or columns, or pairs of something else than edges.
+    """
+    if isinstance(items, Sequence | AbstractSet | ValuesView | Iterator):
+        return not isinstance(items, str | bytes)
+    return len(getattr(items, "shape", ())) == 1
 
 
 def _pairs(latents: Latents) -> list[tuple[Label, int | None]]:
