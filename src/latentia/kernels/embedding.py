@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array
 
 from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells
@@ -31,7 +31,7 @@ from latentia.inference.messages import around
 from latentia.inference.operators import Operators, SeparatorReport
 from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
 from latentia.kernels.settings import KernelSettings
-from latentia.linear_algebra import one_thread
+from latentia.linear_algebra import eigh, one_thread
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
@@ -160,8 +160,7 @@ def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) ->
         S = J.T @ C @ J
         alone = sides.outside[k] == sides.inside[k]  # with nothing outside there is no state
         keep = 0 if alone else min(node.rank - 1, settings.rank, len(S))
-        first = len(S) - max(keep, 1)
-        e, Q = eigh((S + S.T) / 2, subset_by_index=[first, len(S) - 1])
+        e, Q = eigh((S + S.T) / 2, largest=max(keep, 1))
         good = e[::-1] > max(1e-9, 1e-12 * float(e[-1]))
         good &= keep > 0  # a separator of rank one: its sides are independent
         e, Q = e[::-1][good], Q[:, ::-1][:, good]
