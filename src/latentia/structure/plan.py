@@ -36,6 +36,7 @@ from latentia.structure.junction import (
     leaf_counts,
     split_branches,
 )
+from latentia.structure.plan_table import plan_table
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
 from latentia.structure.sides import LARGEST_GROUP, Block, Side, choose_side, nearest
 from latentia.structure.skeleton import Skeleton, contract
@@ -132,7 +133,7 @@ class Plan:
         return _fingerprint(self)
 
     def __str__(self) -> str:
-        return _table(self)
+        return plan_table(self)
 
     def draw(self) -> Drawing:
         """The graph and its junction tree, each separator with its rank, α(S) and β(S)."""
@@ -358,51 +359,3 @@ def _fingerprint(plan: Plan) -> str:
         [(n.parent, n.columns, n.rank, n.inside, n.outside) for n in plan.nodes],
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-
-
-def _table(plan: Plan) -> str:
-    names = [str(name) for name in plan.graph.names]
-    columns = [plan.nodes[k].columns for k in plan.leaves]
-
-    def listing(items: Iterable[str], most: int = 4) -> str:
-        items = list(items)
-        return ",".join(items[:most]) + (f",… ({len(items)})" if len(items) > most else "")
-
-    def leaves(block: Iterable[int]) -> str:
-        return listing(names[v] for x in block for v in columns[x])
-
-    def features(side: Side) -> str:
-        singles = leaves(b[0] for b in side.wide if len(b) == 1)
-        joint = "".join(f" + {leaves(b).replace(',', '×')}" for b in side.wide if len(b) > 1)
-        return singles + joint
-
-    rows = [
-        ("separator", "inside", "rank", "α core", "β core", "α features", "β features", "tensor")
-    ]
-    for k, node in enumerate(plan.nodes):
-        shape = "×".join(map(str, plan.tensor_shape(k))) if node.children else "leaf"
-        if node.parent == k:
-            rows.append(("(root)", "", "", "", "", "", "", shape))
-            continue
-        rows.append(
-            (
-                "{" + listing(names[v] for v in sorted(node.separator)) + "}",
-                leaves(range(node.first, node.last)),
-                str(node.rank),
-                leaves(node.inside.core),
-                leaves(node.outside.core),
-                features(node.inside),
-                features(node.outside),
-                shape,
-            )
-        )
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    lines = [
-        "  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    lines.insert(1, "  ".join("─" * w for w in widths))
-    lines.append(
-        f"{len(plan.leaves)} leaves, {len(plan.roots)} root(s); "
-        f"{plan.cost:,} multiplications per row upwards."
-    )
-    return "\n".join(lines + [f"! {note}" for note in plan.notes])
