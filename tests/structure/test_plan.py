@@ -357,7 +357,7 @@ def test_wrong_groups_are_explained(groups: Any, kind: type[Exception], message:
 # --- the same plan on every run -------------------------------------------------------------------
 
 PRINT_PLANS = """
-from latentia.structure.graph import as_graph
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.plan import make_plan
 
 names = [f"name {k}" for k in range(12)]

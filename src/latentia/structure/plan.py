@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import html
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from numbers import Integral
@@ -38,7 +38,7 @@ from latentia.structure.junction import (
 )
 from latentia.structure.plan_table import plan_table
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.structure.sides import LARGEST_GROUP, Block, Side, choose_side, nearest
+from latentia.structure.sides import LARGEST_GROUP, Block, Side, SideSearch, nearest
 from latentia.structure.skeleton import Skeleton, contract
 from latentia.structure.triangulate import eliminate, log_states, moralise
 from latentia.typing import Label
@@ -259,35 +259,13 @@ def _nodes(
             for one, two, inside in ((i, j, True), (j, i, False)):
                 most = len(below) if inside else len(leaves) - len(below)
                 candidates = partial(nearest, around, separator, homes, below, inside)
-                sides.append(
-                    _search_side(
-                        model, one, two, candidates, most, cliques, sizes, max(ranks), width
-                    )
-                )
+                search = SideSearch(model, one, two, max(ranks), candidates, most, cliques, sizes)
+                sides.append(search.search(width))
             node = replace(
                 node, separator=separator, rank=max(ranks), inside=sides[0], outside=sides[1]
             )
         nodes.append(node)
     return nodes
-
-
-def _search_side(
-    model: GenericModel,
-    i: int,
-    j: int,
-    candidates: Callable[[int], list[int]],
-    most: int,
-    cliques: Sequence[int],
-    sizes: Sequence[int],
-    rank: int,
-    width: int,
-) -> Side:
-    """Look at ever more leaves until the rank is reached or the side, of `most`, is used up."""
-    while True:
-        side = choose_side(model, i, j, candidates(min(width, most)), cliques, sizes, rank)
-        if max(side.core_rank, side.wide_rank) >= rank or width >= most:
-            return side
-        width *= 2
 
 
 def _notes(graph: LatentGraph, models: Sequence[GenericModel]) -> list[str]:
