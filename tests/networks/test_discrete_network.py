@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from latentia import PBP, LatentModel, load
-from latentia.closed_form.basis import evaluator
+from latentia.closed_form.evaluating import evaluator
 from latentia.closed_form.solving import gather_statistics
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows

@@ -18,7 +18,8 @@ from typing import Protocol, final
 
 import numpy as np
 
-from latentia.closed_form.basis import Basis, canonical_basis, evaluator
+from latentia.closed_form.basis import Basis, canonical_basis
+from latentia.closed_form.evaluating import evaluator
 from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.published.spectral import solve_stacked, sum_stacked
 from latentia.closed_form.published.two_stage_tables import check_cores, solve_tables, sum_tables

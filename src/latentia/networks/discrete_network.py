@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 
-from latentia.closed_form.basis import evaluator
+from latentia.closed_form.evaluating import evaluator
 from latentia.closed_form.solving import Statistics, gather_statistics
 from latentia.data.rows import Source
 from latentia.data.sources.memory import LocalRows
