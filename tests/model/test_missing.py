@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import latentia as lt
-from latentia.closed_form import basis as basis_module
+from latentia.closed_form import evaluating
 from latentia.closed_form.basis import canonical_basis
 from latentia.closed_form.pairs import one_hot, pair_layout, sum_pairs
 from latentia.closed_form.solving import learn_closed_form, solve_operators, sum_products
@@ -235,7 +235,7 @@ def filled_by_regression(plan, source):
         return marks
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(basis_module, "one_hot", filled)
+        patch.setattr(evaluating, "one_hot", filled)
         products = source.fold(lambda rows: sum_products(layout, found, rows))
     return solve_operators(layout, found, pairs, products, True)
 

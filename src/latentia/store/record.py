@@ -16,8 +16,8 @@ from latentia.data.columns.continuous import Column
 from latentia.errors import LatentiaError, StoreError
 from latentia.inference.linear_part import linear_slots
 from latentia.inference.operators import Ascent, Choice, Operators, SeparatorReport
-from latentia.kernels.embedding import smooth_again
 from latentia.kernels.settings import KernelSettings
+from latentia.kernels.smooth_leaves import smooth_again
 from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import column_cells
 from latentia.model.training import LEARNERS
