@@ -20,7 +20,8 @@ from latentia.errors import (
     PlanError,
     UnknownNameError,
 )
-from latentia.inference.messages import answer, read_evidence
+from latentia.inference.evidence import read_evidence
+from latentia.inference.messages import answer
 from latentia.networks import em
 from latentia.networks import to_operators as cpts
 from latentia.networks.em import climb, maximise

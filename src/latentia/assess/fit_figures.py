@@ -20,8 +20,9 @@ from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_f
 from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells, to_values
 from latentia.data.columns.discrete import without_unknown
 from latentia.data.sources.table import Table
+from latentia.inference.evidence import Evidence, around
 from latentia.inference.many_rows import Asked, in_blocks
-from latentia.inference.messages import Evidence, answer, around
+from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes, Label

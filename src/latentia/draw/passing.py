@@ -11,7 +11,8 @@ import numpy as np
 
 from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, text_width
 from latentia.draw.trees import CLIQUE, Tree, clique_names, draw_edges, place_tree, separator_names
-from latentia.inference.messages import Evidence, Message, answer, leaf_message, pass_down, pass_up
+from latentia.inference.evidence import Evidence
+from latentia.inference.messages import Message, answer, leaf_message, pass_down, pass_up
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array

@@ -10,14 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from latentia.inference.messages import (
-    Message,
-    leaf_message,
-    pass_down,
-    pass_up,
-    read_evidence,
-    repaired,
-)
+from latentia.inference.evidence import read_evidence
+from latentia.inference.messages import Message, leaf_message, pass_down, pass_up, repaired
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Codes
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
-from latentia.inference.messages import around
+from latentia.inference.evidence import around
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.structure.plan import Plan

@@ -25,7 +25,8 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows, split_rows
 from latentia.errors import PlanError
-from latentia.inference.messages import answer, around, read_evidence
+from latentia.inference.evidence import around, read_evidence
+from latentia.inference.messages import answer
 from latentia.inference.operators import Choice, Operators, independent, smooth_unseen
 from latentia.networks.accelerate import ENOUGH, PSEUDO_COUNTS
 from latentia.networks.discrete_network import Network, climbed, plan_refinement, polish, started

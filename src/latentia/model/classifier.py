@@ -32,9 +32,10 @@ from latentia.errors import (
     LatentiaWarning,
     UnknownNameError,
 )
+from latentia.inference.evidence import Evidence
 from latentia.inference.linear_part import pool_scores
 from latentia.inference.many_rows import in_blocks, read_asked
-from latentia.inference.messages import Evidence, log_evidence
+from latentia.inference.messages import log_evidence
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import FEW

@@ -31,6 +31,7 @@ from latentia.errors import (
 )
 from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import compile_estep
+from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.grid_density import draw, quantiles
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.many_rows import (
@@ -40,7 +41,7 @@ from latentia.inference.many_rows import (
     one_column,
     row_scores,
 )
-from latentia.inference.messages import Answers, Evidence, answer, read_evidence
+from latentia.inference.messages import Answers, answer
 from latentia.inference.on_engines import (
     ask_bars,
     ask_best,
