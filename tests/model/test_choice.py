@@ -27,6 +27,7 @@ from latentia.inference.messages import answer, read_evidence
 from latentia.model.notices import note_left_out
 from latentia.model.trials import left_out_loss
 from latentia.networks.branch_classes import class_shares
+from latentia.networks.stepwise import shuffled
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import random_model
 
@@ -189,19 +190,22 @@ class TestSamples:
         assert np.array_equal(source.sample(5000, np.random.default_rng(0)).codes[0].sum(), 499500)
         assert isinstance(source.fold(lambda r: Moments("n", r.total, len(r), {})), Moments)
 
-    @pytest.mark.parametrize("weight", [None, "whole", "broken"])
+    @pytest.mark.parametrize("weight", [None, "whole", "broken", "tiny"])
     def test_hands_add_up(self, weight):
         rng = np.random.default_rng(0)
         given = {"whole": rng.integers(0, 5, 400).astype(float), "broken": rng.random(400)}
+        given["tiny"] = given["broken"] * 1e-12  # as whole numbers they would be none
         rows = Rows((np.arange(400),), given.get(weight))
         large, small = split_rows(rows, 0.2, rng)
         assert large.total + small.total == pytest.approx(rows.total)
+        assert len(shuffled(rows, rng)) == (rows.total if weight == "whole" else 400)
         assert small.total / rows.total == pytest.approx(0.2, abs=0.06)
 
-    @pytest.mark.parametrize("weight", [None, "whole", "broken"])
+    @pytest.mark.parametrize("weight", [None, "whole", "broken", "tiny"])
     def test_every_row_falls_to_one_fold(self, weight):
         rng = np.random.default_rng(0)
         given = {"whole": rng.integers(0, 5, 40).astype(float), "broken": rng.random(40)}
+        given["tiny"] = given["broken"] * 1e-12
         rows = Rows((np.arange(40),), given.get(weight))
         deals = deal_rows(rows, 5, rng)
         for large, small in deals:

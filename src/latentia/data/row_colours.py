@@ -69,9 +69,13 @@ def by_colour(rows: Rows) -> Rows:
 
 
 def whole_weights(weight: Array) -> Codes | None:
-    """The weights as whole numbers, if that is what they are."""
+    """The weights as whole numbers, if that is what they are; small ones are not zero.
+
+    >>> whole_weights(np.array([3.0, 0.0])), whole_weights(np.array([3.0, 1e-12]))
+    (array([3, 0]), None)
+    """
     whole = np.rint(weight)
-    if np.allclose(whole, weight, rtol=1e-9, atol=1e-9) and whole.max(initial=0) < 2**62:
+    if np.allclose(whole, weight, rtol=1e-9, atol=0) and whole.max(initial=0) < 2**62:
         return whole.astype(np.int64)
     return None
 
