@@ -25,7 +25,7 @@ from latentia.errors import (
 )
 from latentia.inference.messages import answer, read_evidence
 from latentia.model.notices import note_left_out
-from latentia.model.trials import left_out_loss
+from latentia.model.trials import left_out_loss, prefer_refined
 from latentia.networks.branch_classes import class_shares
 from latentia.networks.stepwise import shuffled
 from latentia.structure.plan import make_plan
@@ -84,6 +84,17 @@ class TestTheChoice:
         choice = model.diagnostics_.choice
         assert set(choice.losses) == {"marginal", "closed", "refined"}
         assert (choice.held_out, choice.learned_from) == (60, 48)
+
+    @pytest.mark.parametrize("noise", [-1e-13, 0.0, 1e-13])
+    def test_a_network_that_answers_as_the_marginals_do_is_kept(self, noise):
+        """Its latents have one state: rounding must not tell that the columns are independent."""
+        rng = np.random.default_rng(0)
+        loss = rng.random(500) + 1.0
+        other = loss + noise * rng.random(500)
+        losses = {"marginal": loss, "closed": loss.copy(), "refined": other}
+        assert prefer_refined(losses, np.ones(500), 2000).chosen == "refined"
+        far = {"marginal": loss, "refined": loss + 0.1 * rng.normal(size=500) + 0.02}
+        assert prefer_refined(far, np.ones(500), 2000).chosen == "marginal"
 
     def test_a_handful_of_rows_is_not_compared(self):
         choice = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 15))).diagnostics_.choice
