@@ -25,7 +25,7 @@ from latentia.inference.linear_part import (
     pool_scores,
     sum_linear,
 )
-from latentia.inference.many_rows import one_column
+from latentia.inference.many_rows import one_column, read_asked
 
 GRAPH = "H->a,b,c,d"
 
@@ -157,7 +157,8 @@ def test_one_row_or_many_give_the_same() -> None:
     test["b"][::3] = np.nan
     model = fitted(0.6, rows)
     given = {c: test[c] for c in "bcd"}
-    many = one_column(model.operators_, model.columns_, read_table(given), 0)
+    asked = read_asked(model.columns_, read_table(given), 0)
+    (many,) = one_column(model.operators_, model.columns_, asked, 0).values
     for i in (0, 1, 3):
         one = model.query("a", {c: v[i] for c, v in given.items() if not np.isnan(v[i])})
         np.testing.assert_allclose(many[:, i], np.asarray(one), atol=1e-12)

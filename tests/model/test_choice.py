@@ -24,9 +24,10 @@ from latentia.errors import (
     UnknownNameError,
 )
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
-from latentia.model.trials import left_out_loss
+from latentia.inference.messages import answer, read_evidence
+from latentia.model.trials import left_out_loss, prefer_refined
 from latentia.networks.branch_classes import class_shares
+from latentia.networks.stepwise import shuffled
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import random_model
 
@@ -83,6 +84,17 @@ class TestTheChoice:
         choice = model.diagnostics_.choice
         assert set(choice.losses) == {"marginal", "closed", "refined"}
         assert (choice.held_out, choice.learned_from) == (60, 48)
+
+    @pytest.mark.parametrize("noise", [-1e-13, 0.0, 1e-13])
+    def test_a_network_that_answers_as_the_marginals_do_is_kept(self, noise):
+        """Its latents have one state: rounding must not tell that the columns are independent."""
+        rng = np.random.default_rng(0)
+        loss = rng.random(500) + 1.0
+        other = loss + noise * rng.random(500)
+        losses = {"marginal": loss, "closed": loss.copy(), "refined": other}
+        assert prefer_refined(losses, np.ones(500), 2000).chosen == "refined"
+        far = {"marginal": loss, "refined": loss + 0.1 * rng.normal(size=500) + 0.02}
+        assert prefer_refined(far, np.ones(500), 2000).chosen == "marginal"
 
     def test_a_handful_of_rows_is_not_compared(self):
         choice = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 15))).diagnostics_.choice
@@ -189,19 +201,22 @@ class TestSamples:
         assert np.array_equal(source.sample(5000, np.random.default_rng(0)).codes[0].sum(), 499500)
         assert isinstance(source.fold(lambda r: Moments("n", r.total, len(r), {})), Moments)
 
-    @pytest.mark.parametrize("weight", [None, "whole", "broken"])
+    @pytest.mark.parametrize("weight", [None, "whole", "broken", "tiny"])
     def test_hands_add_up(self, weight):
         rng = np.random.default_rng(0)
         given = {"whole": rng.integers(0, 5, 400).astype(float), "broken": rng.random(400)}
+        given["tiny"] = given["broken"] * 1e-12  # as whole numbers they would be none
         rows = Rows((np.arange(400),), given.get(weight))
         large, small = split_rows(rows, 0.2, rng)
         assert large.total + small.total == pytest.approx(rows.total)
+        assert len(shuffled(rows, rng)) == (rows.total if weight == "whole" else 400)
         assert small.total / rows.total == pytest.approx(0.2, abs=0.06)
 
-    @pytest.mark.parametrize("weight", [None, "whole", "broken"])
+    @pytest.mark.parametrize("weight", [None, "whole", "broken", "tiny"])
     def test_every_row_falls_to_one_fold(self, weight):
         rng = np.random.default_rng(0)
         given = {"whole": rng.integers(0, 5, 40).astype(float), "broken": rng.random(40)}
+        given["tiny"] = given["broken"] * 1e-12
         rows = Rows((np.arange(40),), given.get(weight))
         deals = deal_rows(rows, 5, rng)
         for large, small in deals:

@@ -9,8 +9,10 @@ from latentia.data.columns.continuous import discover, place_cells
 from latentia.data.columns.discrete import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.kernels.settings import KernelSettings
 from latentia.model.mixed_plans import prepare_mixed
 from latentia.networks.em_problem import pose
+from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.networks.starts import seeding_of
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import random_model
@@ -90,14 +92,18 @@ def test_starts_of_decimals_are_rows_whatever_the_source():
         np.testing.assert_allclose(np.sort(x * deviation + mean), np.sort(own), rtol=1e-9)
 
 
+def mixed_rows(n, learner):
+    """The plan of a class over decimals and a state, its columns, and rows on their grids."""
+    data = dict(zip("xyzd", normal_rows(n).codes, strict=True))
+    found = [discover(name, Values(x)) for name, x in data.items()]
+    plan, columns = prepare_mixed(lt.as_graph("H->x,y,z,d", {"H": 2}), found, learner)
+    return plan, columns, Rows(tuple(place_cells(c, Values(data[c.name])) for c in columns))
+
+
 @pytest.mark.parametrize("refine", ["auto", True])
 def test_mixed_rows(refine):
-    data = dict(zip("xyzd", normal_rows(600).codes, strict=True))
-    found = [discover(name, Values(x)) for name, x in data.items()]
     learner = lt.PBP(refine=refine)
-    plan, columns = prepare_mixed(lt.as_graph("H->x,y,z,d", {"H": 2}), found, learner)
-    codes = [place_cells(c, Values(data[c.name])) for c in columns]
-    rows = Rows(tuple(codes))
+    plan, columns, rows = mixed_rows(600, learner)
     one = learner.learn_mixed(plan, columns, LocalRows(rows))
     two = learner.learn_mixed(plan, columns, FoldOnly.of(rows, 4))
     assert_alike(one, two)
@@ -105,15 +111,15 @@ def test_mixed_rows(refine):
 
 def test_the_start_of_a_smooth_network_heeds_weights():
     """A row of weight three is three rows: sums are the same but for their order."""
-    data = dict(zip("xyzd", normal_rows(400).codes, strict=True))
-    times = np.random.default_rng(1).integers(1, 4, 400)
-    again = {name: x.repeat(times) for name, x in data.items()}
-    weighted = lt.LatentModel("H->x,y,z,d", {"H": 2}, lt.PBP(refine=True))
-    weighted.fit(data, sample_weight=times.astype(float))
-    repeated = lt.LatentModel("H->x,y,z,d", {"H": 2}, lt.PBP(refine=True)).fit(again)
-    for x in (20.0, 33.0):
-        np.testing.assert_allclose(
-            np.asarray(weighted.query("d", {"x": x})),
-            np.asarray(repeated.query("d", {"x": x})),
-            atol=1e-9,
+    plan, columns, rows = mixed_rows(120, lt.PBP(refine=True))  # all of them landmarks
+    times = np.random.default_rng(1).integers(1, 4, 120)
+    weighted = Rows(rows.codes, times.astype(float))
+    repeated = Rows(tuple(c.repeat(times) for c in rows.codes))
+    one, two = (
+        refine_mixed(
+            plan, columns, LocalRows(x), x, KernelSettings(), SmoothSettings(0.1),
+            np.random.default_rng(0),
         )
+        for x in (weighted, repeated)
+    )  # fmt: skip
+    assert_alike(one, two)

@@ -69,9 +69,13 @@ def by_colour(rows: Rows) -> Rows:
 
 
 def whole_weights(weight: Array) -> Codes | None:
-    """The weights as whole numbers, if that is what they are."""
+    """The weights as whole numbers, if that is what they are; small ones are not zero.
+
+    >>> whole_weights(np.array([3.0, 0.0])), whole_weights(np.array([3.0, 1e-12]))
+    (array([3, 0]), None)
+    """
     whole = np.rint(weight)
-    if np.allclose(whole, weight, rtol=1e-9, atol=1e-9) and whole.max(initial=0) < 2**62:
+    if np.allclose(whole, weight, rtol=1e-9, atol=0) and whole.max(initial=0) < 2**62:
         return whole.astype(np.int64)
     return None
 
@@ -130,9 +134,14 @@ def _state_colours(part: _Part, old: Colours, counted: Colours) -> Colours:
 
 
 def _position_colours(positions: NDArray[Any], units: Colours) -> Colours:
-    """Of the cells of a continuous column: by their ranks, whatever its units and its rounding."""
-    rank = np.unique(positions, return_inverse=True)[1]
-    own = np.where(np.isnan(positions), MISSING, _mixed(rank))
+    """Of the cells of a continuous column: by their ranks, whatever its units and its rounding.
+
+    Ranks are counted from the middle, so that a column that is turned round has the same colours.
+    """
+    gone = np.isnan(positions)
+    values, rank = np.unique(positions, return_inverse=True)
+    middle = len(values) - 1 - int(gone.any())  # NaN comes last
+    own = np.where(gone, MISSING, _mixed(np.abs(2 * rank - middle)))
     column = _mixed((own * units).sum(dtype=np.uint64))
     return np.asarray(_mixed(own ^ column))
 

@@ -23,6 +23,7 @@ from latentia.typing import Array
 HELD_OUT = 0.2  # of the rows
 CLEARLY = 2.0  # standard errors
 BEATEN = 0.25  # … by which the marginals must be
+ROUNDING = 1e-9  # of a loss
 FLOOR = 1e-4  # of a probability: one surprise must not decide
 BLOCK = 2**12
 
@@ -57,16 +58,18 @@ def prefer_refined(
     """The refined network, a valid distribution, unless another candidate is clearly better.
 
     The marginals, unless they are beaten by more than a part of a standard error: models of columns
-    that have nothing to do with each other lose by several.
+    that have nothing to do with each other lose by several. A network that answers as they do (its
+    latents have one state) is no worse than they are, and rounding must not tell.
     """
     means = {name: _mean(loss, weight) for name, loss in losses.items()}
     chosen = min(means, key=lambda name: means[name])
-    if "refined" in losses and means["refined"] < means["marginal"]:
+    if "refined" in losses and means["refined"] < means["marginal"] + ROUNDING:
         gap = losses["refined"] - losses[chosen]
-        if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight):
+        if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight) + ROUNDING:
             chosen = "refined"
     gain = losses["marginal"] - losses[chosen]
-    if _mean(gain, weight) <= BEATEN * _error(gain, weight):
+    differ = np.abs(gain).max(initial=0.0) > ROUNDING
+    if differ and _mean(gain, weight) <= BEATEN * _error(gain, weight):
         chosen = "marginal"
     errors = {name: _error(loss - losses[chosen], weight) for name, loss in losses.items()}
     held_out = round(float(weight.sum()))

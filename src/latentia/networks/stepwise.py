@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 
 from latentia.announcing import Verbose
 from latentia.data.columns.continuous import Column
+from latentia.data.row_colours import whole_weights
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import keep_rows
@@ -382,8 +383,8 @@ def shuffled(rows: Rows, rng: np.random.Generator) -> Codes:
     """Every row as often as its weight says, in random order; drawn if weights are not whole."""
     if rows.weight is None:
         return rng.permutation(len(rows))
-    times = np.rint(rows.weight)
-    if np.allclose(times, rows.weight, rtol=0, atol=1e-9) and rows.total <= MOST_DRAWN:
-        return rng.permutation(np.repeat(np.arange(len(rows)), times.astype(np.int64)))
+    times = whole_weights(rows.weight)
+    if times is not None and rows.total <= MOST_DRAWN:
+        return rng.permutation(np.repeat(np.arange(len(rows)), times))
     count = int(min(max(round(rows.total), len(rows)), MOST_DRAWN))
     return rng.choice(len(rows), count, p=rows.weight / rows.total)
