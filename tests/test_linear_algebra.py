@@ -15,6 +15,7 @@ from latentia.linear_algebra import (
     canonical,
     eigh,
     pseudo_inverse,
+    ridge_solver,
     singular_values,
     svd,
     symmetric_inverse,
@@ -80,6 +81,20 @@ class TestDecompositions:
                 np.testing.assert_allclose(left, right, atol=1e-9)
             np.testing.assert_allclose(A @ inverse, (A @ inverse).T, atol=1e-9)
             np.testing.assert_allclose(inverse @ A, (inverse @ A).T, atol=1e-9)
+
+    @pytest.mark.parametrize("ridge", [1.0, 1e-3, 1e-13, 0.0])
+    def test_ridges_below_the_rounding_of_the_matrix(self, ridge):
+        """Rank 2 of 5, and of size 1e3: to Cholesky, rounding makes it indefinite."""
+        U = np.eye(5)[:, :2] + np.ones((5, 2))
+        C = 1e3 * U @ U.T
+        x = C @ np.arange(5.0)  # in the span: the answer is tame, whatever the ridge
+        found = ridge_solver(C, ridge, 1e-12)(x)
+        D = U.T @ U  # by hand: (C + λ)⁻¹ C = U (UᵀU + λ/1e3)⁻¹ Uᵀ
+        expected = U @ np.linalg.solve(D + ridge / 1e3 * np.eye(2), U.T @ np.arange(5.0))
+        # 1e-13 is below an ulp of C: of x, 1e-16 · 1e5 may lie across it, and counts 1e13-fold
+        inside = U @ np.linalg.solve(D, U.T @ found)
+        np.testing.assert_allclose(inside, expected, rtol=1e-9)
+        assert np.isfinite(found).all()
 
     def test_what_stands_on_them(self):
         X = matrix(4, 9)

@@ -5,6 +5,7 @@ LAPACK's fast drivers (divide and conquer) can fail to converge; slower ones the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ from typing import Any, final
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf, dtrtri
 from threadpoolctl import ThreadpoolController
 
@@ -143,6 +145,19 @@ def symmetric_inverse(S: Array, cut: float = 1e-15) -> Array:
     values, Q = eigh(S)
     keep = np.abs(values) > cut * np.abs(values).max(initial=0.0)
     return np.asarray((Q[:, keep] / values[keep]) @ Q[:, keep].T)
+
+
+def ridge_solver(C: Array, ridge: float, cut: float = 1e-15) -> Callable[[Array], Array]:
+    """x ↦ (C + ridge)⁻¹ x of a C without negative eigenvalues; without a ridge C⁺ x."""
+    if ridge > 0:
+        factor, trouble = dpotrf(C + ridge * np.eye(len(C)), lower=1)
+        if not trouble:
+            return lambda x: np.asarray(cho_solve((factor, True), x, check_finite=False))
+        values, Q = eigh(C)  # a ridge below the rounding of C: eigenvalues may seem negative
+        shares = 1.0 / (np.maximum(values, 0.0) + ridge)
+        return lambda x: np.asarray((Q * shares) @ (Q.T @ x))
+    inverse = symmetric_inverse(C, cut)
+    return lambda x: np.asarray(inverse @ x)
 
 
 def _undecomposed(what: str, X: Array) -> DataError:

@@ -108,8 +108,8 @@ def _state_codes(model: Variables, name: Label, value: Any) -> int | list[int]:
     """The code of a state, or of many."""
     named = model.state_names.get(name)
     place = None if named is None else {state: k for k, state in enumerate(named)}
-    own = place is not None and isinstance(value, tuple) and _hashable(value) and value in place
-    if own or not _is_column(value):
+    state = isinstance(value, tuple) and _found(value, place) is not None
+    if state or not _is_column(value):
         return _code(name, value, place)
     cells = value.tolist() if hasattr(value, "tolist") else list(value)
     # a column with holes is one of floats, whole numbers though it holds
@@ -127,9 +127,10 @@ def _code(name: Label, value: Any, place: Mapping[Any, int] | None) -> int:
     if value is None or (isinstance(value, float) and value != value):
         return -1
     if place is not None:
-        if _hashable(value) and value in place:
-            return place[value]
-        raise UnknownNameError(f"state of {name!r}", value, place)
+        code = _found(value, place)
+        if code is None:
+            raise UnknownNameError(f"state of {name!r}", value, place)
+        return code
     try:
         return operator.index(value)
     except TypeError:
@@ -139,12 +140,11 @@ def _code(name: Label, value: Any, place: Mapping[Any, int] | None) -> int:
         ) from None
 
 
-def _hashable(value: Any) -> bool:
+def _found(value: Any, place: Mapping[Any, int] | None) -> int | None:
     try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+        return (place or {}).get(value)
+    except TypeError:  # what cannot be hashed is no state
+        return None
 
 
 def checked_codes(codes: NDArray[Any], model: Variables) -> StateCodes:

@@ -11,13 +11,12 @@ Pass 2 sums products of f and η̃, and of the leaves' hat functions and η̃.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from latentia.data.columns.continuous import Column, place_cells
 from latentia.data.columns.discrete import Values
@@ -29,7 +28,7 @@ from latentia.inference.operators import Operators, SeparatorReport
 from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
 from latentia.kernels.settings import KernelSettings
 from latentia.kernels.smooth_leaves import hats, on_grids
-from latentia.linear_algebra import eigh, one_thread
+from latentia.linear_algebra import eigh, one_thread, ridge_solver
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
@@ -153,20 +152,27 @@ def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) ->
         cross = cross / cross[0, 0]
         mean_a = cross[1:, 0]
         D = (cross[1:, 1:] - np.outer(mean_a, cross[0, 1:])).T  # (b, a)
-        factor = cho_factor(C + l1 * np.eye(len(C)), lower=True, check_finite=False)
-        J = cho_solve(factor, D, check_finite=False)
-        S = J.T @ C @ J
+        solve = ridge_solver(C, l1)
         alone = sides.outside[k] == sides.inside[k]  # with nothing outside there is no state
-        keep = 0 if alone else min(node.rank - 1, settings.rank, len(S))
-        e, Q = eigh((S + S.T) / 2, largest=max(keep, 1))
+        keep = 0 if alone else min(node.rank - 1, settings.rank, D.shape[1])
+        J, e, Q = state_directions(C, D, solve, max(keep, 1))
         good = e[::-1] > max(1e-9, 1e-12 * float(e[-1]))
         good &= keep > 0  # a separator of rank one: its sides are independent
         e, Q = e[::-1][good], Q[:, ::-1][:, good]
-        V = cho_solve(factor, C @ (J @ Q), check_finite=False) / (e + l2)
+        V = solve(C @ (J @ Q)) / (e + l2)
         inside[k] = (np.ascontiguousarray(Q.T), mean_a)
         outside[k] = (np.ascontiguousarray(V.T), mean_b)
         strengths[k] = e
     return Embedding(sides, inside, outside, strengths, N)
+
+
+def state_directions(
+    C: Array, D: Array, solve: Callable[[Array], Array], largest: int | None = None
+) -> tuple[Array, Array, Array]:
+    """J = C⁻¹ D, (b, a), and the rising e, (k,), and Q, (a, k), of Jᵀ C J."""
+    J = solve(D)
+    S = J.T @ C @ J
+    return J, *eigh((S + S.T) / 2, largest)
 
 
 def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: Rows) -> Moments:

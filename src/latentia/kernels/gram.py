@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
@@ -27,7 +26,7 @@ from latentia.data.rows import Rows, Source
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.operators import Operators, smooth_unseen
 from latentia.kernels.feature_maps import BlockMap, as_kernel, coordinates
-from latentia.linear_algebra import eigh
+from latentia.linear_algebra import eigh, ridge_solver
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array
@@ -134,18 +133,14 @@ def seen_marginals(
 def _dual(L: Array, G: Array, ridges: tuple[float, float], rank: int) -> Array:
     """B = Γ (Γ L Γ + λ₂N)⁻¹ Γ; without a ridge pseudo-inverses, the second cut at the rank."""
     if ridges[0] > 0:
-        factor = cho_factor(G + ridges[0] * np.eye(len(G)), lower=True, check_finite=False)
-        Gamma = cho_solve(factor, G, check_finite=False)
+        Gamma = ridge_solver(G, ridges[0])(G)
     else:
         e, V = eigh(G)
         V = V[:, e > SINGULAR * e[-1]]
         Gamma = V @ V.T
     S = Gamma.T @ L @ Gamma
     if ridges[1] > 0:
-        factor = cho_factor(
-            (S + S.T) / 2 + ridges[1] * np.eye(len(S)), lower=True, check_finite=False
-        )
-        return np.asarray(Gamma @ cho_solve(factor, Gamma.T, check_finite=False))
+        return np.asarray(Gamma @ ridge_solver((S + S.T) / 2, ridges[1])(Gamma.T))
     e, V = eigh((S + S.T) / 2)
     kept = (e > SINGULAR * e[-1]) & (np.arange(len(e)) >= len(e) - rank)
     half = Gamma @ (V[:, kept] / np.sqrt(e[kept]))

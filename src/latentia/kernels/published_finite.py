@@ -11,20 +11,19 @@ Gram form in other coordinates; with few landmarks it is linear in rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError
 from latentia.inference.operators import Operators, SeparatorReport
-from latentia.kernels.embedding import present
+from latentia.kernels.embedding import present, state_directions
 from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
 from latentia.kernels.gram import (
     PublishedKernel,
@@ -33,7 +32,7 @@ from latentia.kernels.gram import (
     seen_marginals,
     sides_of,
 )
-from latentia.linear_algebra import eigh, one_thread, symmetric_inverse
+from latentia.linear_algebra import one_thread, ridge_solver, symmetric_inverse
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array
@@ -179,10 +178,8 @@ def _find_states(
         if not weight > 0:
             raise DataError("no row has values in all columns of a group; bring rows that have.")
         D = pairs.sums[f"across/{k}"].T / weight  # (b, a)
-        solve = _solver(C, ridges[0])
-        J = solve(D)
-        S = J.T @ C @ J
-        e, vectors = eigh((S + S.T) / 2)
+        solve = ridge_solver(C, ridges[0], SINGULAR)
+        J, e, vectors = state_directions(C, D, solve)
         limit = plan.nodes[k].rank if ridges[1] == 0 else len(e)
         keep = min(limit, len(e) if most is None else most)
         good = (e > SINGULAR * e[-1]) & (np.arange(len(e)) >= len(e) - keep)
@@ -191,15 +188,6 @@ def _find_states(
         V[k] = np.ascontiguousarray((solve(C @ (J @ vectors)) / (e + ridges[1])).T)
         strengths[k] = e
     return _States(Q, V, strengths)
-
-
-def _solver(C: Array, ridge: float) -> Callable[[Array], Array]:
-    """(C + λ)⁻¹ ·, or the pseudo-inverse."""
-    if ridge > 0:
-        factor = cho_factor(C + ridge * np.eye(len(C)), lower=True, check_finite=False)
-        return lambda x: np.asarray(cho_solve(factor, x, check_finite=False))
-    inverse = symmetric_inverse(C, SINGULAR)
-    return lambda x: np.asarray(inverse @ x)
 
 
 def _sum_products(
