@@ -24,7 +24,7 @@ from latentia.errors import (
     UnknownNameError,
 )
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer, read_evidence
+from latentia.inference.messages import answer
 from latentia.model.trials import left_out_loss, prefer_refined
 from latentia.networks.branch_classes import class_shares
 from latentia.networks.stepwise import shuffled
