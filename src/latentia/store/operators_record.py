@@ -257,7 +257,7 @@ def write_choice(choice: Choice) -> list[Any]:
 
 
 def read_choice(record: Any) -> Choice:
-    chosen, figures, held_out, learned_from, *more = items(record, max(len(items(record)), 4))
+    chosen, figures, held_out, learned_from, *more = items(record, 5 if len(items(record)) > 4 else 4)
     left_out = [items(pair, 2) for pair in items(more[0] if more else [])]
     rows = [items(row, 3) for row in items(figures)]
     names = [text(name) for name, _, _ in rows]
