@@ -16,7 +16,7 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, counted_once
 from latentia.data.sources.row_sample import deal_rows, split_rows
-from latentia.data.sources.sketch import sketch_rows
+from latentia.data.sources.row_sketch import sketch_rows
 from latentia.errors import (
     IdentifiabilityWarning,
     IndependenceWarning,

@@ -16,7 +16,8 @@ import numpy as np
 from latentia.data.columns.continuous import Column, place_cells
 from latentia.data.rows import Additive, Rows
 from latentia.data.sources.memory import LocalRows
-from latentia.data.sources.sketch import RowSketch, TableSketch, sketch_column, sketch_rows
+from latentia.data.sources.row_sketch import RowSketch, sketch_rows
+from latentia.data.sources.sketch import TableSketch, sketch_column
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Array, Label
