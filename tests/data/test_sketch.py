@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.values import Values
 from latentia.data.sources.sketch import sketch_column
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import densities
 from latentia.errors import DataError, EvidenceError, LatentiaError, LatentiaWarning
-from latentia.inference.grid_density import densities
 from latentia.inference.messages import component_evidence, read_evidence
 
 GRAPH = "H->G; H->bounded,skewed,modes,D; G->heavy,zeros,counts"

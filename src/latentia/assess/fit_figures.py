@@ -17,8 +17,10 @@ import numpy as np
 
 from latentia.assess.latents import LatentFit, tell_latents
 from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
-from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells, to_values
-from latentia.data.columns.discrete import without_unknown
+from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.discrete import DiscreteColumn, without_unknown
+from latentia.data.columns.values import to_values
 from latentia.data.sources.table import Table
 from latentia.inference.many_rows import Asked, in_blocks
 from latentia.inference.messages import Evidence, answer, around
@@ -114,7 +116,7 @@ def measure_fit(plan: Plan, operators: Operators, columns: Sequence[Column], tab
 
 
 def _dense(column: Column) -> bool:
-    return isinstance(column, ContinuousColumn)
+    return column.continuous
 
 
 def _present(codes: Codes) -> Codes:
@@ -127,6 +129,7 @@ def _read(column: Column, table: Table) -> _Cells:
     if isinstance(column, ContinuousColumn):
         codes = place_cells(column, values)
         return _Cells(codes, column.outside(to_values(values)) & _present(codes))
+    assert isinstance(column, DiscreteColumn)
     known, odd = without_unknown(column, values)
     return _Cells(place_cells(column, known), odd)
 
@@ -179,7 +182,7 @@ def _record(column: Column, p: Array, values: Codes) -> Array:
     own, share = around(values, len(p), n)
     wide = np.concatenate([p, np.full((1, n), np.nan)])
     at = sum(np.take_along_axis(wide, c[None], 0)[0] * s for c, s in zip(own, share, strict=True))
-    if isinstance(column, ContinuousColumn):
+    if column.continuous:
         level = np.cumsum(p, axis=0)
         below = np.take_along_axis(level, np.minimum(own[:1], len(p) - 1), 0)[0] - at / 2
         return np.stack([at, np.zeros(n), np.zeros(n), np.where(np.isnan(at), np.nan, below)])

@@ -18,8 +18,9 @@ from typing import final
 import numpy as np
 from scipy.stats import chi2
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
-from latentia.inference.grid_density import interval_likelihood, quantiles
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import interval_likelihood, quantiles
 from latentia.inference.messages import around
 from latentia.typing import Array, Codes, Label
 

@@ -14,7 +14,8 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError
 from latentia.typing import Array, Codes
 
@@ -78,7 +79,7 @@ def linear_slots(columns: Sequence[Column]) -> tuple[Slot, ...] | None:
             places = np.clip((z - c.low) / c.step - 0.5, 0.0, c.points - 1.0)
             found.append(Slot(start, 1, c.points, tuple(places.tolist())))
         else:
-            found.append(Slot(start, len(c.states) - 1))
+            found.append(Slot(start, c.cells - 1))
         start += found[-1].size
     return tuple(found) if start <= MOST_COORDINATES else None
 

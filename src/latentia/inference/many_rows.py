@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells, to_values
+from latentia.data.columns.continuous import Column, place_cells
 from latentia.data.sources.memory import in_parallel
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError
@@ -75,7 +75,7 @@ def read_asked(columns: Sequence[Column], table: Table, without: int | None = No
         for i, c in enumerate(columns)
     ]
     # one more for missing; rows of continuous columns differ
-    sizes = [1 if isinstance(c, ContinuousColumn) else len(c.states) + 1 for c in columns]
+    sizes = [1 if c.continuous else c.cells + 1 for c in columns]
     found = distinct(codes, sizes, table.length)
     if found is None:
         return Asked(table.length, tuple(codes), None)
@@ -145,14 +145,13 @@ def latent_codes(
     """
     found: list[Codes] = []
     for v, c in zip(graph.observed, columns, strict=True):
-        continuous = isinstance(c, ContinuousColumn)
+        continuous = c.continuous
         if c.name in table.names:
             cells = place_cells(c, table.column(c.name))
         else:
-            cells = np.full(table.length, np.nan if continuous else -1)
-            cells = cells if continuous else cells.astype(np.int8)
+            cells = c.nothing(table.length)
         if continuous and v not in leaves:
-            cells = np.where(np.isnan(cells), -1, np.rint(cells)).astype(np.int64)
+            cells = c.nearest(cells).astype(np.int64)
         found.append(cells)
     return tuple(found)
 
@@ -207,8 +206,7 @@ def _nothing(
     operators: Operators, column: Column, reduce: Callable[[Column, Array], Array] | None
 ) -> Array:
     """The answer for no rows: (numbers per row, 0)."""
-    cells = column.cells if isinstance(column, ContinuousColumn) else len(column.states)
-    p = np.full((cells, 1), 1.0 / cells)
+    p = np.full((column.cells, 1), 1.0 / column.cells)
     found = p if reduce is None else reduce(column, p)
     return found[:, :0].astype(operators.leaves[0].dtype)
 
@@ -234,8 +232,8 @@ def row_scores(
     in_blocks(operators, asked, work)
     scores = asked.spread(out)
     for c in columns:
-        if isinstance(c, ContinuousColumn) and c.name in table.names:
-            scores = scores + c.log_density_factor(to_values(table.column(c.name)))
+        if c.continuous and c.name in table.names:
+            scores = scores + c.log_factor(table.column(c.name))
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)))
         raise EvidenceError(

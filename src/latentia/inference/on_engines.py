@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
-from latentia.data.columns.discrete import decode
+from latentia.data.columns.column import Column
+from latentia.data.columns.labels import joint_labels, joint_summary_labels
 from latentia.data.moments import Moments
 from latentia.data.sources.engine import Engine, row_weights
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, UnknownNameError
-from latentia.inference.grid_density import means, quantiles
 from latentia.inference.many_rows import every_column, one_column, row_scores
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Label
@@ -46,12 +45,7 @@ def ask_one(engine: Engine, operators: Operators, columns: Columns, place: int) 
 
 def ask_everything(engine: Engine, operators: Operators, columns: Columns) -> Any:
     """Those of all columns side by side, named ``column=state``."""
-    kinds = {
-        f"{c.name}={state}": float
-        for c in columns
-        if not isinstance(c, ContinuousColumn)
-        for state in c.states
-    }
+    kinds = {label: float for own in joint_labels(columns) for label in own}
     work = partial(everything, operators, columns)
     return engine.answer(work, kinds, _there(engine, columns, None))
 
@@ -95,7 +89,7 @@ def ask_bars(
             "tables. Pass a function that opens them anew, or write them to a Parquet file."
         )
     names = (
-        [f"{c.name}={state}" for c in columns for state in summary_names(c)]
+        [label for own in joint_summary_labels(columns) for label in own]
         if place is None
         else summary_names(columns[place])
     )
@@ -135,37 +129,30 @@ def everything(operators: Operators, columns: Columns, table: Table) -> Found:
     """Probabilities of the states of all discrete columns, named ``column=state``."""
     found = every_column(operators, columns, table)
     return {
-        f"{c.name}={state}": found[i][k]
-        for i, c in enumerate(columns)
-        if not isinstance(c, ContinuousColumn)
-        for k, state in enumerate(c.states)
+        label: found[i][k]
+        for i, labels in enumerate(joint_labels(columns))
+        for k, label in enumerate(labels)
     }
 
 
 def best_value(column: Column, p: Array) -> Array:
     """The posterior mean of a continuous column, the most probable code of a discrete one."""
-    if isinstance(column, ContinuousColumn):
-        return means(column, p)[None]
-    return np.asarray(p.argmax(axis=0)[None], dtype=float)
+    return column.best(p)[None]
 
 
 def in_states(column: Column, best: Array) -> Any:
     """Means as they are, codes as states."""
-    return best if isinstance(column, ContinuousColumn) else decode(column, best.astype(int))
+    return column.answers(best)
 
 
 def summary(column: Column, p: Array) -> Array:
     """Probabilities of states; mean and quantiles of a continuous column."""
-    if isinstance(column, ContinuousColumn):
-        return np.concatenate([means(column, p)[None], quantiles(column, p, (0.05, 0.5, 0.95))])
-    return p
+    return column.summary(p)
 
 
 def summary_names(column: Column) -> Sequence[Any]:
     """Names of what `summary` tells."""
-    if isinstance(column, ContinuousColumn):
-        return ("mean", "0.05", "0.5", "0.95")
-    return column.states
+    return column.summary_names
 
 
 def _best(operators: Operators, columns: Columns, place: int, table: Table) -> Found:
@@ -196,11 +183,4 @@ def _there(engine: Engine, columns: Columns, without: int | None) -> list[Label]
 
 
 def _kind(column: Column) -> type:
-    if isinstance(column, ContinuousColumn):
-        return float
-    kinds = {type(s) for s in column.states}
-    if kinds <= {bool}:
-        return bool
-    if kinds <= {int}:
-        return int
-    return float if kinds <= {int, float} else str
+    return column.answer_type

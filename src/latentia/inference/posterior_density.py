@@ -11,8 +11,8 @@ import numpy as np
 
 from latentia import doors
 from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import cdf, densities, draw, means, quantiles, spreads
 from latentia.errors import EvidenceError
-from latentia.inference.grid_density import cdf, densities, draw, means, quantiles, spreads
 from latentia.seeds import as_generator
 from latentia.typing import Array, Label
 

@@ -21,8 +21,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import csr_array
 
-from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.values import Values
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError, UnknownNameError
@@ -287,7 +288,7 @@ def on_grids(
         )
         for x, k in enumerate(plan.leaves)
         for v in plan.nodes[k].columns
-        if isinstance(columns[place[v]], ContinuousColumn) and not scores_only
+        if columns[place[v]].continuous and not scores_only
     }
     return replace(
         found,
@@ -345,7 +346,11 @@ def smoothing(column: Column, bandwidth: float) -> Array | None:
     if not isinstance(column, ContinuousColumn) or bandwidth <= 0:
         return None
     z = column.grid / column.spread
-    K = np.exp(-0.5 * ((z[:, None] - z) / bandwidth) ** 2)
+    ends = (column.low, column.high)
+    images = [2.0 * end / column.spread - z for end, w in zip(ends, column.walls, strict=True) if w]
+    K = np.zeros((column.points, column.points))
+    for at in (z, *images):  # what would leave over a wall comes back
+        K += np.exp(-0.5 * ((z[:, None] - at) / bandwidth) ** 2)
     S = np.eye(column.cells)
     S[: column.points, : column.points] = K / K.sum(axis=0)
     return S
@@ -380,7 +385,7 @@ def possible(table: Array, N: float) -> Array:
 
 
 def _cells(column: Column) -> int:
-    return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+    return column.cells
 
 
 def present(block: BlockMap, z: Array) -> Array:

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Array
 
@@ -170,10 +171,7 @@ def make_map(
     if kind not in MAPS:
         raise UnknownNameError("feature map", kind, MAPS)
     members = tuple(members)
-    states = tuple(
-        0 if isinstance(columns[i], ContinuousColumn) else len(columns[i].states)  # type: ignore[union-attr]
-        for i in members
-    )
+    states = tuple(0 if columns[i].continuous else columns[i].cells for i in members)
     own = sample[list(members)]
     smooth = [i for i, s in enumerate(states) if s == 0]
     if isinstance(bandwidth, str):

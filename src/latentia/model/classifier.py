@@ -20,8 +20,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from latentia.data.columns.continuous import Column
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.column import Column
+from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table import Table, read_table

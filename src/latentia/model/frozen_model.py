@@ -19,7 +19,8 @@ from latentia import doors
 from latentia.assess.diagnostics import diagnose
 from latentia.closed_form.frozen import Frozen
 from latentia.data.columns.continuous import Column, place_cells
-from latentia.data.columns.discrete import DiscreteColumn, Values
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.values import Values
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.data.sources import handing_back as giving
@@ -27,7 +28,7 @@ from latentia.data.sources.engine import Engine, EngineRows, encode_table, row_w
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.data.sources.opening import open_engine
 from latentia.data.sources.progress import as_progress
-from latentia.data.sources.sketch import TableSketch
+from latentia.data.sources.sketch import ColumnSketch, TableSketch
 from latentia.data.sources.stream import OneShot, Stream
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import DataError, MomentsError, UnknownNameError
@@ -38,7 +39,7 @@ from latentia.structure.plan import Plan
 from latentia.typing import Label
 
 WEIGHT = " weight"  # a name that no column has
-Discover = Callable[[Label, Values], Column]
+Discover = Callable[[Label, ColumnSketch], Column]
 
 
 @final
@@ -90,7 +91,6 @@ def open_rows(
     names: Sequence[Label],
     weight: Label | None,
     discover: Discover,
-    kinds: Mapping[Any, str],
 ) -> Opened:
     """One pass that discovers the columns (of rows that can be read once: over a pilot)."""
     wanted = [*names] if weight is None else [*names, weight]
@@ -103,10 +103,10 @@ def open_rows(
             f"0 sample(s) (shape=(0, {len(names)})) while a minimum of 1 is required: "
             "the table has no rows to learn from, or their weights are all zero."
         )
-    columns = tuple(discover(name, found.columns[name].cells(kinds.get(name))) for name in names)
+    columns = tuple(discover(name, found.columns[name]) for name in names)
     cells = {name: s.weight + s.missing for name, s in found.columns.items()}
     missing = {name: s.missing / cells[name] for name, s in found.columns.items()}
-    flat = tuple(n for n, s in found.columns.items() if s.values is None or len(s.values) < 2)
+    flat = tuple(n for n, s in found.columns.items() if s.different < 2)
     return Opened(columns, engine, weight, missing, flat)
 
 
@@ -116,9 +116,9 @@ def _local(columns: Sequence[Column], weight: Label | None, tables: Sequence[Tab
     codes = [np.concatenate([p.codes[i] for p in parts]) for i in range(len(columns))]
     own = None if weight is None else np.concatenate([p.weight for p in parts if len(p)])
     rows = Rows(tuple(codes), own)
-    if any(not isinstance(c, DiscreteColumn) for c in columns):
+    if any(c.continuous for c in columns):
         return LocalRows(rows)
-    return LocalRows(compress(rows, [len(c.states) for c in columns]))  # type: ignore[union-attr]
+    return LocalRows(compress(rows, [c.cells for c in columns]))
 
 
 def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:

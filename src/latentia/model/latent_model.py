@@ -16,10 +16,7 @@ from latentia.assess.jackknife import Replicates
 from latentia.assess.report import CheckReport, make_report
 from latentia.data.columns.continuous import (
     ContinuousColumn,
-    place_cells,
-    to_values,
 )
-from latentia.data.columns.discrete import decode
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import (
@@ -31,7 +28,7 @@ from latentia.errors import (
 )
 from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import compile_estep
-from latentia.inference.grid_density import draw, quantiles
+from latentia.inference.grid_density import quantiles
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.many_rows import (
     every_column,
@@ -287,13 +284,7 @@ class LatentModel(Learning):
         for i, c in enumerate(self.columns_):
             best = in_states(c, found[i][0])
             if c.name in table.names:
-                values = table.column(c.name)
-                if isinstance(c, ContinuousColumn):
-                    x = to_values(values)
-                    best = np.where(np.isnan(x), best, x)
-                else:
-                    codes = place_cells(c, values)
-                    best = decode(c, np.where(codes < 0, found[i][0].astype(int), codes))
+                best = c.filled(table.column(c.name), found[i][0])
             filled[c.name] = best
         return table.like(filled)
 
@@ -415,10 +406,7 @@ class LatentModel(Learning):
             )
         rng = as_generator(random_state)
         codes = sample_rows(self.operators_, int(n_samples), rng)
-        return {
-            c.name: draw(c, x, rng) if isinstance(c, ContinuousColumn) else decode(c, x)
-            for c, x in zip(self.columns_, codes, strict=True)
-        }
+        return {c.name: c.draw(x, rng) for c, x in zip(self.columns_, codes, strict=True)}
 
     # -- pictures ------------------------------------------------------------------------------
 

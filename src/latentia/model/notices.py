@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import (
     ConstantColumnWarning,
     ConvergenceWarning,
@@ -71,7 +72,7 @@ def note_constant(columns: Sequence[Column], codes: Sequence[Codes]) -> None:
     flat = [
         str(c.name)
         for c, x in zip(columns, codes, strict=True)
-        if not isinstance(c, ContinuousColumn) and len(np.unique(x[x >= 0])) < 2
+        if not c.continuous and len(np.unique(x[x >= 0])) < 2
     ]
     note_flat(flat)
 

@@ -25,16 +25,18 @@ from latentia.data.columns.continuous import (
     KINDS,
     Column,
     ContinuousColumn,
-    discover,
     place_cells,
 )
-from latentia.data.columns.discrete import DiscreteColumn, Values
+from latentia.data.columns.discovering import discover
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.values import Values
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.engine import Engine
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.data.sources.opening import open_engine
 from latentia.data.sources.progress import as_progress
+from latentia.data.sources.sketch import ColumnSketch, sketch_column
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import (
     DataError,
@@ -180,7 +182,7 @@ class Learning(Learned):
         self, graph: LatentGraph, cells: Sequence[Values], weight: Array | None
     ) -> list[Column]:
         found = [
-            self._discover(name, c, weight)
+            self._discover(name, sketch_column(c, weight))
             for name, c in zip(_columns_of(graph), cells, strict=True)
         ]
         return share_states(found, getattr(as_learner(self.learner), "tied", None))
@@ -266,9 +268,7 @@ class Learning(Learned):
             graph = self._graph_over(engine, weight)
         names = _columns_of(graph)
         self._check_table(engine, graph, names, weight)
-        given = dict.fromkeys(self.state_names or {}, "discrete")
-        kinds = {**given, **(self.kinds or {})}
-        opened = open_rows(engine, names, weight, self._discover, kinds)
+        opened = open_rows(engine, names, weight, self._discover)
         shared = share_states(opened.columns, getattr(as_learner(self.learner), "tied", None))
         opened = replace(opened, columns=tuple(shared))
         note_flat(opened.constant)
@@ -460,11 +460,11 @@ class Learning(Learned):
                 "the table has no rows to learn from."
             )
 
-    def _discover(self, name: Label, values: Values, weight: Array | None = None) -> Column:
+    def _discover(self, name: Label, sketch: ColumnSketch) -> Column:
         kind = (self.kinds or {}).get(name)
         if kind not in (None, *KINDS):
             raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
-        return discover(name, values, kind, (self.state_names or {}).get(name), weight)
+        return discover(name, sketch, kind, (self.state_names or {}).get(name))
 
 
 def _plan_again(graph: LatentGraph, groups: Any) -> Plan:

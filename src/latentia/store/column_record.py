@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.scales import Knots
 from latentia.errors import StoreError
 from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.typing import Label
 
+MOST_KNOTS = 256  # of a curve
+SMALLEST_STEP = 1e-10  # between two knots
 MOST_POINTS = 1024  # smoothing needs the square of it
 LARGEST = 1e100  # of values and scales, so that their squares are numbers …
 FARTHEST = 1e6  # … of scaled values
@@ -27,16 +32,17 @@ def write_column(column: Column) -> Any:
             "spread": column.spread,
             "points": column.points,
             "atoms": list(column.atoms),
+            **({"knots": [list(knot) for knot in column.knots]} if column.knots else {}),
+            **({"walls": list(column.walls)} if any(column.walls) else {}),
         }
-    return [pack(state, f"a state of column {column.name!r}") for state in column.states]
+    return [pack(state, f"a state of column {column.name!r}") for state in column.labels]
 
 
 def read_column(record: Any, name: Label, count: int) -> Column:
     """The column of this name, with as many states or cells as the plan has."""
     column = _read_grid(record, name) if isinstance(record, dict) else _read_states(record, name)
-    found = column.cells if isinstance(column, ContinuousColumn) else len(column.states)
-    if found != count:
-        raise StoreError(f"expected {count} states of column {name!r:.80}, got {found}.")
+    if column.cells != count:
+        raise StoreError(f"expected {count} states of column {name!r:.80}, got {column.cells}.")
     return column
 
 
@@ -45,12 +51,14 @@ def _read_states(record: Any, name: Label) -> DiscreteColumn:
 
 
 def _read_grid(record: Any, name: Label) -> ContinuousColumn:
-    centre, scale, warped, ends, spread, points, atoms = fields(
-        record, "centre", "scale", "warped", "ends", "spread", "points", "atoms"
+    record = {"knots": [], "walls": [False, False], **record}  # older files have none
+    centre, scale, warped, ends, spread, points, atoms, knots, walls = fields(
+        record, "centre", "scale", "warped", "ends", "spread", "points", "atoms", "knots", "walls"
     )
-    if type(warped) is not bool:
-        raise StoreError(f"expected true or false for warped, got {warped!r:.80}.")
-    far = FARTHEST_WARPED if warped else FARTHEST
+    for flag in (warped, *items(walls, 2)):
+        if type(flag) is not bool:
+            raise StoreError(f"expected true or false for warped and walls, got {flag!r:.80}.")
+    far = FARTHEST_WARPED if warped and not knots else FARTHEST
     low, high = (number(end, -far, far) for end in items(ends, 2))
     if not high - low >= SMALLEST:
         raise StoreError(f"expected a grid from low to high, got {low:g} to {high:g}.")
@@ -65,4 +73,20 @@ def _read_grid(record: Any, name: Label) -> ContinuousColumn:
         spread=number(spread, SMALLEST, FARTHEST),
         points=whole(points, MOST_POINTS + 1, lowest=2),
         atoms=tuple(number(a, -LARGEST, LARGEST) for a in items(atoms)),
+        knots=_read_knots(knots, FARTHEST_WARPED if warped else FARTHEST),
+        walls=(walls[0], walls[1]),
     )
+
+
+def _read_knots(record: Any, far: float) -> Knots:
+    """Pairs that rise in both ways, by more than nothing."""
+    if len(items(record)) > MOST_KNOTS or len(record) == 1:
+        raise StoreError(f"expected 2 to {MOST_KNOTS} knots or none, got {len(record)}.")
+    found = []
+    for pair in record:
+        y, z = items(pair, 2)
+        found.append((number(y, -far, far), number(z, -FARTHEST, FARTHEST)))
+    for (y, z), (y1, z1) in pairwise(found):
+        if not (y1 - y > SMALLEST_STEP and z1 - z > SMALLEST_STEP):
+            raise StoreError(f"expected knots that rise, got {y:g}, {z:g} before {y1:g}, {z1:g}.")
+    return tuple(found)

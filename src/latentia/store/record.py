@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from latentia.assess.diagnostics import diagnose
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
 from latentia.inference.linear_part import linear_slots
 from latentia.inference.operators import Ascent, Choice, Operators, SeparatorReport

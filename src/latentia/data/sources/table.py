@@ -13,7 +13,7 @@ from typing import Any, final
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.values import Values
 from latentia.errors import DataError, FrameError, UnknownNameError
 from latentia.typing import Label
 
