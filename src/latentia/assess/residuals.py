@@ -125,7 +125,7 @@ def column_bins(column: Column, marginal: Array) -> Array:
 def _intervals(column: ContinuousColumn, marginal: Array) -> Array:
     """Quarters of the values, and every atom."""
     inner = marginal[: column.points]
-    plain = replace(column, atoms=())
+    plain = replace(column, atoms=(), lattice=(0, 1))
     levels = [(k + 1) / BINS for k in range(BINS - 1)]
     masses = (inner / max(float(inner.sum()), 1e-300))[:, None]
     cuts = [float(q) for q in quantiles(plain, masses, levels)[:, 0]]

@@ -13,6 +13,7 @@ from latentia.errors import StoreError
 from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.typing import Label
 
+OLDER = {"knots": [], "walls": [False, False], "lattice": [0, 1]}  # what older files do not say
 MOST_KNOTS = 256  # of a curve
 SMALLEST_STEP = 1e-10  # between two knots
 MOST_POINTS = 1024  # smoothing needs the square of it
@@ -34,6 +35,7 @@ def write_column(column: Column) -> Any:
             "atoms": list(column.atoms),
             **({"knots": [list(knot) for knot in column.knots]} if column.knots else {}),
             **({"walls": list(column.walls)} if any(column.walls) else {}),
+            **({"lattice": list(column.lattice)} if column.lattice[0] else {}),
         }
     return [pack(state, f"a state of column {column.name!r}") for state in column.labels]
 
@@ -51,10 +53,20 @@ def _read_states(record: Any, name: Label) -> DiscreteColumn:
 
 
 def _read_grid(record: Any, name: Label) -> ContinuousColumn:
-    record = {"knots": [], "walls": [False, False], **record}  # older files have none
-    centre, scale, warped, ends, spread, points, atoms, knots, walls = fields(
-        record, "centre", "scale", "warped", "ends", "spread", "points", "atoms", "knots", "walls"
+    record = {
+        "knots": [],
+        "walls": [False, False],
+        "lattice": [0, 1],
+        **record,
+    }  # older files have none
+    centre, scale, warped, ends, spread, points, atoms, knots, walls, lattice = fields(
+        record,
+        *("centre", "scale", "warped", "ends", "spread", "points", "atoms"),
+        *("knots", "walls", "lattice"),
     )
+    step, per = items(lattice, 2)
+    if atoms and step:
+        raise StoreError(f"expected atoms or a lattice, got both for {name!r:.80}.")
     for flag in (warped, *items(walls, 2)):
         if type(flag) is not bool:
             raise StoreError(f"expected true or false for warped and walls, got {flag!r:.80}.")
@@ -75,6 +87,7 @@ def _read_grid(record: Any, name: Label) -> ContinuousColumn:
         atoms=tuple(number(a, -LARGEST, LARGEST) for a in items(atoms)),
         knots=_read_knots(knots, FARTHEST_WARPED if warped else FARTHEST),
         walls=(walls[0], walls[1]),
+        lattice=(whole(step, 2**53), whole(per, 1001, lowest=1)),
     )
 
 

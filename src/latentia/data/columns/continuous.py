@@ -52,6 +52,7 @@ class ContinuousColumn:
     atoms: tuple[float, ...] = ()  # values that stand alone
     knots: Knots = ()  # of a curve on top; none: z as it is
     walls: tuple[bool, bool] = (False, False)  # does the column end steeply at low, at high?
+    lattice: tuple[int, int] = (0, 1)  # values are multiples of this fraction; (0, 1): of none
 
     def __post_init__(self) -> None:
         curve = [number for knot in self.knots for number in knot]
@@ -61,6 +62,8 @@ class ContinuousColumn:
         if self.points < 2 or not self.spread > 0:
             raise DataError(f"column {self.name!r} needs a grid of two points at least.")
         rising = (np.diff(np.reshape(curve, (-1, 2)), axis=0) > 0).all()
+        if self.lattice[0] < 0 or self.lattice[1] < 1 or (self.lattice[0] and self.atoms):
+            raise DataError(f"column {self.name!r} cannot have the lattice {self.lattice}.")
         if len(self.knots) == 1 or not rising:
             raise DataError(f"the knots of column {self.name!r} must rise: {self.knots}.")
 

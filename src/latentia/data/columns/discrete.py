@@ -160,8 +160,9 @@ def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
     states[:] = column.states
     kinds = {type(s) for s in column.states}
     if kinds <= {int} or kinds <= {float, int} or kinds <= {bool}:
-        numbers = np.asarray(column.states)
-        if numbers.tolist() == list(column.states):  # 2⁶³ and −1 would become floats, not equal
+        numbers: np.ndarray[Any, Any] = np.asarray(column.states)
+        exact = numbers.tolist() == list(column.states)
+        if exact and (float in kinds or numbers.dtype.kind != "f"):  # 2⁶³ and −1 are no floats
             return numbers[codes]
     return states[codes]
 

@@ -28,12 +28,14 @@ LONELY = 0.5  # … if this share of the other values is seen only once
 LONG_TAIL = 14.0  # range over interquartile range (a normal column of 10⁶ rows: 7.2)
 MARGIN = 0.05  # of the range, on sides that are not bounds
 LARGEST_VALUE = 1e100  # of a column in training
+FEWEST_STEPS = 1e4  # of rounding, from the smallest to the largest of large integers
 FEWEST_AT_BOUND = 3
 BOUND = 0.01  # share of rows at the smallest or largest value that makes it a bound
 BLUR = 0.15  # standard deviations of z by which learners may smooth …
 MOVED = 0.02  # … and what that may move of a level …
 MOST_MOVED = 0.03  # … before the column is laid on a curve
 LEAK = 0.004  # … and over an end, before that is a wall
+SAME = 1e-9  # decimals that are as good as none
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WIDEST = 1e30  # of a column on a logarithmic scale, largest over smallest
 BETWEEN = 0.25  # knots of a curve, in standard deviations …
@@ -69,13 +71,25 @@ def lay_grid(name: Label, numbers: NumberSketch) -> ContinuousColumn:
     atoms = find_atoms(numbers)
     x, w = _rest(numbers, atoms)
     _check(name, x)
+    if numbers.seen.dtype.kind != "f" and np.ptp(x) < FEWEST_STEPS * np.spacing(np.abs(x).max()):
+        raise DataError(
+            f"column {name!r} holds integers around {x[0]:.6g} that are too close together to be "
+            f"measured as decimal numbers. Subtract {int(numbers.seen[0])} from them, or pass "
+            f"kinds={{{name!r}: 'discrete'}}."
+        )
     scale = choose_scale(x, w)
     z = scale.z(x)
     spread = scale.spread(z, w)
     walls = _walls(z, w, spread)
-    first, last = float(z[0]), float(z[-1])
-    room = MARGIN * (last - first)
-    low, high = first - (0.0 if walls[0] else room), last + (0.0 if walls[1] else room)
+    lattice = (0, 1) if atoms else find_lattice(x)
+    half = 0.5 * lattice[0] / lattice[1]  # what stands for the outermost values of a lattice
+    ends = scale.z(np.array([x[0] - half, x[-1] + half]))
+    room = MARGIN * float(z[-1] - z[0])
+    low = float(ends[0]) if walls[0] else min(float(z[0]) - room, float(ends[0]))
+    high = float(ends[1]) if walls[1] else max(float(z[-1]) + room, float(ends[1]))
+    for atom in scale.z(np.array(atoms)).tolist():  # a bound that many rows reach
+        low = atom if walls[0] and low - room < atom < low else low
+        high = atom if walls[1] and high < atom < high + room else high
     if scale.warped and scale.centre == 0.0:  # a logarithm: no room beyond zero
         zero = float(scale.z(np.zeros(1))[0])
         low, high = (max(low, zero), high) if x[0] > 0 else (low, min(high, zero))
@@ -84,7 +98,25 @@ def lay_grid(name: Label, numbers: NumberSketch) -> ContinuousColumn:
         atoms=tuple(atoms),
         knots=scale.knots,
         walls=walls,
+        lattice=lattice,
     )
+
+
+def find_lattice(x: Array) -> tuple[int, int]:
+    """The largest fraction with up to three decimals that all values are multiples of.
+
+    >>> find_lattice(np.array([0.5, 2.0, 3.5])), find_lattice(np.array([10.0, 30.0]))
+    ((1, 2), (10, 1))
+    >>> find_lattice(np.array([0.12345]))
+    (0, 1)
+    """
+    for per in (1, 10, 100, 1000):
+        whole = np.rint(x * per)
+        if np.abs(whole).max() < 2**53 and np.abs(x * per - whole).max() <= SAME * per:
+            step = int(np.gcd.reduce(whole.astype(np.int64)))
+            common = math.gcd(step, per)
+            return (step // common, per // common) if step else (0, 1)
+    return 0, 1
 
 
 def find_atoms(numbers: NumberSketch) -> list[float]:

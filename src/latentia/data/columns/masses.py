@@ -31,6 +31,8 @@ class Grid(Protocol):
     def grid(self) -> Array: ...
     @property
     def atoms(self) -> tuple[float, ...]: ...
+    @property
+    def lattice(self) -> tuple[int, int]: ...
     def scaled(self, x: Array) -> Array: ...
     def unscaled(self, z: Array) -> Array: ...
     def slope(self, x: Array) -> Array: ...
@@ -80,10 +82,24 @@ def _levels(column: Grid, masses: Array) -> Array:
     return np.concatenate([zero, np.cumsum(pieces, axis=0)])
 
 
+def on_lattice(column: Grid, x: Array) -> Array:
+    """The nearest values that the column can have: of whole numbers, a whole number."""
+    step, per = column.lattice
+    return np.asarray(np.rint(x * (per / step)) * step / per) if step else x
+
+
+def _upper_end(column: Grid, x: Array) -> Array:
+    """Where the stretch ends that stands for the last value of the lattice up to x."""
+    step, per = column.lattice
+    if not step:
+        return x
+    return np.asarray((np.floor(x * (per / step) + EDGE) + 0.5) * step / per)
+
+
 def cdf(column: Grid, masses: Array, x: Array) -> Array:
-    """P(X ≤ x) of one density."""
+    """P(X ≤ x) of one density; of a lattice, all that lies nearest to values up to x."""
     x = np.asarray(x, dtype=float)
-    z = np.clip(column.scaled(x), column.low, column.high)
+    z = np.clip(column.scaled(_upper_end(column, x)), column.low, column.high)
     weights = interval_weights(column, np.full_like(z, column.low), z)
     found = masses[: column.points] @ weights
     for k, atom in enumerate(column.atoms):
@@ -123,7 +139,8 @@ def quantiles(column: Grid, masses: Array, q: Sequence[float]) -> Array:
     if column.atoms:
         return np.stack([_with_atoms(column, each, wanted) for each in masses.T], axis=1)
     levels = _levels(column, masses)
-    return column.unscaled(_inverse(column, masses, levels, wanted * levels[-1][:, None]).T)
+    x = column.unscaled(_inverse(column, masses, levels, wanted * levels[-1][:, None]).T)
+    return on_lattice(column, x)
 
 
 def _inverse(column: Grid, masses: Array, levels: Array, wanted: Array) -> Array:
@@ -178,7 +195,7 @@ def draw(column: Grid, codes: Codes, rng: np.random.Generator) -> Array:
     flat = 0.5 * np.sign(jitter) * (1.0 - (1.0 - np.abs(jitter)) ** 2)
     outer = ((inside == 0) & (jitter < 0)) | ((inside == column.points - 1) & (jitter > 0))
     z = column.grid[inside] + np.where(outer, flat, jitter) * column.step
-    x = column.unscaled(z)
+    x = on_lattice(column, column.unscaled(z))
     for k, atom in enumerate(column.atoms):
         x = np.where(codes == column.points + k, atom, x)
     return np.asarray(x)

@@ -20,7 +20,7 @@ def bend(knots: Knots, y: Array) -> Array:
 
     >>> knots = ((0.0, 0.0), (1.0, 3.0), (2.0, 4.0))
     >>> z = bend(knots, np.array([-1.0, 0.5, 1.0, 9.0]))
-    ... z[[0, 2, 3]].tolist()
+    >>> z[[0, 2, 3]].tolist()
     [-3.0, 3.0, 11.0]
     >>> np.allclose(straighten(knots, z), [-1.0, 0.5, 1.0, 9.0])
     True

@@ -116,8 +116,8 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
     """The sketch of the cells of one block; rows of weight zero are as if they were not there.
 
     >>> a, b = (sketch_column(Values(np.array(x))) for x in ([3, 1, 1], [2, 3]))
-    >>> (a + b).numbers.seen.tolist(), (a + b).weight, (a + b).numbers.high
-    ([1, 2, 3], 5.0, (3.0, 2.0))
+    >>> (a + b).numbers.seen.tolist(), (a + b).numbers.weights.tolist(), (a + b).weight
+    ([1, 2, 3], [2.0, 1.0, 2.0], 5.0)
     """
     n = len(values.cells)
     there = np.ones(n, dtype=bool) if values.missing is None else ~values.missing
@@ -141,8 +141,8 @@ def _sketch_objects(
 ) -> ColumnSketch:
     """Objects: those that are numbers like numbers, the others as they are."""
     if cells.dtype.kind == "b":
-        others = tuple(np.unique(cells).tolist())
-        return replace(blank, others=others, odd=(int(np.argmax(there)), bool(cells[0])))
+        met = tuple(state for state in (False, True) if (cells == state).any())
+        return replace(blank, others=met, odd=(int(np.argmax(there)), bool(cells[0])))
     listed = cells.tolist()
     is_one = np.fromiter((is_number(v) for v in listed), dtype=bool, count=len(listed))
     if not is_one.any():
@@ -227,6 +227,8 @@ def _smallest_hashes(cells: Numbers, weight: Array | None) -> tuple[Numbers, Arr
 
     A cut by hash takes all cells of a number or none, so that weights are exact.
     """
+    if len(np.unique(cells[:LOOKED_AT])) < LOOKED_AT / 2:  # many are equal: sort them all
+        return _fewest(*_summed(cells, weight))
     keys = _hashes(cells)
     count = SAMPLE + 1
     while count < len(keys):
