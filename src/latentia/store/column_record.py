@@ -14,6 +14,7 @@ from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.typing import Label
 
 OLDER = {"knots": [], "walls": [False, False], "lattice": [0, 1]}  # what older files do not say
+OLDER = {"knots": [], "walls": [False, False], "lattice": [0, 1]}  # what older files do not say
 MOST_KNOTS = 256  # of a curve
 SMALLEST_STEP = 1e-10  # between two knots
 MOST_POINTS = 1024  # smoothing needs the square of it
@@ -53,12 +54,7 @@ def _read_states(record: Any, name: Label) -> DiscreteColumn:
 
 
 def _read_grid(record: Any, name: Label) -> ContinuousColumn:
-    record = {
-        "knots": [],
-        "walls": [False, False],
-        "lattice": [0, 1],
-        **record,
-    }  # older files have none
+    record = {**OLDER, **record}
     centre, scale, warped, ends, spread, points, atoms, knots, walls, lattice = fields(
         record,
         *("centre", "scale", "warped", "ends", "spread", "points", "atoms"),

@@ -18,6 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from latentia.data.columns.continuous import POINTS, ContinuousColumn
 from latentia.data.columns.scales import Knots, bend, spread_out
+from latentia.data.columns.values import EXACT
 from latentia.data.sources.sketch import NumberSketch
 from latentia.errors import DataError
 from latentia.typing import Array, Label
@@ -32,10 +33,12 @@ FEWEST_STEPS = 1e4  # of rounding, from the smallest to the largest of large int
 FEWEST_AT_BOUND = 3
 BOUND = 0.01  # share of rows at the smallest or largest value that makes it a bound
 BLUR = 0.15  # standard deviations of z by which learners may smooth …
-MOVED = 0.02  # … and what that may move of a level …
-MOST_MOVED = 0.03  # … before the column is laid on a curve
+LITTLE = 0.006  # … and what that may move of a level to be little …
+CLEARLY = 0.6  # … more than on another scale …
+MOVED = 0.02  # … or too much, …
+MOST_MOVED = 0.03  # … or so much that the column is laid on a curve
 LEAK = 0.004  # … and over an end, before that is a wall
-SAME = 1e-9  # decimals that are as good as none
+SAME = 1e-6  # of a value: as good as equal
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WIDEST = 1e30  # of a column on a logarithmic scale, largest over smallest
 BETWEEN = 0.25  # knots of a curve, in standard deviations …
@@ -70,13 +73,8 @@ def lay_grid(name: Label, numbers: NumberSketch) -> ContinuousColumn:
     """Centre, scale, tails, bounds and atoms from the numbers."""
     atoms = find_atoms(numbers)
     x, w = _rest(numbers, atoms)
+    _check_integers(name, numbers, x)
     _check(name, x)
-    if numbers.seen.dtype.kind != "f" and np.ptp(x) < FEWEST_STEPS * np.spacing(np.abs(x).max()):
-        raise DataError(
-            f"column {name!r} holds integers around {x[0]:.6g} that are too close together to be "
-            f"measured as decimal numbers. Subtract {int(numbers.seen[0])} from them, or pass "
-            f"kinds={{{name!r}: 'discrete'}}."
-        )
     scale = choose_scale(x, w)
     z = scale.z(x)
     spread = scale.spread(z, w)
@@ -112,7 +110,8 @@ def find_lattice(x: Array) -> tuple[int, int]:
     """
     for per in (1, 10, 100, 1000):
         whole = np.rint(x * per)
-        if np.abs(whole).max() < 2**53 and np.abs(x * per - whole).max() <= SAME * per:
+        most = np.minimum(SAME * np.abs(x), 100.0 * SAME / per)  # floats of 32 bits are not exact
+        if np.abs(whole).max() < EXACT and (np.abs(x - whole / per) <= most).all():
             step = int(np.gcd.reduce(whole.astype(np.int64)))
             common = math.gcd(step, per)
             return (step // common, per // common) if step else (0, 1)
@@ -152,6 +151,16 @@ def _rounded(w: Array) -> Array:
     return np.asarray(np.rint(w / unit) * unit)
 
 
+def _check_integers(name: Label, numbers: NumberSketch, x: Array) -> None:
+    large = numbers.seen.dtype.kind != "f" and np.abs(x).max() > EXACT
+    if large and np.ptp(x) < FEWEST_STEPS * np.spacing(np.abs(x).max()):
+        raise DataError(
+            f"column {name!r} holds integers around {x[0]:.6g} that are too close together to be "
+            f"measured as decimal numbers. Subtract {int(numbers.seen[0])} from them, or pass "
+            f"kinds={{{name!r}: 'discrete'}}."
+        )
+
+
 def _check(name: Label, x: Array) -> None:
     if np.abs(x).max() > LARGEST_VALUE or 0 < np.ptp(x) < 1.0 / LARGEST_VALUE:
         raise DataError(
@@ -170,15 +179,16 @@ def _check(name: Label, x: Array) -> None:
 
 
 def choose_scale(x: Array, w: Array) -> Scale:
-    """The first scale on which smoothing moves little, or the best if good; else a curve on it."""
+    """The plainest scale on which smoothing moves little; a curve where none is good enough."""
     noise = 0.25 / math.sqrt(_effective(w))  # levels of few rows move by themselves
     found = [(moved_by_smoothing(scale, x, w), scale) for scale in _candidates(x, w)]
-    for moved, scale in found:
-        if moved <= MOVED + noise:
-            return scale
-    moved, best = min(found, key=lambda pair: pair[0])
-    if moved > MOST_MOVED + noise:
-        bent = replace(best, knots=_curve_through(best.z(x), w))
+    (moved, best), better = found[0], min(found, key=lambda pair: pair[0])
+    if moved > LITTLE + 0.4 * noise and (moved > MOVED + noise or better[0] < CLEARLY * moved):
+        moved, best = better
+    gaps = _gaps(best.z(x), _middles(w))
+    if moved > (LITTLE if gaps else MOST_MOVED) + noise:
+        bare = replace(best, knots=())
+        bent = replace(bare, knots=_curve_through(bare.z(x), w))
         if moved_by_smoothing(bent, x, w) < moved:
             return bent
     return best
@@ -238,7 +248,7 @@ def _walls(z: Array, w: Array, spread: float) -> tuple[bool, bool]:
     leaks = float(ndtr((z[0] - z) / h) @ p), float(ndtr((z - z[-1]) / h) @ p)
     least = max(BOUND * float(w.sum()), FEWEST_AT_BOUND)
     most = LEAK + 2.0 / _effective(w)  # the outermost rows themselves leak that much
-    return w[0] >= least or leaks[0] > most, w[-1] >= least or leaks[1] > most
+    return bool(w[0] >= least or leaks[0] > most), bool(w[-1] >= least or leaks[1] > most)
 
 
 def _standardised(y: Array, w: Array) -> Knots:
@@ -249,13 +259,12 @@ def _standardised(y: Array, w: Array) -> Knots:
 
 def _curve_through(y: Array, w: Array) -> Knots:
     """Knots that make a bell of what lies between two wide gaps: quantiles, and the gaps' edges."""
-    level = (np.cumsum(w) - 0.5 * w) / w.sum()
-    starts = [0, *(i + 1 for i in _gaps(y, level)), len(y)]
+    starts = [0, *(i + 1 for i in _gaps(y, _middles(w))), len(y)]
     between = BETWEEN * math.ceil(len(starts) / MANY_PARTS)
     z, chosen, end, inner = np.empty(len(y)), set[int](), 0.0, 0.0
     for first, last in pairwise(starts):
         own = w[first:last]
-        score = ndtri((np.cumsum(own) - 0.5 * own) / own.sum())
+        score = ndtri(_middles(own))
         inner += float(own.sum()) * _moments(score, own)[1] ** 2
         z[first:last] = score - score[0] + end
         end = float(z[last - 1]) + GAP
@@ -293,5 +302,9 @@ def _moments(x: Array, weight: Array) -> tuple[float, float]:
 
 def _quantiles(x: Array, weight: Array, q: Sequence[float]) -> list[float]:
     """Of rising values, each in the middle of its own weight; the unit of weights is no matter."""
-    level = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
-    return [float(v) for v in np.interp(q, level, x)]
+    return [float(v) for v in np.interp(q, _middles(weight), x)]
+
+
+def _middles(w: Array) -> Array:
+    """Level of each of rising values, in the middle of its own weight."""
+    return np.asarray((np.cumsum(w) - 0.5 * w) / w.sum())

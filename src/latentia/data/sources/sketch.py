@@ -164,6 +164,8 @@ def _sketch_objects(
 def _exact_numbers(listed: list[Any]) -> Numbers | None:
     """Python's numbers as an array that holds each of them exactly; None: there is none."""
     found = np.array(listed)
+    if found.dtype.kind != "i" and all(isinstance(v, int) and 0 <= v < 2**64 for v in listed):
+        return np.array(listed, dtype=np.uint64)  # beside small ones numpy makes floats of them
     if found.dtype.kind == "f":
         if np.isinf(found).any():
             raise DataError(
