@@ -17,7 +17,7 @@ import numpy as np
 
 from latentia.assess.latents import LatentFit, tell_latents
 from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
-from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.column import Column, is_present, place_cells
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn, without_unknown
 from latentia.data.columns.values import to_values
@@ -100,27 +100,19 @@ def measure_fit(plan: Plan, operators: Operators, columns: Sequence[Column], tab
         for i, own in enumerate(cells)
     )
     present = [own for own in cells if own is not None]
-    values = sum(int(_present(own.codes).sum() + own.outside.sum()) for own in present)
+    values = sum(int(is_present(own.codes).sum() + own.outside.sum()) for own in present)
     return Fit(
         table.length,
         operators.weight,
         fits,
         pair_fits(columns, bins, seen.residuals, operators.weight),
         tell_latents(plan, operators),
-        _levels([r for c, r in zip(columns, seen.records, strict=True) if not _dense(c)]),
-        _coverage([r for c, r in zip(columns, seen.records, strict=True) if _dense(c)]),
+        _levels([r for c, r in zip(columns, seen.records, strict=True) if not c.continuous]),
+        _coverage([r for c, r in zip(columns, seen.records, strict=True) if c.continuous]),
         seen.clipped,
         seen.repaired,
         sum(int(own.outside.sum()) for own in present) / max(values, 1),
     )
-
-
-def _dense(column: Column) -> bool:
-    return column.continuous
-
-
-def _present(codes: Codes) -> Codes:
-    return np.asarray(~np.isnan(codes) if codes.dtype.kind == "f" else codes >= 0)
 
 
 def _read(column: Column, table: Table) -> _Cells:
@@ -128,7 +120,7 @@ def _read(column: Column, table: Table) -> _Cells:
     values = table.column(column.name)
     if isinstance(column, ContinuousColumn):
         codes = place_cells(column, values)
-        return _Cells(codes, column.outside(to_values(values)) & _present(codes))
+        return _Cells(codes, column.outside(to_values(values)) & is_present(codes))
     assert isinstance(column, DiscreteColumn)
     known, odd = without_unknown(column, values)
     return _Cells(place_cells(column, known), odd)
@@ -198,7 +190,7 @@ def _column_fit(
     n = int(kept.sum())
     if cells is None or marginal is None:
         return ColumnFit(column.name, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    present = _present(cells.codes) | cells.outside
+    present = is_present(cells.codes) | cells.outside
     outside = float(cells.outside.sum() / max(int(present.sum()), 1))
     if n == 0:
         return ColumnFit(column.name, 0, 0.0, 0.0, 0.0, 0.0, 0.0, outside)
@@ -206,7 +198,7 @@ def _column_fit(
     alone = sum(marginal[c] * s for c, s in zip(own, share, strict=True))
     loss, base = (-np.log(np.maximum(p, 1e-12)) for p in (record[0][kept], alone))
     error = float((base - loss).std() / np.sqrt(n))
-    if _dense(column):
+    if column.continuous:
         inside = np.abs(record[3][kept] - 0.5) <= COVERED / 2
         off, noise = abs(float(inside.mean()) - COVERED), np.sqrt(COVERED * (1 - COVERED) / n)
     else:

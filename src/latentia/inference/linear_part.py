@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError
 from latentia.typing import Array, Codes
@@ -104,7 +104,7 @@ def _points(
     for slot, cells in zip(slots, codes, strict=True):
         if cells is None or not slot.size:
             continue
-        here = ~np.isnan(cells) if cells.dtype.kind == "f" else cells >= 0
+        here = is_present(cells)
         part = slice(slot.start, slot.start + slot.size)
         there[part] = here
         u[part] = np.where(here, slot.coordinates(np.where(here, cells, 0)), 0.0)

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Array
 
@@ -87,10 +86,7 @@ def coordinates(columns: Sequence[Column], codes: Sequence[Any]) -> Array:
     """(columns, n): values in units of their standard deviation, or codes; NaN where missing."""
     out = np.empty((len(columns), len(codes[0])))
     for i, (column, cells) in enumerate(zip(columns, codes, strict=True)):
-        if isinstance(column, ContinuousColumn):
-            out[i] = column.at(cells) / column.spread
-        else:
-            out[i] = np.where(cells < 0, np.nan, cells)
+        out[i] = column.coordinates(cells)
     return out
 
 

@@ -21,7 +21,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows, Source
@@ -165,7 +165,7 @@ def rows_in_memory(source: Source) -> Rows:
     if not rows.total > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
     for codes in rows.codes:
-        gone = np.isnan(codes) if codes.dtype.kind == "f" else codes < 0
+        gone = ~is_present(codes)
         if gone.any():
             raise DataError(
                 f"the Gram form compares whole rows; {int(gone.sum())} of {len(rows)} rows miss a "

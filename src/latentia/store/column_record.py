@@ -14,7 +14,6 @@ from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.typing import Label
 
 OLDER = {"knots": [], "walls": [False, False], "lattice": [0, 1]}  # what older files do not say
-OLDER = {"knots": [], "walls": [False, False], "lattice": [0, 1]}  # what older files do not say
 MOST_KNOTS = 256  # of a curve
 SMALLEST_STEP = 1e-10  # between two knots
 MOST_POINTS = 1024  # smoothing needs the square of it

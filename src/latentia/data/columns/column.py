@@ -68,6 +68,10 @@ class Column(Protocol):
         """The cell nearest to each place, -1 where missing."""
         ...
 
+    def coordinates(self, places: Places) -> Array:
+        """Codes, or z in units of its spread; NaN where missing."""
+        ...
+
     def best(self, p: Array) -> Array:
         """(cells, n) -> (n,): the most probable code, or the mean."""
         ...
@@ -91,6 +95,11 @@ class Column(Protocol):
     def draw(self, cells: Any, rng: np.random.Generator) -> Any:
         """Values for cells that were drawn."""
         ...
+
+
+def is_present(places: Places) -> Bools:
+    """Which places are not missing, where the column is not at hand: positions are floats."""
+    return np.asarray(~np.isnan(places) if places.dtype.kind == "f" else places >= 0)
 
 
 def share_missing(column: Column, places: Places, weight: Array | None) -> float:

@@ -196,6 +196,10 @@ class ContinuousColumn:
         there = np.nan_to_num(places, nan=-1.0)
         return np.asarray(np.rint(there), dtype=np.int16)
 
+    def coordinates(self, places: Array) -> Array:
+        """z in units of its spread, NaN where missing."""
+        return np.asarray(self.at(places) / self.spread)
+
     def best(self, p: Array) -> Array:
         """The mean, (n,)."""
         return masses.means(self, p)

@@ -100,6 +100,10 @@ class DiscreteColumn:
     def nearest(self, places: Codes) -> Codes:
         return places
 
+    def coordinates(self, places: Codes) -> Array:
+        """Codes as numbers, NaN where missing."""
+        return np.where(places < 0, np.nan, places)
+
     def best(self, p: Array) -> Array:
         """The most probable code, (n,)."""
         return np.asarray(p.argmax(axis=0), dtype=float)
