@@ -11,6 +11,7 @@ from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.grids import find_lattice
 from latentia.data.columns.scales import bend, spread_out, steepness, straighten
 from latentia.data.columns.values import Values
+from latentia.errors import StoreError
 from latentia.inference.posterior_density import Density
 from latentia.store.column_record import read_column, write_column
 
@@ -115,6 +116,34 @@ def test_files_from_before_have_no_curve_no_walls_and_no_lattice():
     assert set(write_column(column)) == {*old, "points", "atoms"}
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"knots": [[0.0, 0.0]]},
+        {"knots": [[0.0, 0.0], [1.0, 0.0]]},
+        {"knots": [[0.0, 1.0], [1.0, 0.0]]},
+        {"knots": [[0.0, 0.0], [float("nan"), 1.0]]},
+        {"knots": [[0.0, 0.0], [1e300, 1.0]]},
+        {"knots": [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]},
+        {"knots": [[float(k), float(k)] for k in range(300)]},
+        {"knots": {}},
+        {"walls": [1, 0]},
+        {"walls": [True]},
+        {"lattice": [-1, 1]},
+        {"lattice": [1, 0]},
+        {"lattice": [0.5, 1]},
+        {"lattice": [1, 1], "atoms": [0.0]},
+        {"other": 1},
+    ],
+    ids=str,
+)
+def test_wrong_scales_in_files_are_refused(wrong):
+    record = write_column(ContinuousColumn("x", 0.0, 1.0, False, -3.0, 3.0, 1.0, 9))
+    count = 9 + len(wrong.get("atoms", ()))
+    with pytest.raises(StoreError):
+        read_column({**record, **wrong}, "x", count)
+
+
 def test_rows_of_two_percent_at_a_value_are_an_atom():
     rng = np.random.default_rng(3)
     x = rng.normal(size=5000)
@@ -205,3 +234,27 @@ def test_draws_from_the_outer_cells_are_even_up_to_the_end():
     assert found.pvalue > 0.001
     drawn = masses.draw(column, np.full(40_000, 3), rng)
     assert stats.kstest(drawn, lambda x: masses.cdf(column, p[::-1], x)).pvalue > 0.001
+
+
+def test_the_mode_is_that_of_the_density_per_unit():
+    """On a curved scale the highest point of z is another one."""
+    truth = stats.lognorm(1.0)
+    column = column_of(truth.rvs(20_000, random_state=1))
+    ends = np.concatenate([[column.low], (column.grid[1:] + column.grid[:-1]) / 2, [column.high]])
+    level = truth.cdf(column.unscaled(ends))
+    density = Density(column, np.diff(level) / (level[-1] - level[0]))
+    step = column.step / column.slope(np.array([np.exp(-1.0)]))[0]
+    assert density.mode == pytest.approx(np.exp(-1.0), abs=2 * step)
+
+
+@pytest.mark.parametrize(("cells", "version"), [("normal", 3), ("lognormal 2", 5), ("uniform", 5)])
+def test_files_have_the_oldest_version_that_can_say_it(cells, version, tmp_path):
+    rng = np.random.default_rng(0)
+    data = with_others(rng, CELLS[cells](rng))
+    model = lt.LatentModel("h->x; h->b0; h->b1; h->b2", {"h": 2}, "em").fit(data)
+    path = tmp_path / "model.lt"
+    lt.save(model, path)
+    assert int.from_bytes(path.read_bytes()[8:12], "little") == version
+    loaded = lt.load(path)
+    assert loaded.columns_ == model.columns_
+    assert loaded.query("x").quantile(0.9) == pytest.approx(model.query("x").quantile(0.9))

@@ -17,7 +17,7 @@ import numpy as np
 
 from latentia.assess.latents import LatentFit, tell_latents
 from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
-from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.column import Bools, Column, is_present, place_cells
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn, without_unknown
 from latentia.data.columns.values import to_values
@@ -85,7 +85,7 @@ class _Cells:
     """A column of the rows: codes or positions, and which of its values training never saw."""
 
     codes: Codes
-    outside: Codes
+    outside: Bools
 
 
 def measure_fit(plan: Plan, operators: Operators, columns: Sequence[Column], table: Table) -> Fit:

@@ -40,6 +40,13 @@ def write_column(column: Column) -> Any:
     return [pack(state, f"a state of column {column.name!r}") for state in column.labels]
 
 
+def newer_columns(records: Any) -> bool:
+    """Does any column have what files before version 5 did not say?"""
+    return any(
+        isinstance(record, dict) and not OLDER.keys().isdisjoint(record) for record in records
+    )
+
+
 def read_column(record: Any, name: Label, count: int) -> Column:
     """The column of this name, with as many states or cells as the plan has."""
     column = _read_grid(record, name) if isinstance(record, dict) else _read_states(record, name)

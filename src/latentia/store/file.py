@@ -30,6 +30,7 @@ from latentia.model.classifier import LatentClassifier
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
 from latentia.store.classifier_record import read_classifier, write_classifier
+from latentia.store.column_record import newer_columns
 from latentia.store.plain import text
 from latentia.store.record import Fetch, read_record, write_record
 from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
@@ -37,7 +38,7 @@ from latentia.typing import Array
 from latentia.version import LIBRARY
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
-VERSION = 4
+VERSION = 5
 HEAD = struct.Struct("<8sIIQ32s")
 SIGNED = HEAD.size - 32  # the checksum covers all but itself
 LARGEST_FILE = 2**31
@@ -119,6 +120,8 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
 def _version(record: dict[str, Any]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
     states = record.get("states", ())
+    if any(newer_columns(own.get("states", ())) for own in (record, *record.get("models", ()))):
+        return 5
     if record["kind"] == "LatentClassifier":
         return 4
     if "replicates" in record or len(record.get("operators", {}).get("kernel", ())) > 4:

@@ -49,7 +49,13 @@ def to_values(values: Values) -> Array:
     cells = values.cells
     if cells.dtype.kind == "O" and values.missing is not None:
         cells = np.where(values.missing, np.nan, cells)
-    x = cells.astype(float)
+    try:
+        x = cells.astype(float)
+    except OverflowError:
+        raise DataError(
+            "Input contains a whole number beyond the largest float (1.8e308). Replace it, or take "
+            "logarithms."
+        ) from None
     if np.isinf(x).any():
         raise DataError(
             "Input contains infinity; expected finite numbers or missing cells (NaN). "

@@ -34,7 +34,7 @@ class Table:
             raise UnknownNameError("column", name, self.names, "The graph names it; add it.")
         if self.frame is not None:
             place = _place_of(name, self.names)
-            return _series_values(self.frame[:, self.frame.columns[place]], name)
+            return _series_values(self.frame.get_column(self.frame.columns[place]), name)
         if isinstance(self.native, Mapping):
             return _array_values(_as_array(self.native[name], name), name)
         return _array_values(self.native[:, _place_of(name, self.names)], name)
