@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,8 @@ SMALLEST_STEP = 1e-10  # between two knots
 MOST_POINTS = 1024  # smoothing needs the square of it
 LARGEST = 1e100  # of values and scales, so that their squares are numbers …
 FARTHEST = 1e6  # … of scaled values
-FARTHEST_WARPED = 100.0  # … and of their sinh
+FARTHEST_WARPED = 500.0  # … before sinh, where the scale is small …
+SLACK = 25.0  # … and room for the margins of a grid
 SMALLEST = 1e-6  # width of a grid and spread of a column, scaled
 
 
@@ -76,7 +78,9 @@ def _read_grid(record: Any, name: Label) -> ContinuousColumn:
     low, high = (number(end, -far, far) for end in items(ends, 2))
     if not high - low >= SMALLEST:
         raise StoreError(f"expected a grid from low to high, got {low:g} to {high:g}.")
-    largest = LARGEST**0.5 if warped else LARGEST
+    curve = _read_knots(knots, FARTHEST_WARPED if warped else FARTHEST)
+    reach = max(abs(y) for y, _ in curve) if curve else max(abs(low), abs(high))
+    largest = LARGEST / math.exp(max(reach - SLACK, 0.0)) if warped else LARGEST
     return ContinuousColumn(
         name=name,
         centre=number(centre, -LARGEST, LARGEST),
@@ -87,7 +91,7 @@ def _read_grid(record: Any, name: Label) -> ContinuousColumn:
         spread=number(spread, SMALLEST, FARTHEST),
         points=whole(points, MOST_POINTS + 1, lowest=2),
         atoms=tuple(number(a, -LARGEST, LARGEST) for a in items(atoms)),
-        knots=_read_knots(knots, FARTHEST_WARPED if warped else FARTHEST),
+        knots=curve,
         walls=(walls[0], walls[1]),
         lattice=(whole(step, 2**53), whole(per, 1001, lowest=1)),
     )

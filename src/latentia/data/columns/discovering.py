@@ -9,6 +9,7 @@ whose count of different values is near a limit may change its kind with the row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import FARTHEST
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.grids import lay_grid
-from latentia.data.columns.values import Values, distinct_states, plain, sorted_states
+from latentia.data.columns.values import Values, distinct_states, is_number, plain, sorted_states
 from latentia.data.sources.sketch import ColumnSketch, NumberSketch, sketch_column
 from latentia.errors import DataError
 from latentia.typing import Array, Label
@@ -92,6 +93,13 @@ def is_measured(numbers: NumberSketch) -> bool:
 
 def _only_numbers(name: Label, sketch: ColumnSketch, given: Any) -> NumberSketch:
     """The numbers of a column that is said to be continuous."""
+    if given is None and any(
+        is_number(state) and abs(state) == math.inf for state in sketch.others
+    ):
+        raise DataError(
+            f"Input contains infinity in column {name!r}, which is said to be continuous; expected "
+            "finite numbers or missing cells (NaN). Replace infinite values."
+        )
     odd = "" if sketch.odd is None else f": row {sketch.odd[0]} has {plain(sketch.odd[1])!r}"
     if given is not None or sketch.categories is not None or sketch.others:
         raise DataError(

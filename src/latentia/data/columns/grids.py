@@ -270,7 +270,7 @@ def _curve_through(y: Array, w: Array) -> Knots:
         end = float(z[last - 1]) + GAP
         wanted = np.arange(z[first], z[last - 1], between)
         chosen |= {first, last - 1, *(first + np.searchsorted(z[first:last], wanted)).tolist()}
-    mean, sd = _moments(z, w)[0], math.sqrt(inner / float(w.sum()))
+    mean, sd = _moments(z, w)[0], math.sqrt(inner / float(w.sum())) or 1.0  # 0: single values
     return spread_out([(float(y[i]), (float(z[i]) - mean) / sd) for i in sorted(chosen)])
 
 
@@ -282,16 +282,14 @@ def _gaps(y: Array, level: Array) -> list[int]:
         np.interp(at + d, level, y) for d in (-half - NEIGHBOURS, -half, half, half + NEIGHBOURS)
     )
     wide = after - near > APART * np.maximum(near - far, beyond - after)
-    found = []
-    for stretch in np.split(
-        np.flatnonzero(wide), np.flatnonzero(np.diff(np.flatnonzero(wide)) > 1) + 1
-    ):
+    places = np.flatnonzero(wide)
+    found = set()
+    for stretch in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
         if len(stretch):
-            first = int(np.searchsorted(level, at[stretch[0]] - half, side="right")) - 1
-            last = int(np.searchsorted(level, at[stretch[-1]] + half)) + 1
-            first = max(first, 0)
-            found.append(first + int(np.argmax(np.diff(y[first:last]))))
-    return found
+            first = max(int(np.searchsorted(level, at[stretch[0]] - half, side="right")) - 1, 0)
+            last = max(int(np.searchsorted(level, at[stretch[-1]] + half)) + 1, first + 2)
+            found.add(first + int(np.argmax(np.diff(y[first:last]))))
+    return sorted(found)
 
 
 def _moments(x: Array, weight: Array) -> tuple[float, float]:

@@ -8,6 +8,7 @@ with the smallest hashes: the same ones whatever the blocks), and those that man
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, final
@@ -15,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.values import EXACT, Values, distinct_states, is_number, sorted_states
-from latentia.errors import DataError, MomentsError
+from latentia.errors import MomentsError
 from latentia.typing import Array, Label
 
 MOST_VALUES = 1001  # one more than any discrete column may have
@@ -144,7 +145,7 @@ def _sketch_objects(
         met = tuple(state for state in (False, True) if (cells == state).any())
         return replace(blank, others=met, odd=(int(np.argmax(there)), bool(cells[0])))
     listed = cells.tolist()
-    is_one = np.fromiter((is_number(v) for v in listed), dtype=bool, count=len(listed))
+    is_one = np.fromiter(map(_is_finite, listed), dtype=bool, count=len(listed))
     if not is_one.any():
         others = _cut(sorted_states(distinct_states(listed)))
         return replace(blank, others=others, odd=(int(np.argmax(there)), listed[0]))
@@ -161,17 +162,17 @@ def _sketch_objects(
     return replace(blank, numbers=numbers, others=others, odd=(row, rest[0]))
 
 
+def _is_finite(value: Any) -> bool:
+    """A number that can be measured; infinity among objects is a state like another."""
+    return is_number(value) and abs(value) != math.inf
+
+
 def _exact_numbers(listed: list[Any]) -> Numbers | None:
     """Python's numbers as an array that holds each of them exactly; None: there is none."""
     found = np.array(listed)
     if found.dtype.kind != "i" and all(isinstance(v, int) and 0 <= v < 2**64 for v in listed):
         return np.array(listed, dtype=np.uint64)  # beside small ones numpy makes floats of them
     if found.dtype.kind == "f":
-        if np.isinf(found).any():
-            raise DataError(
-                "Input contains infinity; expected finite numbers or missing cells (NaN). "
-                "Replace infinite values."
-            )
         if np.abs(found).max() > EXACT and any(
             isinstance(v, int) and abs(v) > EXACT and int(float(v)) != v for v in listed
         ):
