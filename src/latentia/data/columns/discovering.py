@@ -19,7 +19,7 @@ from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import FARTHEST
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.grids import lay_grid
-from latentia.data.columns.values import Values, distinct_states, is_number, plain, sorted_states
+from latentia.data.columns.values import Values, distinct_states, plain, sorted_states
 from latentia.data.sources.sketch import ColumnSketch, NumberSketch, sketch_column
 from latentia.errors import DataError
 from latentia.typing import Array, Label
@@ -93,9 +93,7 @@ def is_measured(numbers: NumberSketch) -> bool:
 
 def _only_numbers(name: Label, sketch: ColumnSketch, given: Any) -> NumberSketch:
     """The numbers of a column that is said to be continuous."""
-    if given is None and any(
-        is_number(state) and abs(state) == math.inf for state in sketch.others
-    ):
+    if given is None and {math.inf, -math.inf} & set(sketch.others):
         raise DataError(
             f"Input contains infinity in column {name!r}, which is said to be continuous; expected "
             "finite numbers or missing cells (NaN). Replace infinite values."

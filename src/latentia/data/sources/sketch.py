@@ -172,11 +172,10 @@ def _exact_numbers(listed: list[Any]) -> Numbers | None:
     found = np.array(listed)
     if found.dtype.kind != "i" and all(isinstance(v, int) and 0 <= v < 2**64 for v in listed):
         return np.array(listed, dtype=np.uint64)  # beside small ones numpy makes floats of them
-    if found.dtype.kind == "f":
-        if np.abs(found).max() > EXACT and any(
-            isinstance(v, int) and abs(v) > EXACT and int(float(v)) != v for v in listed
-        ):
-            return None
+    if found.dtype.kind == "f" and any(
+        isinstance(v, int) and abs(v) > EXACT and int(float(v)) != v for v in listed
+    ):
+        return None
     return found if found.dtype.kind in "iuf" else None
 
 
