@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 
 import latentia as lt
-from latentia.data.columns.continuous import ContinuousColumn, discover, place_cells
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.column import place_cells
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.discovering import discover_from_values
+from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.evidence import read_evidence
@@ -62,7 +64,9 @@ class Digits:
     def __init__(self, rows: np.ndarray[Any, Any], learner: Any, latents: Any = LATENTS) -> None:
         graph = as_graph(CHAIN, latents)
         names = [str(graph.names[v]) for v in graph.observed]
-        columns = [discover(n, Values(rows[:, NAMES.index(n)]), "continuous") for n in names]
+        columns = [
+            discover_from_values(n, Values(rows[:, NAMES.index(n)]), "continuous") for n in names
+        ]
         self.plan, self.columns = prepare_mixed(graph, columns, learner)
         self.learner = learner
 

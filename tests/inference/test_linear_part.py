@@ -10,8 +10,9 @@ import pytest
 from scipy.stats import multivariate_t
 
 import latentia as lt
-from latentia.data.columns.continuous import discover, place_cells
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.column import place_cells
+from latentia.data.columns.discovering import discover_from_values
+from latentia.data.columns.values import Values
 from latentia.data.sources.table import read_table
 from latentia.errors import LatentiaError
 from latentia.inference.linear_part import (
@@ -40,7 +41,7 @@ def line(n: int, seed: int = 0) -> dict[str, Any]:
 
 def learned(rows: dict[str, Any], weight: Any = None) -> tuple[Linear, list[Any], list[Any]]:
     cells = [Values(v, np.isnan(v)) for v in rows.values()]
-    columns = [discover(name, values) for name, values in zip(rows, cells, strict=True)]
+    columns = [discover_from_values(name, values) for name, values in zip(rows, cells, strict=True)]
     codes = [place_cells(c, values) for c, values in zip(columns, cells, strict=True)]
     slots = linear_slots(columns)
     assert slots is not None

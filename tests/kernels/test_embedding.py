@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import latentia as lt
-from latentia.data.columns.continuous import place_cells
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.column import place_cells
+from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.evidence import read_evidence

@@ -9,8 +9,10 @@ from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import latentia as lt
-from latentia.data.columns.continuous import ContinuousColumn, place_cells
-from latentia.data.columns.discrete import DiscreteColumn, Values
+from latentia.data.columns.column import place_cells
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, LatentiaError, StoreError, UnknownNameError

@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.distance import pdist
 
 import latentia as lt
-from latentia.data.columns.continuous import discover
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.discovering import discover_from_values
+from latentia.data.columns.values import Values
 from latentia.errors import DataError, EvidenceWarning, UnknownNameError
 from latentia.kernels.feature_maps import make_map
 
@@ -60,7 +60,7 @@ def test_names_that_are_not_known() -> None:
 
 def test_the_median_rule_is_the_median_distance() -> None:
     data = rows(150)
-    columns = [discover(name, Values(values)) for name, values in data.items()]
+    columns = [discover_from_values(name, Values(values)) for name, values in data.items()]
     sample = np.stack(list(data.values()))
     found = make_map(columns, (0, 2), sample, "median")
     assert found.bandwidth == pytest.approx(float(np.median(pdist(sample[[0, 2]].T))))

@@ -5,8 +5,9 @@ import pytest
 from tests.blocks import FoldOnly
 
 import latentia as lt
-from latentia.data.columns.continuous import discover, place_cells
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.column import place_cells
+from latentia.data.columns.discovering import discover
+from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.kernels.settings import KernelSettings

@@ -18,7 +18,9 @@ import numpy as np
 
 from latentia.assess.latents import LatentFit, tell_latents
 from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
-from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells, to_values
+from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.values import to_values
 from latentia.data.sources.engine import Engine
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
@@ -27,7 +29,7 @@ from latentia.inference.many_rows import Asked, in_blocks, without_odd
 from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Bools, Codes, Label
+from latentia.typing import Array, Codes, Label
 
 LEVELS = 10  # of predicted probability, for calibration
 COVERED = 9  # of ten parts of a density, the middle ones
@@ -117,7 +119,7 @@ def measure_fit(plan: Plan, operators: Operators, columns: Sequence[Column], eng
     sums: FitSums | None = engine.fold(work, [columns[i].name for i in there])
     if sums is None or sums.rows < 2:
         raise DataError(f"a check needs two rows at least, got {0 if sums is None else sums.rows}.")
-    dense = [isinstance(c, ContinuousColumn) for c in columns]
+    dense = [c.continuous for c in columns]
     return Fit(
         sums.rows,
         operators.weight,
@@ -147,9 +149,10 @@ def sum_fit(
     for i in marginals:
         values, odd = without_odd(columns[i], table.column(columns[i].name))
         codes[i] = place_cells(columns[i], values)
-        present = _present(codes[i])
-        if isinstance(columns[i], ContinuousColumn):
-            odd = odd | (columns[i].outside(to_values(values)) & present)  # type: ignore[union-attr]
+        present = is_present(codes[i])
+        column = columns[i]
+        if isinstance(column, ContinuousColumn):
+            odd = odd | (column.outside(to_values(values)) & present)
         seen[i] = float((present | odd).sum()), float(odd.sum())
     parts: dict[int, FitSums] = {}
 
@@ -177,13 +180,13 @@ def _sum_block(
     losses, seen = np.zeros((len(columns), 4)), np.zeros((len(columns), 2))
     levels, covered = np.zeros((len(columns), LEVELS, 3)), np.zeros((len(columns), LEVELS))
     for i, values in codes.items():
-        kept = _present(values)
+        kept = is_present(values)
         p, own = answers[i][:, kept], values[kept]
         at, first = _at(p, own)
         alone = _at(np.broadcast_to(marginals[i][:, None], p.shape), own)[0]
         loss, base = (-np.log(np.maximum(x, LEAST)) for x in (at, alone))
         losses[i] = len(own), loss.sum(), base.sum(), ((base - loss) ** 2).sum()
-        if isinstance(columns[i], ContinuousColumn):
+        if columns[i].continuous:
             covered[i] = _sum_coverage(p, at, first)
         else:
             levels[i] = _sum_levels(p, own)
@@ -215,10 +218,6 @@ def _sum_coverage(p: Array, at: Array, first: Codes) -> Array:
     below = np.take_along_axis(level, np.minimum(first, len(p) - 1)[None], 0)[0] - at / 2
     far = 2.0 * np.abs(below - 0.5)
     return np.array([float((far <= (k + 1) / LEVELS).sum()) for k in range(LEVELS)])
-
-
-def _present(codes: Codes) -> Bools:
-    return np.asarray(~np.isnan(codes) if codes.dtype.kind == "f" else codes >= 0)
 
 
 # --- figures --------------------------------------------------------------------------------------

@@ -18,9 +18,10 @@ from typing import final
 import numpy as np
 from scipy.stats import chi2
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import interval_likelihood, quantiles
 from latentia.inference.evidence import around
-from latentia.inference.grid_density import interval_likelihood, quantiles
 from latentia.typing import Array, Codes, Label
 
 BINS = 4  # of a continuous column, and at most …
@@ -124,7 +125,7 @@ def column_bins(column: Column, marginal: Array) -> Array:
 def _intervals(column: ContinuousColumn, marginal: Array) -> Array:
     """Quarters of the values, and every atom."""
     inner = marginal[: column.points]
-    plain = replace(column, atoms=())
+    plain = replace(column, atoms=(), lattice=(0, 1))
     levels = [(k + 1) / BINS for k in range(BINS - 1)]
     masses = (inner / max(float(inner.sum()), 1e-300))[:, None]
     cuts = [float(q) for q in quantiles(plain, masses, levels)[:, 0]]

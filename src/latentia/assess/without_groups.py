@@ -16,7 +16,7 @@ from latentia.assess.jackknife import (
     sums_in_groups,
 )
 from latentia.closed_form.frozen import Frozen, FrozenBasis
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Source
 from latentia.errors import DataError, NotLearnedError

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from latentia.data.columns.continuous import KINDS, ContinuousColumn
+from latentia.data.columns.column import KINDS
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
@@ -152,7 +152,7 @@ def read_soft(model: LatentModel, soft: Sequence[str]) -> dict[Label, dict[Any, 
     for text in soft:
         word, value = _split(text, "--soft", example)
         name = find_label(model, word)
-        if any(c.name == name and isinstance(c, ContinuousColumn) for c in model.columns_):
+        if any(c.name == name and c.continuous for c in model.columns_):
             raise EvidenceError(
                 f"{name!r} is continuous: --soft is for states. Pass an interval, such as "
                 f"--given {name}=0..3, or ask in Python."
@@ -178,9 +178,9 @@ def find_label(model: LatentModel, text: str) -> Label:
 
 def _state_in(model: LatentModel, name: Label, text: str) -> Any:
     column = next((c for c in model.columns_ if c.name == name), None)
-    if isinstance(column, ContinuousColumn):
-        return find_value(text)
-    return text if column is None else find_state(column, text)
+    if isinstance(column, DiscreteColumn):
+        return find_state(column, text)
+    return text if column is None else find_value(text)
 
 
 def find_value(text: str) -> Any:

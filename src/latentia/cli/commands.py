@@ -59,7 +59,8 @@ from latentia.cli.views import (
     posterior_view,
 )
 from latentia.cli.writing import check_folder, check_out, give_numbers, give_rows
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, PlanError, UnknownNameError
 from latentia.inference.posterior_density import Density

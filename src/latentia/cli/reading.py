@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from latentia.cli.asking import find_state, read_counts
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, GraphError, StoreError, UnknownNameError
 from latentia.model.latent_model import LatentModel

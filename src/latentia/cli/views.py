@@ -12,7 +12,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.model.latent_model import LatentModel
@@ -133,7 +134,7 @@ def _column_facts(column: Column) -> Facts:
             "atoms": list(column.atoms),
             "points": column.points,
         }
-    return {"name": column.name, "kind": "discrete", "states": list(column.states)}
+    return {"name": column.name, "kind": "discrete", "states": list(column.labels)}
 
 
 def fit_view(facts: Facts) -> View:

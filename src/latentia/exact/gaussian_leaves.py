@@ -16,7 +16,9 @@ from typing import Any, final
 import numpy as np
 from scipy.special import ndtr
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.scales import Knots
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
 
@@ -26,21 +28,26 @@ from latentia.typing import Array, Label
 class GaussianTable:
     """P(x | parents) = Σ_k weights · N(means, deviations²): arrays (parents …, components).
 
-    Of a column with long tails, means and deviations are those of asinh((x − centre) / scale).
+    Of a column with long tails, means and deviations are those of asinh((x − centre) / scale); with
+    knots (y, z), those of a curve through them: z of y, where y is that asinh, or x itself.
     """
 
     weights: Array
     means: Array
     deviations: Array
     warped: tuple[float, float] | None = None  # centre and scale, of a column with long tails
+    knots: Knots = ()  # data.columns.scales.bend tells z
 
 
 def as_table(leaf: Array, column: ContinuousColumn) -> GaussianTable:
     """A leaf in steps of the column's grid, in the column's own units."""
     w, mean, variance = np.moveaxis(leaf, -1, 0)
     z, deviation = column.low + (mean + 0.5) * column.step, np.sqrt(variance) * column.step
+    if column.knots and not column.warped:  # in the column's own units
+        at = tuple((y * column.scale + column.centre, z_k) for y, z_k in column.knots)
+        return GaussianTable(w, z, deviation, None, at)
     if column.warped:
-        return GaussianTable(w, z, deviation, (column.centre, column.scale))
+        return GaussianTable(w, z, deviation, (column.centre, column.scale), column.knots)
     return GaussianTable(w, column.unscaled(z), deviation * column.scale)
 
 

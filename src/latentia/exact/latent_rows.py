@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells
+from latentia.data.columns.column import Column, is_present, place_cells
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
@@ -36,7 +36,7 @@ class AskingLatent:
         """P(state | present cells), numbered as in the tables; (rows,) each."""
         codes = self._codes(table)
         observed = self.graph.observed
-        gaps = [u for u, c in zip(observed, codes, strict=True) if (c < 0).any() or _holes(c)]
+        gaps = [u for u, c in zip(observed, codes, strict=True) if not is_present(c).all()]
         estep = compile_estep(self.graph, gaps, continuous=self.leaves)
         p, impossible = _one_by_one(estep, {**self.tables, **self.leaves}, Rows(codes), self.latent)
         if impossible.any():  # what is left without the cells of these rows
@@ -57,22 +57,16 @@ class AskingLatent:
         """
         found: list[Codes] = []
         for v, c in zip(self.graph.observed, self.columns, strict=True):
-            continuous = isinstance(c, ContinuousColumn)
             if c.name in table.names:
                 values = table.column(c.name)
                 lenient = self.unknown != "error"
                 cells = place_cells(c, without_odd(c, values)[0] if lenient else values)
             else:
-                cells = np.full(table.length, np.nan if continuous else -1)
-                cells = cells if continuous else cells.astype(np.int8)
-            if continuous and v not in self.leaves:
-                cells = np.where(np.isnan(cells), -1, np.rint(cells)).astype(np.int64)
+                cells = c.nothing(table.length)
+            if c.continuous and v not in self.leaves:
+                cells = c.nearest(cells).astype(np.int64)
             found.append(cells)
         return tuple(found)
-
-
-def _holes(codes: Codes) -> bool:
-    return codes.dtype.kind == "f" and bool(np.isnan(codes).any())
 
 
 def _one_by_one(

@@ -14,7 +14,8 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError
 from latentia.linear_algebra import eigh
 from latentia.typing import Array, Codes
@@ -79,7 +80,7 @@ def linear_slots(columns: Sequence[Column]) -> tuple[Slot, ...] | None:
             places = np.clip((z - c.low) / c.step - 0.5, 0.0, c.points - 1.0)
             found.append(Slot(start, 1, c.points, tuple(places.tolist())))
         else:
-            found.append(Slot(start, len(c.states) - 1))
+            found.append(Slot(start, c.cells - 1))
         start += found[-1].size
     return tuple(found) if start <= MOST_COORDINATES else None
 
@@ -104,7 +105,7 @@ def _points(
     for slot, cells in zip(slots, codes, strict=True):
         if cells is None or not slot.size:
             continue
-        here = ~np.isnan(cells) if cells.dtype.kind == "f" else cells >= 0
+        here = is_present(cells)
         part = slice(slot.start, slot.start + slot.size)
         there[part] = here
         u[part] = np.where(here, slot.coordinates(np.where(here, cells, 0)), 0.0)

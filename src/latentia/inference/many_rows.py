@@ -10,8 +10,9 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells, to_values
-from latentia.data.columns.discrete import DiscreteColumn, Values, without_unknown
+from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.discrete import DiscreteColumn, without_unknown
+from latentia.data.columns.values import Values
 from latentia.data.sources.memory import in_parallel
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
@@ -90,7 +91,7 @@ def read_asked(
                 unknown.append((c.name, int(odd.sum()), values.cells[int(odd.argmax())]))
         codes[i] = place_cells(c, values)
     # one more for missing; rows of continuous columns differ
-    sizes = [1 if isinstance(c, ContinuousColumn) else len(c.states) + 1 for c in columns]
+    sizes = [1 if c.continuous else c.cells + 1 for c in columns]
     found = distinct(codes, sizes, table.length)
     if found is None:
         return Asked(table.length, tuple(codes), None, tuple(unknown))
@@ -230,8 +231,7 @@ def _nothing(
     operators: Operators, column: Column, reduce: Callable[[Column, Array], Array] | None
 ) -> Array:
     """The answer for no rows: (numbers per row, 0)."""
-    cells = column.cells if isinstance(column, ContinuousColumn) else len(column.states)
-    p = np.full((cells, 1), 1.0 / cells)
+    p = np.full((column.cells, 1), 1.0 / column.cells)
     found = p if reduce is None else reduce(column, p)
     return found[:, :0].astype(operators.leaves[0].dtype)
 
@@ -269,7 +269,6 @@ def row_scores(
     in_blocks(operators, asked, work)
     scores = asked.spread(out)
     for c in columns:
-        if isinstance(c, ContinuousColumn) and c.name in table.names:
-            values = without_odd(c, table.column(c.name))[0]
-            scores = scores + c.log_density_factor(to_values(values))
+        if c.continuous and c.name in table.names:
+            scores = scores + c.log_factor(without_odd(c, table.column(c.name))[0])
     return Scored(scores, asked.spread(none) & ~np.isneginf(scores))

@@ -11,8 +11,8 @@ import numpy as np
 
 from latentia import doors
 from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import cdf, densities, draw, means, on_lattice, quantiles, spreads
 from latentia.errors import EvidenceError
-from latentia.inference.grid_density import cdf, densities, draw, means, quantiles, spreads
 from latentia.seeds import as_generator
 from latentia.spelling import printable, printable_evidence
 from latentia.typing import Array, Label
@@ -84,11 +84,12 @@ class Density:
     def mode(self) -> float:
         """The atom or the grid point of largest probability or density."""
         column = self.column
-        best = int(np.argmax(self.masses[: column.points]))
+        x, inner = column.unscaled(column.grid), self.masses[: column.points]
+        best = int(np.argmax(inner * column.slope(x)))  # per unit of x, not of z
         atoms = self.masses[column.points :]
-        if len(atoms) and atoms.max() > self.masses[best]:
+        if len(atoms) and atoms.max() > inner[best]:
             return column.atoms[int(atoms.argmax())]
-        return float(column.unscaled(column.grid[best : best + 1])[0])
+        return float(on_lattice(column, x[best : best + 1])[0])
 
     @property
     def atoms(self) -> dict[float, float]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.masses import cell_values, interval_likelihood
 from latentia.errors import EvidenceError, UnknownNameError
-from latentia.inference.grid_density import interval_likelihood
 from latentia.typing import Array, Label
 
 
@@ -62,8 +64,10 @@ def one_row(
         column = columns[place]
         if state is None or (isinstance(state, float) and np.isnan(state)):
             continue  # a missing cell is not evidence
-        if not isinstance(column, ContinuousColumn):
+        if isinstance(column, DiscreteColumn):
             codes[place] = np.array([column.code(state)])
+        elif not isinstance(column, ContinuousColumn):
+            raise TypeError(f"no evidence is known for a column of kind {column.kind!r}.")
         elif isinstance(state, tuple | list):
             likelihoods[place] = _interval(column, state)
         else:
@@ -121,9 +125,10 @@ def _likelihood(column: Column, given: Any) -> Array:
                 f"{column.name!r} is continuous: soft evidence is a function of its values, such "
                 f"as lambda x: np.exp(-(x - 3)**2); got {type(given).__name__}."
             )
-        x = np.concatenate([column.unscaled(column.grid), np.asarray(column.atoms, dtype=float)])
+        x = cell_values(column)
         values = _function_values(column, given, x)
     else:
+        assert isinstance(column, DiscreteColumn)
         if not isinstance(given, Mapping):
             raise EvidenceError(
                 f"soft evidence of {column.name!r} is likelihoods of its states, such as "

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.announcing import warn
-from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells, to_values
-from latentia.data.columns.discrete import decode
+from latentia.data.columns.column import Column
+from latentia.data.columns.labels import joint_labels
+from latentia.data.columns.masses import quantiles
 from latentia.data.moments import Moments
 from latentia.data.sources.engine import row_weights
 from latentia.data.sources.table import Table
@@ -23,7 +24,6 @@ from latentia.errors import (
     UnknownNameError,
     UnknownStateWarning,
 )
-from latentia.inference.grid_density import means, quantiles
 from latentia.inference.many_rows import (
     Asked,
     every_column,
@@ -38,7 +38,6 @@ from latentia.typing import Array, Bools, Label
 
 SCORE = "log_probability"
 UNKNOWN = ("error", "missing", "warn")  # what becomes of cells that are no states
-SHOWN = (0.05, 0.5, 0.95)  # quantiles of a continuous column
 
 Found: TypeAlias = Mapping[Any, np.ndarray[Any, Any]]
 
@@ -76,17 +75,16 @@ class Asking:
         asked = self.read(table, place)
         found = one_column(self.operators, self.columns, asked, place, summary)
         note_impossible(found.impossible)
-        return dict(zip(summary_names(self.columns[place]), found.values[0], strict=True))
+        return dict(zip(self.columns[place].summary_names, found.values[0], strict=True))
 
     def everything(self, table: Table) -> Found:
         """Probabilities of the states of all discrete columns, named ``column=state``."""
         found = every_column(self.operators, self.columns, self.read(table))
         note_impossible(found.impossible)
         return {
-            name: found.values[i][k]
-            for i, c in enumerate(self.columns)
-            if not isinstance(c, ContinuousColumn)
-            for k, name in enumerate(state_columns(c))
+            label: found.values[i][k]
+            for i, labels in enumerate(joint_labels(self.columns))
+            for k, label in enumerate(labels)
         }
 
     def all_columns(self, table: Table) -> dict[Any, Found]:
@@ -94,7 +92,7 @@ class Asking:
         found = every_column(self.operators, self.columns, self.read(table), summary)
         note_impossible(found.impossible)
         return {
-            c.name: dict(zip(summary_names(c), values, strict=True))
+            c.name: dict(zip(c.summary_names, values, strict=True))
             for c, values in zip(self.columns, found.values, strict=True)
         }
 
@@ -104,7 +102,7 @@ class Asking:
         found = one_column(self.operators, self.columns, asked, place, best_value)
         note_impossible(found.impossible)
         column = self.columns[place]
-        return {column.name: in_states(column, found.values[0][0])}
+        return {column.name: column.answers(found.values[0][0])}
 
     def spread(self, place: int, levels: Sequence[float], table: Table) -> Found:
         """Quantiles of a continuous column."""
@@ -123,18 +121,13 @@ class Asking:
         note_impossible(found.impossible)
         out: dict[Any, np.ndarray[Any, Any]] = {}
         for i, c in enumerate(self.columns):
-            best = in_states(c, found.values[i][0])
-            if c.name in table.names:
-                values = table.column(c.name)
-                if self.unknown != "error":
-                    values = without_odd(c, values)[0]
-                if isinstance(c, ContinuousColumn):
-                    x = to_values(values)
-                    best = np.where(np.isnan(x), best, x)
-                else:
-                    codes = place_cells(c, values)
-                    best = decode(c, np.where(codes < 0, found.values[i][0].astype(int), codes))
-            out[c.name] = best
+            best = found.values[i][0]
+            if c.name not in table.names:
+                out[c.name] = c.answers(best)
+                continue
+            values = table.column(c.name)
+            known = values if self.unknown == "error" else without_odd(c, values)[0]
+            out[c.name] = c.filled(known, best)
         return out
 
     def scores(self, table: Table) -> Found:
@@ -157,59 +150,21 @@ class Asking:
 
     def everything_kinds(self) -> dict[Any, type]:
         """Names and types of what `everything` finds."""
-        return {
-            name: float
-            for c in self.columns
-            if not isinstance(c, ContinuousColumn)
-            for name in state_columns(c)
-        }
+        return {label: float for labels in joint_labels(self.columns) for label in labels}
 
     def one_kinds(self, place: int) -> dict[Any, type]:
         """Names and types of what `one` finds."""
-        return dict.fromkeys(summary_names(self.columns[place]), float)
+        return dict.fromkeys(self.columns[place].summary_names, float)
 
 
 def best_value(column: Column, p: Array) -> Array:
     """The posterior mean of a continuous column, the most probable code of a discrete one."""
-    if isinstance(column, ContinuousColumn):
-        return means(column, p)[None]
-    return np.asarray(p.argmax(axis=0)[None], dtype=float)
-
-
-def in_states(column: Column, best: Array) -> Any:
-    """Means as they are, codes as states."""
-    return best if isinstance(column, ContinuousColumn) else decode(column, best.astype(int))
+    return column.best(p)[None]
 
 
 def summary(column: Column, p: Array) -> Array:
     """Probabilities of states; mean and quantiles of a continuous column."""
-    if isinstance(column, ContinuousColumn):
-        return np.concatenate([means(column, p)[None], quantiles(column, p, SHOWN)])
-    return p
-
-
-def summary_names(column: Column) -> Sequence[Any]:
-    """Names of what `summary` tells."""
-    if isinstance(column, ContinuousColumn):
-        return ("mean", *(f"{q:g}" for q in SHOWN))
-    return column.states
-
-
-def state_columns(column: Column) -> list[str]:
-    """``column=state`` for every state."""
-    return [f"{column.name}={state}" for state in summary_names(column)]
-
-
-def answer_kind(column: Column) -> type:
-    """The type of a column's values."""
-    if isinstance(column, ContinuousColumn):
-        return float
-    kinds = {type(s) for s in column.states}
-    if kinds <= {bool}:
-        return bool
-    if kinds <= {int}:
-        return int
-    return float if kinds <= {int, float} else str
+    return column.summary(p)
 
 
 def note_unknown(asked: Asked) -> None:

@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.evidence import around, read_evidence
@@ -209,7 +209,7 @@ def _left_out(
     """Σ over continuous columns of the mean log density at the held-out values."""
     total = 0.0
     for i, v in enumerate(plan.graph.observed):
-        if not isinstance(columns[i], ContinuousColumn):
+        if not columns[i].continuous:
             continue
         p = found.probabilities[v]
         if linear is not None and lean > 0:

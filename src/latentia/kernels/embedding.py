@@ -18,8 +18,8 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, place_cells
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.values import Values
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError, UnknownNameError

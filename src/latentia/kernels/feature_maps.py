@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
 from latentia.errors import DataError, UnknownNameError
 from latentia.linear_algebra import eigh
 from latentia.typing import Array
@@ -87,10 +87,7 @@ def coordinates(columns: Sequence[Column], codes: Sequence[Any]) -> Array:
     """(columns, n): values in units of their standard deviation, or codes; NaN where missing."""
     out = np.empty((len(columns), len(codes[0])))
     for i, (column, cells) in enumerate(zip(columns, codes, strict=True)):
-        if isinstance(column, ContinuousColumn):
-            out[i] = column.at(cells) / column.spread
-        else:
-            out[i] = np.where(cells < 0, np.nan, cells)
+        out[i] = column.coordinates(cells)
     return out
 
 
@@ -171,10 +168,7 @@ def make_map(
     if kind not in MAPS:
         raise UnknownNameError("feature map", kind, MAPS)
     members = tuple(members)
-    states = tuple(
-        0 if isinstance(columns[i], ContinuousColumn) else len(columns[i].states)  # type: ignore[union-attr]
-        for i in members
-    )
+    states = tuple(0 if columns[i].continuous else columns[i].cells for i in members)
     own = sample[list(members)]
     smooth = [i for i, s in enumerate(states) if s == 0]
     if isinstance(bandwidth, str):

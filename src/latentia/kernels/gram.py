@@ -20,7 +20,8 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows, Source
 from latentia.errors import DataError, UnknownNameError
@@ -112,7 +113,7 @@ def learn_gram(
     mix = N**-0.5 if ridges[1] > 0 else 0.0
     shares = [t @ (w / N) for t in leaves]
     marginals = seen_marginals(plan, columns, shares, N, mix)
-    floor = settings.floor if any(isinstance(c, ContinuousColumn) for c in columns) else 0.0
+    floor = settings.floor if any(c.continuous for c in columns) else 0.0
     return Operators(plan, leaves, {}, marginals, N, mix, floor=floor, diagonals=diagonals)
 
 
@@ -123,7 +124,7 @@ def seen_marginals(
     kinds = dict(zip(plan.graph.observed, columns, strict=True))
     found = []
     for k, mu in zip(plan.leaves, shares, strict=True):
-        if any(isinstance(kinds[v], ContinuousColumn) for v in plan.nodes[k].columns):
+        if any(kinds[v].continuous for v in plan.nodes[k].columns):
             found.append(np.maximum(mu, 1e-300))  # far from all rows: small, not impossible
         else:
             found.append(smooth_unseen(mu, N) if mix > 0 else mu)
@@ -160,7 +161,7 @@ def rows_in_memory(source: Source) -> Rows:
     if not rows.total > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
     for codes in rows.codes:
-        gone = np.isnan(codes) if codes.dtype.kind == "f" else codes < 0
+        gone = ~is_present(codes)
         if gone.any():
             raise DataError(
                 f"the Gram form compares whole rows; {int(gone.sum())} of {len(rows)} rows miss a "
@@ -188,9 +189,9 @@ def in_published_units(columns: Sequence[Column], settings: PublishedKernel) -> 
                     "Use kernel='rbf', or bin the column."
                 )
             if settings.units == "own":
-                if c.warped:
+                if c.curved:
                     raise DataError(
-                        f"column {c.name!r} has long tails and is scaled by asinh inside; it has "
+                        f"column {c.name!r} has long tails and is scaled by a curve inside; it has "
                         "no bandwidth in its own units. Use units='sd'."
                     )
                 c = replace(c, spread=1.0 / c.scale)
@@ -214,10 +215,7 @@ def _gram(
     """Π over the columns of a group of their kernels, between all rows: (N, N)."""
     place = {v: i for i, v in enumerate(plan.graph.observed)}
     members = tuple(place[v] for x in block for v in plan.nodes[plan.leaves[x]].columns)
-    states = tuple(
-        0 if isinstance(c, ContinuousColumn) else len(c.states)
-        for c in (columns[i] for i in members)
-    )
+    states = tuple(0 if c.continuous else c.cells for c in (columns[i] for i in members))
     own = z[list(members)]
     none = np.zeros((0, 0))
     bare = BlockMap(members, states, own, none, settings.sigma, settings.smooth, unequal=0.0)
@@ -243,7 +241,7 @@ def kernel_table(
 def _column_table(column: Column, codes: Any, settings: PublishedKernel) -> Array:
     """Zero where the cell is missing."""
     if not isinstance(column, ContinuousColumn):
-        return np.asarray(codes == np.arange(len(column.states))[:, None], dtype=float)
+        return np.asarray(codes == np.arange(column.cells)[:, None], dtype=float)
     k = as_kernel(settings.kernel)
     gone = np.isnan(codes)
     x = column.at(np.where(gone, 0.0, codes)) / column.spread

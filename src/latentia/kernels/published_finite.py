@@ -18,7 +18,7 @@ from typing import final
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError
@@ -94,7 +94,7 @@ def learn_uncentred(
         k: SeparatorReport(len(e), plan.nodes[k].rank, tuple(map(float, np.sqrt(e))))
         for k, e in states.strengths.items()
     }
-    floor = settings.floor if any(isinstance(c, ContinuousColumn) for c in columns) else 0.0
+    floor = settings.floor if any(c.continuous for c in columns) else 0.0
     return Operators(plan, leaves, tensors, marginals, N, mix, reports, floor=floor)
 
 
@@ -112,7 +112,7 @@ def _make_maps(
             found[block] = len(maps)
             maps.append(BlockMap((), (), np.zeros((0, 1)), np.ones((1, 1)), 1.0, "rbf"))
         if block not in found:
-            dim = sum(isinstance(columns[i], ContinuousColumn) for i in block)
+            dim = sum(columns[i].continuous for i in block)
             found[block] = len(maps)
             sigma = settings.sigma / max(dim, 1) ** 0.5  # make_map widens it again
             maps.append(

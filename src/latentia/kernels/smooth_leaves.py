@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.inference.evidence import around
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
@@ -96,7 +97,11 @@ def smoothing(column: Column, bandwidth: float) -> Array | None:
     if not isinstance(column, ContinuousColumn) or bandwidth <= 0:
         return None
     z = column.grid / column.spread
-    K = np.exp(-0.5 * ((z[:, None] - z) / bandwidth) ** 2)
+    ends = (column.low, column.high)
+    images = [2.0 * end / column.spread - z for end, w in zip(ends, column.walls, strict=True) if w]
+    K = np.zeros((column.points, column.points))
+    for at in (z, *images):  # what would leave over a wall comes back
+        K += np.exp(-0.5 * ((z[:, None] - at) / bandwidth) ** 2)
     S = np.eye(column.cells)
     S[: column.points, : column.points] = K / K.sum(axis=0)
     return S
@@ -131,4 +136,4 @@ def possible(table: Array, N: float) -> Array:
 
 
 def _cells(column: Column) -> int:
-    return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+    return column.cells

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import split_rows

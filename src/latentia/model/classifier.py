@@ -17,7 +17,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.engine import Engine, OneBlock, row_weights
@@ -33,7 +33,7 @@ from latentia.data.sources.table_rows import (
 from latentia.data.sources.weights import weight_name
 from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.inference.operators import Operators
-from latentia.inference.row_answers import Asking, Found, answer_kind
+from latentia.inference.row_answers import Asking, Found
 from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import FEW
 from latentia.model.class_models import (
@@ -250,7 +250,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         if isinstance(engine, OneBlock):
             return asking.classes_of(engine.table)
         states = DiscreteColumn(CLASS, tuple(self.classes_.tolist()))
-        kinds = {CLASS: answer_kind(states)}
+        kinds = {CLASS: states.answer_type}
         return engine.answer(asking.labels, kinds, self._there(engine), "column")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

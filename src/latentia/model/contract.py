@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from latentia import doors
 from latentia.assess.diagnostics import Diagnostics
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.errors import NotLearnedError
 from latentia.exact.gaussian_leaves import gaussian_tables
 from latentia.inference.operators import Ascent, Operators

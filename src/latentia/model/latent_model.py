@@ -12,10 +12,8 @@ import numpy as np
 from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.continuous import ContinuousColumn
-from latentia.data.columns.discrete import decode
 from latentia.errors import DataError, GraphError
 from latentia.inference.evidence import Evidence, read_evidence
-from latentia.inference.grid_density import draw
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.messages import Answers, answer
 from latentia.inference.posterior import Assignment, Posterior
@@ -153,10 +151,7 @@ class LatentModel(TableQuestions):
             )
         rng = as_generator(random_state)
         codes = sample_rows(self.operators_, int(n_samples), rng)
-        return {
-            c.name: draw(c, x, rng) if isinstance(c, ContinuousColumn) else decode(c, x)
-            for c, x in zip(self.columns_, codes, strict=True)
-        }
+        return {c.name: c.draw(x, rng) for c, x in zip(self.columns_, codes, strict=True)}
 
     # -- pictures ------------------------------------------------------------------------------
 

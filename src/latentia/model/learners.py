@@ -14,7 +14,7 @@ from latentia.closed_form.published.spectral import learn_spectral
 from latentia.closed_form.published.two_stage_tables import learn_as_published
 from latentia.closed_form.solving import finish_closed_form, gather_statistics
 from latentia.closed_form.state_counts import state_notes
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, counted_once
 from latentia.errors import DataError, UnknownNameError

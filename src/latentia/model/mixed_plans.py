@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from latentia.data.columns.continuous import PAIRED_POINTS, Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import PAIRED_POINTS, ContinuousColumn
 from latentia.exact.estep_wiring import check_graph
-from latentia.inference.grid_density import cell_values
 from latentia.networks.learner import Abilities
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, checked_groups, make_plan
@@ -22,12 +22,12 @@ UNKNOWN = 6  # … and for a latent whose number of states is not known
 
 
 def has_continuous(columns: Iterable[Column]) -> bool:
-    return any(isinstance(c, ContinuousColumn) for c in columns)
+    return any(c.continuous for c in columns)
 
 
 def column_cells(column: Column) -> int:
     """States of a column, or cells of its grid."""
-    return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
+    return column.cells
 
 
 def known_ranks(plan: Plan) -> bool:
@@ -40,9 +40,7 @@ def known_ranks(plan: Plan) -> bool:
 
 def state_labels(column: Column) -> tuple[Any, ...]:
     """Names of a column's states; of a continuous one the values at its cells."""
-    if isinstance(column, ContinuousColumn):
-        return tuple(cell_values(column).tolist())
-    return column.states
+    return column.labels
 
 
 def prepare_mixed(
@@ -67,10 +65,10 @@ def without_atoms(column: Column) -> Column:
     z = column.scaled(np.array(column.atoms))
     low, high = min(column.low, float(z.min())), max(column.high, float(z.max()))
     room = 0.05 * (high - low)
-    low, high = (
-        (low - room if low < column.low else low),
-        (high + room if high > column.high else high),
-    )
+    if low < column.low and not column.walls[0]:
+        low -= room
+    if high > column.high and not column.walls[1]:
+        high += room
     return replace(column, atoms=(), low=low, high=high)
 
 
@@ -79,7 +77,7 @@ def pair_children(graph: LatentGraph, columns: Sequence[Column]) -> list[tuple[L
 
     A latent with a known number of states tells its children apart one by one.
     """
-    kinds = {c.name: isinstance(c, ContinuousColumn) for c in columns}
+    kinds = {c.name: c.continuous for c in columns}
     if not graph.directed:
         return []
     below: dict[int, list[int]] = {}

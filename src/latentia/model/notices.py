@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from latentia.announcing import warn
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import (
     ConstantColumnWarning,
     ConvergenceWarning,

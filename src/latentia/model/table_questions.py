@@ -23,7 +23,7 @@ from latentia.exact.latent_rows import AskingLatent
 from latentia.inference.many_rows import in_precision
 from latentia.inference.operators import Operators
 from latentia.inference.questions import column_place, read_levels
-from latentia.inference.row_answers import SCORE, Asking, Found, answer_kind
+from latentia.inference.row_answers import SCORE, Asking, Found
 from latentia.model.learning import Learning
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
@@ -104,11 +104,11 @@ class TableQuestions(Learning):
         """
         asking = self._asking(unknown)
         if target is None:
-            kinds = {c.name: answer_kind(c) for c in self.columns_}
+            kinds = {c.name: c.answer_type for c in self.columns_}
             return self._ask(X, asking.filled, kinds)
         place = self._place(target)
         column = self.columns_[place]
-        kinds = {column.name: answer_kind(column)}
+        kinds = {column.name: column.answer_type}
         return self._ask(X, partial(asking.best, place), kinds, place, "column")
 
     def predict_quantiles(

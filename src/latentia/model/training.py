@@ -16,7 +16,8 @@ import numpy as np
 from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, replicate, replicate_once
 from latentia.closed_form.state_counts import binned, class_states, latent_states
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.sketch import TableSketch

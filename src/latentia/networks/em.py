@@ -17,7 +17,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator
 
 from latentia.announcing import Verbose, announcing
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Source
 from latentia.errors import DataError, LatentiaError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, final
 
 from latentia.closed_form.frozen import Frozen
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators

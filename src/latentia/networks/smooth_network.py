@@ -14,7 +14,7 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
 from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import pack_rows
@@ -172,14 +172,7 @@ def _recoded(summary: Callable[[Rows], Sum], columns: Sequence[Column], rows: Ro
 
 def nearest_cells(columns: Sequence[Column], rows: Rows) -> Rows:
     """Positions rounded to cells; codes as they are."""
-    codes = []
-    for column, values in zip(columns, rows.codes, strict=True):
-        if isinstance(column, ContinuousColumn):
-            codes.append(
-                np.where(np.isnan(values), -1, np.rint(np.nan_to_num(values))).astype(np.int16)
-            )
-        else:
-            codes.append(values)
+    codes = [c.nearest(values) for c, values in zip(columns, rows.codes, strict=True)]
     return Rows(tuple(codes), rows.weight)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from latentia.announcing import Verbose
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.data.row_colours import whole_weights
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows

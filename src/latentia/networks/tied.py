@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
-from latentia.data.columns.discrete import DiscreteColumn, sorted_states
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.values import sorted_states
 from latentia.errors import DataError
 from latentia.networks.knowledge import Knowledge
 from latentia.structure.graph import LatentGraph
@@ -142,11 +144,12 @@ def common_scales(
         dense = [(v, c) for v in group if isinstance(c := own.get(v), ContinuousColumn)]
         if len(dense) < len(group):
             continue  # discrete; or some of each, which the learner refuses
-        warped = [c.name for _, c in dense if c.warped]
+        warped = [c.name for _, c in dense if c.curved]
         if warped:
             raise DataError(
-                f"{warped[0]!r} has long tails and is scaled by its own asinh, which columns that "
-                "are tied would have to share. Take logs of all of them first, or do not tie them."
+                f"{warped[0]!r} has long tails and is scaled by a curve of its own, which columns "
+                "that are tied would have to share. Take logs of all of them first, or do not tie "
+                "them."
             )
         mean = math.fsum(c.centre for _, c in dense) / len(dense)
         spread = [(c.scale * c.spread) ** 2 + (c.centre - mean) ** 2 for _, c in dense]

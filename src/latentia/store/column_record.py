@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
-from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.scales import Knots
 from latentia.errors import StoreError
 from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.typing import Label
 
+OLDER = {"knots": [], "walls": [False, False], "lattice": [0, 1]}  # what older files do not say
+MOST_KNOTS = 256  # of a curve
+SMALLEST_STEP = 1e-10  # between two knots
 MOST_POINTS = 1024  # smoothing needs the square of it
 LARGEST = 1e100  # of values and scales, so that their squares are numbers …
 FARTHEST = 1e6  # … of scaled values
-FARTHEST_WARPED = 100.0  # … and of their sinh
+FARTHEST_WARPED = 500.0  # … before sinh, where the scale is small …
+SLACK = 25.0  # … and room for the margins of a grid
 SMALLEST = 1e-6  # width of a grid and spread of a column, scaled
 
 
@@ -27,16 +35,25 @@ def write_column(column: Column) -> Any:
             "spread": column.spread,
             "points": column.points,
             "atoms": list(column.atoms),
+            **({"knots": [list(knot) for knot in column.knots]} if column.knots else {}),
+            **({"walls": list(column.walls)} if any(column.walls) else {}),
+            **({"lattice": list(column.lattice)} if column.lattice[0] else {}),
         }
-    return [pack(state, f"a state of column {column.name!r}") for state in column.states]
+    return [pack(state, f"a state of column {column.name!r}") for state in column.labels]
+
+
+def newer_columns(records: Any) -> bool:
+    """Does any column have what files before version 5 did not say?"""
+    return any(
+        isinstance(record, dict) and not OLDER.keys().isdisjoint(record) for record in records
+    )
 
 
 def read_column(record: Any, name: Label, count: int) -> Column:
     """The column of this name, with as many states or cells as the plan has."""
     column = _read_grid(record, name) if isinstance(record, dict) else _read_states(record, name)
-    found = column.cells if isinstance(column, ContinuousColumn) else len(column.states)
-    if found != count:
-        raise StoreError(f"expected {count} states of column {name!r:.80}, got {found}.")
+    if column.cells != count:
+        raise StoreError(f"expected {count} states of column {name!r:.80}, got {column.cells}.")
     return column
 
 
@@ -45,16 +62,25 @@ def _read_states(record: Any, name: Label) -> DiscreteColumn:
 
 
 def _read_grid(record: Any, name: Label) -> ContinuousColumn:
-    centre, scale, warped, ends, spread, points, atoms = fields(
-        record, "centre", "scale", "warped", "ends", "spread", "points", "atoms"
+    record = {**OLDER, **record}
+    centre, scale, warped, ends, spread, points, atoms, knots, walls, lattice = fields(
+        record,
+        *("centre", "scale", "warped", "ends", "spread", "points", "atoms"),
+        *("knots", "walls", "lattice"),
     )
-    if type(warped) is not bool:
-        raise StoreError(f"expected true or false for warped, got {warped!r:.80}.")
-    far = FARTHEST_WARPED if warped else FARTHEST
+    step, per = items(lattice, 2)
+    if atoms and step:
+        raise StoreError(f"expected atoms or a lattice, got both for {name!r:.80}.")
+    for flag in (warped, *items(walls, 2)):
+        if type(flag) is not bool:
+            raise StoreError(f"expected true or false for warped and walls, got {flag!r:.80}.")
+    far = FARTHEST_WARPED if warped and not knots else FARTHEST
     low, high = (number(end, -far, far) for end in items(ends, 2))
     if not high - low >= SMALLEST:
         raise StoreError(f"expected a grid from low to high, got {low:g} to {high:g}.")
-    largest = LARGEST**0.5 if warped else LARGEST
+    curve = _read_knots(knots, FARTHEST_WARPED if warped else FARTHEST)
+    reach = max(abs(y) for y, _ in curve) if curve else max(abs(low), abs(high))
+    largest = LARGEST / math.exp(max(reach - SLACK, 0.0)) if warped else LARGEST
     return ContinuousColumn(
         name=name,
         centre=number(centre, -LARGEST, LARGEST),
@@ -65,4 +91,21 @@ def _read_grid(record: Any, name: Label) -> ContinuousColumn:
         spread=number(spread, SMALLEST, FARTHEST),
         points=whole(points, MOST_POINTS + 1, lowest=2),
         atoms=tuple(number(a, -LARGEST, LARGEST) for a in items(atoms)),
+        knots=curve,
+        walls=(walls[0], walls[1]),
+        lattice=(whole(step, 2**53), whole(per, 1001, lowest=1)),
     )
+
+
+def _read_knots(record: Any, far: float) -> Knots:
+    """Pairs that rise in both ways, by more than nothing."""
+    if len(items(record)) > MOST_KNOTS or len(record) == 1:
+        raise StoreError(f"expected 2 to {MOST_KNOTS} knots or none, got {len(record)}.")
+    found = []
+    for pair in record:
+        y, z = items(pair, 2)
+        found.append((number(y, -far, far), number(z, -FARTHEST, FARTHEST)))
+    for (y, z), (y1, z1) in pairwise(found):
+        if not (y1 - y > SMALLEST_STEP and z1 - z > SMALLEST_STEP):
+            raise StoreError(f"expected knots that rise, got {y:g}, {z:g} before {y1:g}, {z1:g}.")
+    return tuple(found)

@@ -29,6 +29,7 @@ from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
 from latentia.store.array_table import Fetch
 from latentia.store.classifier_record import read_classifier, write_classifier
+from latentia.store.column_record import newer_columns
 from latentia.store.model_record import read_latent_model, write_latent_model
 from latentia.store.plain import text
 from latentia.store.structure_record import ordered_parents
@@ -120,7 +121,8 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
 def _version(record: dict[str, Any]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
     states = record.get("states", ())
-    if ordered_parents(record):  # older readers would take the axes of tables in another order
+    newer = any(newer_columns(x.get("states", ())) for x in (record, *record.get("models", ())))
+    if newer or ordered_parents(record):  # else older readers would misread grids and axes
         return 5
     if record["kind"] == "LatentClassifier":
         return 4

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latentia.assess.diagnostics import diagnose
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.assess.jackknife import node_ranks
-from latentia.data.columns.continuous import Column
+from latentia.data.columns.column import Column
 from latentia.errors import StoreError
 from latentia.inference.linear_part import Slot, linear_slots
 from latentia.inference.operators import Ascent, Choice, Operators, SeparatorReport
@@ -257,7 +257,8 @@ def write_choice(choice: Choice) -> list[Any]:
 
 
 def read_choice(record: Any) -> Choice:
-    chosen, figures, held_out, learned_from, *more = items(record, 5 if len(items(record)) > 4 else 4)
+    parts = items(record, 5 if len(items(record)) > 4 else 4)
+    chosen, figures, held_out, learned_from, *more = parts
     left_out = [items(pair, 2) for pair in items(more[0] if more else [])]
     rows = [items(row, 3) for row in items(figures)]
     names = [text(name) for name, _, _ in rows]

@@ -1,41 +1,27 @@
 """Discrete columns: their states in a fixed order, and values as codes.
 
 States are sorted: numbers by size, strings by letter, False before True; categorical columns keep
-the order of their categories. Missing values (NaN, None, null) get the code -1.
+the order of their categories. Missing values (NaN, None, null) get the code -1. Whole numbers are
+compared as whole numbers, however large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from latentia.data.columns.labels import printed_apart
+from latentia.data.columns.values import Values, plain
+from latentia.data.columns.values import distinct_states as distinct_states
+from latentia.data.columns.values import sorted_states as sorted_states
 from latentia.errors import DataError, UnknownNameError
-from latentia.typing import Codes, Label
+from latentia.typing import Array, Bools, Codes, Label
 
-MOST_STATES = 1000
-MANY_FLOATS = 20  # floats with more distinct values than this are continuous
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The cells of one column: an array, which of them are missing, and declared categories."""
-
-    cells: np.ndarray[Any, Any]  # numbers or objects
-    missing: np.ndarray[Any, Any] | None = None  # (n,) bool; None: nothing is missing
-    categories: tuple[Hashable, ...] | None = None
-
-    @property
-    def present(self) -> np.ndarray[Any, Any]:
-        return self.cells if self.missing is None else self.cells[~self.missing]
-
-    def where(self, kept: np.ndarray[Any, Any]) -> Values:
-        """The cells of some rows only."""
-        missing = None if self.missing is None else self.missing[kept]
-        return Values(self.cells[kept], missing, self.categories)
+UNKNOWN = -2  # the code of a value that is no state
+WIDEST_TABLE = 2**16  # whole numbers so close together are looked up in a table
 
 
 @final
@@ -55,7 +41,7 @@ class DiscreteColumn:
     def code(self, state: Any) -> int:
         """The code of one state."""
         try:
-            return self.states.index(_plain(state))
+            return self.states.index(plain(state))
         except (ValueError, TypeError):  # pandas.NA and arrays cannot be compared
             raise UnknownNameError(
                 f"state of {self.name!r}",
@@ -64,38 +50,80 @@ class DiscreteColumn:
                 "Pass one of the states, or leave the variable out to marginalise it.",
             ) from None
 
+    @property
+    def kind(self) -> str:
+        return "discrete"
 
-def discover_states(
-    name: Label, values: Values, kind: str | None = None, given: Sequence[Any] | None = None
-) -> DiscreteColumn:
-    """The states of a column: those given, its categories, or the sorted values seen.
+    @property
+    def continuous(self) -> bool:
+        return False
 
-    >>> discover_states("D", Values(np.array([3, 1, 1])))
-    DiscreteColumn(name='D', states=(1, 3))
-    """
-    if given is not None:
-        return DiscreteColumn(name, _given_states(name, given))
-    if values.categories is not None:
-        return DiscreteColumn(name, values.categories)
-    present = values.present
-    if not len(present):
-        raise DataError(
-            f"column {name!r} has no value at all. Drop it from the graph, make it latent, "
-            "or name its states in state_names."
+    @property
+    def cells(self) -> int:
+        return len(self.states)
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        return self.states
+
+    @property
+    def summary_names(self) -> tuple[Any, ...]:
+        """The states; those that print alike (1 and '1') as Python writes them."""
+        return printed_apart(self.states, f"the states of {self.name!r}")
+
+    @property
+    def answer_type(self) -> type:
+        kinds = {type(s) for s in self.states}
+        if kinds <= {bool}:
+            return bool
+        if kinds <= {int}:
+            return int
+        return float if kinds <= {int, float} else str
+
+    def place(self, values: Values) -> Codes:
+        """Codes of the cells, -1 where missing; an unseen state is an error."""
+        return encode(self, values)
+
+    def nothing(self, count: int) -> Codes:
+        return np.full(count, -1, dtype=np.int8)
+
+    def present(self, places: Codes) -> Bools:
+        return np.asarray(places >= 0)
+
+    def corners(self, places: Codes) -> tuple[Codes, Array]:
+        """The cell itself, with weight one; one beyond the last where missing."""
+        return np.where(places < 0, self.cells, places).astype(np.int64)[None], np.ones(
+            (1, len(places))
         )
-    states = _sorted_states(name, present)
-    floats = present.dtype.kind == "f" and any(isinstance(s, float) for s in states)
-    if kind is None and floats and len(states) > MANY_FLOATS:
-        raise DataError(
-            f"column {name!r} looks continuous ({len(states)} different decimal numbers), which is "
-            f"not supported yet. Bin it, or pass kinds={{{name!r}: 'discrete'}}."
-        )
-    if len(states) > MOST_STATES:
-        raise DataError(
-            f"column {name!r} has more than {MOST_STATES} different values, more than are sensible "
-            "as states. Is it an identifier or continuous? Bin it or leave it out of the graph."
-        )
-    return DiscreteColumn(name, states)
+
+    def nearest(self, places: Codes) -> Codes:
+        return places
+
+    def coordinates(self, places: Codes) -> Array:
+        """Codes as numbers, NaN where missing."""
+        return np.where(places < 0, np.nan, places)
+
+    def best(self, p: Array) -> Array:
+        """The most probable code, (n,)."""
+        return np.asarray(p.argmax(axis=0), dtype=float)
+
+    def answers(self, best: Any) -> np.ndarray[Any, Any]:
+        return decode(self, np.asarray(best).astype(np.int64))
+
+    def filled(self, values: Values, best: Any) -> np.ndarray[Any, Any]:
+        """The cells of a table, with the states of `best` codes where they are missing."""
+        codes = encode(self, values)
+        return decode(self, np.where(codes < 0, np.asarray(best).astype(np.int64), codes))
+
+    def summary(self, p: Array) -> Array:
+        return p
+
+    def log_factor(self, values: Values) -> Array:
+        """Probabilities need no factor."""
+        return np.zeros(len(values.cells))
+
+    def draw(self, cells: Codes, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        return decode(self, cells)
 
 
 def encode(column: DiscreteColumn, values: Values) -> Codes:
@@ -104,17 +132,16 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
     >>> encode(DiscreteColumn("D", (1, 3)), Values(np.array([3, 1, 3]))).tolist()
     [1, 0, 1]
     """
-    dtype = np.int8 if len(column.states) <= 127 else np.int16
     codes = _find_codes(column, values)
     if codes.min(initial=0) < -1:
         row = int(np.argmax(codes < -1))
         raise UnknownNameError(
             f"state of {column.name!r} (row {row})",
-            _plain(values.cells[row]),
+            plain(values.cells[row]),
             column.states,
             "Map it to a known state or make the cell missing (None or NaN).",
         )
-    return codes.astype(dtype, copy=False)
+    return codes.astype(_code_type(column), copy=False)
 
 
 def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
@@ -130,102 +157,105 @@ def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.
     return Values(values.cells, gone, values.categories), odd
 
 
+def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
+    """States of codes, in the plainest array that holds each of them exactly."""
+    states = np.empty(len(column.states), dtype=object)
+    states[:] = column.states
+    kinds = {type(s) for s in column.states}
+    if kinds <= {int} or kinds <= {float, int} or kinds <= {bool}:
+        numbers: np.ndarray[Any, Any] = np.asarray(column.states)
+        exact = numbers.tolist() == list(column.states)
+        if exact and (float in kinds or numbers.dtype.kind != "f"):  # 2⁶³ and −1 are no floats
+            return numbers[codes]
+    return states[codes]
+
+
+def _code_type(column: DiscreteColumn) -> Any:
+    count = len(column.states)
+    return np.int8 if count <= 127 else np.int16 if count < 2**15 else np.int32
+
+
 def _find_codes(column: DiscreteColumn, values: Values) -> Codes:
     """-1 where missing, -2 for a value that is no state."""
-    numeric = values.cells.dtype.kind in "iufb" and all(
-        isinstance(s, int | float) for s in column.states
-    )
-    find = _numeric_codes if numeric else _object_codes
-    codes = find(column.states, values)
+    kind = values.cells.dtype.kind
+    numbers = all(isinstance(s, int | float) for s in column.states)
+    if kind in "iub" and numbers:
+        codes = _whole_codes(column, values)
+    elif kind == "f" and numbers:
+        codes = _float_codes(column.states, values.cells)
+    else:
+        codes = _object_codes(column.states, values)
     if values.missing is not None:
         codes[values.missing] = -1
     return codes
 
 
-def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
-    """States of codes, in the plainest array that holds them."""
-    kinds = {type(s) for s in column.states}
-    if kinds <= {int} or kinds <= {float, int} or kinds <= {bool}:
-        return np.asarray(column.states)[codes]
-    states = np.empty(len(column.states), dtype=object)
-    states[:] = column.states
-    return states[codes]
+def _whole_codes(column: DiscreteColumn, values: Values) -> Codes:
+    """Codes of integers, compared as integers; their own type may be too narrow to subtract in."""
+    cells = values.cells.view(np.uint8) if values.cells.dtype.kind == "b" else values.cells
+    states: tuple[Any, ...] = column.states
+    known = [(int(s), k) for k, s in enumerate(states) if _is_whole(s)]
+    if not known or not len(cells):
+        return np.full(len(cells), UNKNOWN, dtype=np.int64)
+    low, high = min(known)[0], max(known)[0]
+    if high - low < WIDEST_TABLE and low > -(2**62) and high < 2**62:
+        return _close_codes(cells, known, low, high, values.missing is None)
+    kind = np.iinfo(cells.dtype)
+    there = sorted((s, k) for s, k in known if kind.min <= s <= kind.max)
+    if not there:
+        return np.full(len(cells), UNKNOWN, dtype=np.int64)
+    rising = np.array([s for s, _ in there], dtype=cells.dtype)
+    return _looked_up(rising, np.array([k for _, k in there]), cells)
 
 
-def _given_states(name: Label, given: Any) -> tuple[Hashable, ...]:
-    """States as listed: each hashable, none of them missing."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise DataError(
-            f"expected state_names as {{column: list of states}}, got {given!r} for {name!r}."
-        )
-    states = tuple(_plain(s) for s in given)
-    distinct_states(states, name)
-    if any(s is None or (isinstance(s, float) and s != s) for s in states):
-        raise DataError(f"None and NaN are missing cells, no states of {name!r}: {list(states)}.")
-    return states
+def _close_codes(
+    cells: np.ndarray[Any, Any], known: list[tuple[int, int]], low: int, high: int, whole: bool
+) -> Codes:
+    """Of states that lie close together: their distance from the first, or a table of it."""
+    first, last = int(cells.min()), int(cells.max())
+    inside = low <= first and last <= high
+    in_order = all(s == low + k for k, (s, _) in enumerate(known)) and len(known) == high - low + 1
+    if in_order and inside and [k for _, k in known] == list(range(len(known))):
+        if not low and cells.dtype == np.int8 and whole:
+            return cells  # codes already, and nobody writes into codes
+        most = np.iinfo(cells.dtype)
+        if cells.dtype.kind == "i" and most.min <= low and high <= most.max >= high - low:
+            return np.asarray(cells - cells.dtype.type(low))
+        return np.asarray(cells.astype(np.int64) - low)
+    table = np.full(high - low + 3, UNKNOWN, dtype=np.int32)  # one more on either side
+    for s, k in known:
+        table[s - low + 1] = k
+    if inside:
+        return np.asarray(table[cells.astype(np.int64) - low + 1])
+    odd = (cells < low) | (cells > high)  # numpy compares whole numbers of any type exactly
+    place = np.where(odd, 0, cells.astype(np.int64) - low + 1)
+    return np.asarray(np.where(odd, UNKNOWN, table[place]))
 
 
-def distinct_states(cells: Iterable[Any], name: Label | None = None) -> set[Any]:
-    """Different values; those that cannot be hashed cannot be states."""
+def _float_codes(states: tuple[Any, ...], cells: np.ndarray[Any, Any]) -> Codes:
+    """Codes of floats; a state that is no float (2⁵³ + 1) is met by none."""
+    there = sorted((float(s), k) for k, s in enumerate(states) if _is_float(s))
+    if not there:
+        return np.full(len(cells), UNKNOWN, dtype=np.int64)
+    known = np.array([s for s, _ in there])
+    return _looked_up(known, np.array([k for _, k in there]), cells.astype(float, copy=False))
+
+
+def _looked_up(known: Any, codes: Codes, cells: np.ndarray[Any, Any]) -> Codes:
+    """Codes of cells among rising values of the same type."""
+    place = np.minimum(np.searchsorted(known, cells), len(known) - 1)
+    return np.where(known[place] == cells, codes[place], UNKNOWN).astype(np.int64)
+
+
+def _is_whole(state: Any) -> bool:
+    return isinstance(state, int) or (isinstance(state, float) and state.is_integer())
+
+
+def _is_float(state: Any) -> bool:
     try:
-        return {_plain(v) for v in cells}
-    except TypeError as error:
-        where = "a column" if name is None else f"column {name!r}"
-        raise DataError(
-            f"{where} holds values that cannot be states ({error}). Make them text or numbers, or "
-            "leave the column out of the graph."
-        ) from None
-
-
-def _sorted_states(name: Label, present: np.ndarray[Any, Any]) -> tuple[Hashable, ...]:
-    if present.dtype.kind in "iu" and len(present):
-        low, high = int(present.min()), int(present.max())
-        if high - low < 2**16:
-            seen = np.bincount((present - present.min()).astype(np.int64))
-            return tuple(int(s) + low for s in np.flatnonzero(seen))
-    if present.dtype.kind in "iufb":
-        states = np.unique(present).tolist()
-        whole = all(isinstance(s, float) and s.is_integer() for s in states)
-        return tuple(int(s) for s in states) if whole else tuple(states)
-    return sorted_states(distinct_states(present.tolist(), name))
-
-
-def sorted_states(states: Iterable[Any]) -> tuple[Hashable, ...]:
-    """In the order of their kind; of several types: by type, then by what they print."""
-    try:
-        return tuple(sorted(states))
-    except TypeError:
-        return tuple(sorted(states, key=lambda s: (type(s).__name__, str(s))))
-
-
-def _numeric_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
-    """-2 for a value that is no state."""
-    known: np.ndarray[Any, Any] = np.asarray(states, dtype=float)
-    cells = values.cells
-    if (
-        cells.dtype.kind in "iu"
-        and len(cells)
-        and np.isfinite(known[0])
-        and (np.diff(known) == 1).all()
-    ):
-        low, high = int(known[0]), int(known[-1])
-        fits = low == known[0] and high - low < 2**7 and low >= np.iinfo(cells.dtype).min
-        if fits and low <= cells.min() and cells.max() <= high:  # nothing to look up
-            if not low and cells.dtype == np.int8 and values.missing is None:
-                return cells  # codes already, and nobody writes into codes
-            shifted: Codes = cells - cells.dtype.type(low) if low else cells.copy()
-            return shifted.astype(np.int16) if cells.dtype.kind == "u" else shifted
-    if cells.dtype.kind in "iub" and np.isfinite(known).all():
-        low, high = int(known.min()), int(known.max())
-        if high - low < 2**16 and max(-low, high) < 2**53 and (known == np.rint(known)).all():
-            table = np.full(high - low + 3, -2, dtype=np.int16)
-            table[known.astype(np.int64) - low + 1] = np.arange(len(known))
-            codes: Codes = table[np.clip(cells.astype(np.int64) - low + 1, 0, high - low + 2)]
-            return codes
-    order = np.argsort(known)
-    place = np.searchsorted(known[order], cells)
-    place = np.minimum(place, len(known) - 1)
-    return np.where(known[order][place] == cells, order[place], -2).astype(np.int64)
+        return bool(float(state) == state)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
@@ -235,9 +265,9 @@ def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
     if missing is not None:
         cells = [None if gone else v for v, gone in zip(cells, missing, strict=True)]
     try:
-        found = [code.get(_plain(v), -2) for v in cells]
+        found = [code.get(plain(v), UNKNOWN) for v in cells]
     except TypeError:  # a list or a dict is no state
-        found = [code.get(_plain(v), -2) if _hashable(v) else -2 for v in cells]
+        found = [code.get(plain(v), UNKNOWN) if _hashable(v) else UNKNOWN for v in cells]
     return np.array(found, dtype=np.int64)
 
 
@@ -247,8 +277,3 @@ def _hashable(value: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _plain(value: Any) -> Any:
-    """Python's own number or string for a numpy scalar; whole floats as they are."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import Column, place_cells
+from latentia.data.columns.column import Column, place_cells
 from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sketch import RowSketch, sketch_rows
@@ -247,13 +247,8 @@ def sketch_table(names: Sequence[Label], weight: Label | None, table: Table) -> 
         if name not in table.names:
             raise UnknownNameError("column", name, table.names, "Every block needs it.")
     own = row_weights(weight, table)
-    cells = {name: table.column(name) for name in names}
-    count = table.length
-    if own is not None and not own.all():
-        kept = own > 0
-        cells = {name: values.where(kept) for name, values in cells.items()}
-        own, count = own[kept], int(kept.sum())
-    sketches = {name: sketch_column(values, own) for name, values in cells.items()}
+    count = table.length if own is None else int(np.count_nonzero(own))
+    sketches = {name: sketch_column(table.column(name), own) for name in names}
     return TableSketch(count, float(count) if own is None else float(own.sum()), sketches)
 
 

@@ -1,27 +1,62 @@
-"""Sketches: what a first pass over rows must tell, as values that add up like any other sum.
+"""Sketches: what a first pass over rows must tell of columns, as values that add up.
 
-Of each column: Σ 1, Σ missing, its different values up to a limit, and of numbers min, max, Σ x and
-Σ x². `a + b` is the sketch of both sets of rows, in either order. Whole rows: see `row_sketch`.
+Of each column: Σ w of the cells with a value and without, its numbers, and its other states. Of
+numbers: their ends with the weight there, the different numbers with their weights (of many, those
+with the smallest hashes: the same ones whatever the blocks), and those that many rows share.
+`a + b` is the sketch of both sets of rows. A table in memory is a sum of one block.
 """
 
 from __future__ import annotations
 
-import zlib
+import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import MANY_INTEGERS
-from latentia.data.columns.discrete import MANY_FLOATS, MOST_STATES, Values, distinct_states
+from latentia.data.columns.values import EXACT, Values, distinct_states, is_number, sorted_states
 from latentia.errors import MomentsError
 from latentia.typing import Array, Label
 
-MOST_VALUES = MOST_STATES + 1  # one more than any discrete column may have
-SAMPLE = 2**13  # numbers that tell the range and shape of a continuous column
-BLOCK_SAMPLE = 2**11  # of one block
+MOST_VALUES = 1001  # one more than any discrete column may have
+SAMPLE = 2**13  # different numbers that tell the range and shape of a continuous column
+CLOSE = 2**16  # whole numbers within such a range are counted by a table
 FEW_VALUES = 16  # small whole numbers that are counted one by one
+LOOKED_AT = 2**12  # cells that tell which numbers may be frequent …
+FREQUENT = 0.01  # … with such a share of a block
+
+Numbers = np.ndarray[Any, Any]
+Ends = tuple[tuple[float, float], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NumberSketch:
+    """Numbers of some cells: what is needed to count or to measure them."""
+
+    weight: float  # Σ w
+    seen: Numbers  # different numbers, rising; at most SAMPLE
+    weights: Array  # of each of them, exact
+    whole: bool  # are these all different numbers?
+    low: Ends  # the two smallest numbers and their weights, outermost first
+    high: Ends
+    frequent: Mapping[float, float]  # numbers that many rows share; all of them if `whole`
+
+    def __add__(self, other: NumberSketch) -> NumberSketch:
+        if not isinstance(other, NumberSketch):
+            return NotImplemented
+        seen, weights, whole = _merged(self, other)
+        total = self.weight + other.weight
+        return NumberSketch(
+            weight=total,
+            seen=seen,
+            weights=weights,
+            whole=whole,
+            low=_outer([*self.low, *other.low]),
+            high=_outer([*self.high, *other.high], -1.0),
+            frequent=_often(seen, weights, total) if whole else _both_often(self, other),
+        )
 
 
 @final
@@ -29,50 +64,34 @@ FEW_VALUES = 16  # small whole numbers that are counted one by one
 class ColumnSketch:
     """Σ over the cells of one column."""
 
+    rows: int  # cells, missing ones too
     weight: float  # Σ w of the rows that have a value
     missing: float  # Σ w of those that have none
-    values: np.ndarray[Any, Any] | None  # the smallest different values; None: no value yet
+    numbers: NumberSketch | None = None
+    others: tuple[Hashable, ...] = ()  # different values that are no numbers, sorted
+    odd: tuple[int, Any] | None = None  # row and value of the first cell that is no number
     categories: tuple[Hashable, ...] | None = None  # declared states
-    low: float = np.inf
-    high: float = -np.inf
-    total: float = 0.0  # Σ w x of numbers
-    squares: float = 0.0  # Σ w x²
-    sample: Array = field(default_factory=lambda: np.zeros((2, 0)))  # keys, numbers; in any order
 
     @property
-    def many(self) -> bool:
-        """More different values than a discrete column may have: not all of them were kept."""
-        return self.values is not None and len(self.values) >= MOST_VALUES
-
-    def cells(self, kind: str | None = None) -> Values:
-        """The column's different values, as if they were its cells.
-
-        Of a continuous column: a sample of its numbers, with the smallest and the largest.
-        """
-        kept = np.zeros(0) if self.values is None else self.values
-        many = len(kept) > MANY_FLOATS if kind is None else kind == "continuous"
-        if many and kept.dtype.kind in "iuf" and self.categories is None:
-            whole = len(kept) <= MANY_INTEGERS and bool((kept == np.rint(kept)).all())
-            if kind == "continuous" or not whole:
-                numbers = self.sample[1, np.argsort(self.sample[0], kind="stable")]
-                if len(numbers) < self.weight:  # not all of them
-                    numbers = np.concatenate([numbers, [self.low, self.high]])
-                return Values(numbers.astype(kept.dtype), None, None)
-        return Values(kept, None, self.categories)
+    def different(self) -> int:
+        """Different values; `MOST_VALUES` and more are not all counted."""
+        return len(self.others) + (0 if self.numbers is None else len(self.numbers.seen))
 
     def __add__(self, other: ColumnSketch) -> ColumnSketch:
         if not isinstance(other, ColumnSketch):
             return NotImplemented
+        odd = self.odd
+        if odd is None and other.odd is not None:
+            odd = (self.rows + other.odd[0], other.odd[1])
+        parts = [s.numbers for s in (self, other) if s.numbers is not None]
         return ColumnSketch(
+            rows=self.rows + other.rows,
             weight=self.weight + other.weight,
             missing=self.missing + other.missing,
-            values=_union(self.values, other.values),
+            numbers=parts[0] + parts[1] if len(parts) == 2 else next(iter(parts), None),
+            others=_union(self.others, other.others),
+            odd=odd,
             categories=_all_categories(self.categories, other.categories),
-            low=min(self.low, other.low),
-            high=max(self.high, other.high),
-            total=self.total + other.total,
-            squares=self.squares + other.squares,
-            sample=_smallest_keys(np.concatenate([self.sample, other.sample], axis=1)),
         )
 
 
@@ -83,7 +102,7 @@ class TableSketch:
 
     rows: int
     weight: float
-    columns: Mapping[Label, ColumnSketch]
+    columns: Mapping[Label, ColumnSketch] = field(default_factory=dict)
 
     def __add__(self, other: TableSketch) -> TableSketch:
         if not isinstance(other, TableSketch):
@@ -95,110 +114,249 @@ class TableSketch:
 
 
 def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
-    """The sketch of the cells of one block.
+    """The sketch of the cells of one block; rows of weight zero are as if they were not there.
 
     >>> a, b = (sketch_column(Values(np.array(x))) for x in ([3, 1, 1], [2, 3]))
-    >>> (a + b).values.tolist(), (a + b).weight, (a + b).high
-    ([1, 2, 3], 5.0, 3.0)
+    >>> (a + b).numbers.seen.tolist(), (a + b).numbers.weights.tolist(), (a + b).weight
+    ([1, 2, 3], [2.0, 1.0, 2.0], 5.0)
     """
-    n, there = len(values.cells), None if values.missing is None else ~values.missing
-    own = weight if weight is None or there is None else weight[there]
-    cells = values.present
+    n = len(values.cells)
+    there = np.ones(n, dtype=bool) if values.missing is None else ~values.missing
+    if weight is not None:
+        there &= weight > 0
+    whole = bool(there.all())
+    cells = values.cells if whole else values.cells[there]
+    own = weight if weight is None or whole else weight[there]
     count = float(len(cells)) if own is None else float(own.sum())
-    gone = (float(n) if weight is None else float(weight.sum())) - count
+    total = float(n) if weight is None else float(weight.sum())
+    blank = ColumnSketch(n, count, total - count, categories=values.categories)
     if not len(cells):
-        return ColumnSketch(count, gone, None, values.categories)
-    if cells.dtype.itemsize == 1 and cells.dtype.kind in "iub":
-        return _sketch_bytes(values, cells, own, (count, gone))
-    kept = _union(None, cells)
-    if cells.dtype.kind not in "iufb":
-        return ColumnSketch(count, gone, kept, values.categories)
-    x = cells.astype(float)
-    y = x if own is None else x * own
-    with np.errstate(over="ignore", invalid="ignore"):  # such a column is refused by its values
-        sums = (float(x.min()), float(x.max()), float(y.sum()), float(y @ x))
-    return ColumnSketch(*(count, gone, kept, values.categories), *sums, _sample_numbers(cells, own))
+        return blank
+    if cells.dtype.kind in "iuf":
+        return replace(blank, numbers=sketch_numbers(cells, own))
+    return _sketch_objects(blank, cells, own, there)
 
 
-def _sketch_bytes(
-    values: Values, cells: np.ndarray[Any, Any], own: Array | None, weights: tuple[float, float]
+def _sketch_objects(
+    blank: ColumnSketch, cells: np.ndarray[Any, Any], own: Array | None, there: Any
 ) -> ColumnSketch:
-    """Of small whole numbers: there are few different ones, and their counts tell the rest."""
-    kept, counts, sums = _counted_bytes(cells, own)
-    x = kept.astype(float)
-    y = x * sums
-    if own is None and len(cells) > BLOCK_SAMPLE:
-        # a cell at random is a value at random, by its count
-        rng = np.random.default_rng(zlib.crc32(cells[:BLOCK_SAMPLE].tobytes() + counts.tobytes()))
-        keys = rng.random(BLOCK_SAMPLE) / (len(cells) / BLOCK_SAMPLE)
-        places = rng.integers(len(cells), size=BLOCK_SAMPLE)
-        drawn = x[np.searchsorted(np.cumsum(counts), places, side="right")]
-        sample = _smallest_keys(np.stack([keys, drawn]))
-    else:
-        sample = _sample_numbers(cells, own)
-    return ColumnSketch(
-        *(*weights, kept, values.categories),
-        *(float(x[0]), float(x[-1]), float(y.sum()), float(y @ x)),
-        sample,
-    )
+    """Objects: those that are numbers like numbers, the others as they are."""
+    if cells.dtype.kind == "b":
+        met = tuple(state for state in (False, True) if (cells == state).any())
+        return replace(blank, others=met, odd=(int(np.argmax(there)), bool(cells[0])))
+    listed = cells.tolist()
+    is_one = np.fromiter(map(_is_finite, listed), dtype=bool, count=len(listed))
+    if not is_one.any():
+        others = _cut(sorted_states(distinct_states(listed)))
+        return replace(blank, others=others, odd=(int(np.argmax(there)), listed[0]))
+    kept = own if own is None else own[is_one]
+    found = _exact_numbers([v for v, one in zip(listed, is_one, strict=True) if one])
+    numbers = None if found is None else sketch_numbers(found, kept)
+    if numbers is not None and is_one.all():
+        return replace(blank, numbers=numbers)
+    if numbers is None:  # beyond what numpy counts exactly: states like text
+        is_one = np.zeros(len(listed), dtype=bool)
+    rest = [v for v, one in zip(listed, is_one, strict=True) if not one]
+    row = int(np.flatnonzero(there)[np.argmin(is_one)])
+    others = _cut(sorted_states(distinct_states(rest)))
+    return replace(blank, numbers=numbers, others=others, odd=(row, rest[0]))
 
 
-def _counted_bytes(
-    cells: np.ndarray[Any, Any], own: Array | None
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Array]:
-    """The different values, rising, how many cells each has, and their weight."""
-    low, high = int(cells.min()), int(cells.max())
-    if high - low < FEW_VALUES:  # comparing is ten times faster than counting all 256
-        met = np.arange(low, high + 1).astype(cells.dtype)
-        counts = np.array([np.count_nonzero(cells == v) for v in met])
-    else:
-        met = np.arange(256).astype(np.uint8).view(cells.dtype)
-        counts = np.bincount(cells.view(np.uint8), minlength=256)
-    order = np.argsort(met, kind="stable")
-    order = order[counts[order] > 0]
-    kept, counts = met[order], counts[order]
-    if own is None:
-        return kept, counts, counts.astype(float)
-    by_byte: Array = np.bincount(cells.view(np.uint8), own, 256).astype(float)
-    return kept, counts, by_byte[kept.view(np.uint8)]
+def _is_finite(value: Any) -> bool:
+    """A number that can be measured; infinity among objects is a state like another."""
+    return is_number(value) and abs(value) != math.inf
 
 
-def _sample_numbers(cells: np.ndarray[Any, Any], weight: Array | None) -> Array:
-    """Some cells of a block, each with the key u / w by which some of all blocks are kept."""
-    rng = np.random.default_rng(zlib.crc32(np.ascontiguousarray(cells).tobytes()))
-    count = min(len(cells), BLOCK_SAMPLE)
-    whole = count == len(cells)
-    chosen = np.arange(count) if whole else rng.integers(len(cells), size=count)
-    own = np.ones(count) if weight is None else weight[chosen]
-    keys = rng.random(count) / np.maximum(own * (len(cells) / count), 1e-300)
-    return _smallest_keys(np.stack([keys, cells[chosen].astype(float)]))
-
-
-def _smallest_keys(sample: Array) -> Array:
-    """The columns of the smallest keys, in any order."""
-    if sample.shape[1] <= SAMPLE:
-        return sample
-    return np.asarray(sample[:, np.argpartition(sample[0], SAMPLE - 1)[:SAMPLE]])
-
-
-def _union(
-    a: np.ndarray[Any, Any] | None, b: np.ndarray[Any, Any] | None
-) -> np.ndarray[Any, Any] | None:
-    """Different values of both, in a fixed order, the smallest ones only."""
-    parts = [x for x in (a, b) if x is not None and len(x)]
-    if not parts:
+def _exact_numbers(listed: list[Any]) -> Numbers | None:
+    """Python's numbers as an array that holds each of them exactly; None: there is none."""
+    found = np.array(listed)
+    if found.dtype.kind != "i" and all(isinstance(v, int) and 0 <= v < 2**64 for v in listed):
+        return np.array(listed, dtype=np.uint64)  # beside small ones numpy makes floats of them
+    if found.dtype.kind == "f" and any(
+        isinstance(v, int) and abs(v) > EXACT and int(float(v)) != v for v in listed
+    ):
         return None
-    if all(x.dtype.kind in "iufb" for x in parts):
-        found = np.unique(np.concatenate(parts))
-        return found[:MOST_VALUES]
-    seen = distinct_states(v for x in parts for v in x.tolist())
-    try:
-        ordered = sorted(seen)
-    except TypeError:  # values of several types
-        ordered = sorted(seen, key=lambda s: (type(s).__name__, str(s)))
-    out = np.empty(min(len(ordered), MOST_VALUES), dtype=object)
-    out[:] = ordered[:MOST_VALUES]
+    return found if found.dtype.kind in "iuf" else None
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def sketch_numbers(cells: Numbers, weight: Array | None = None) -> NumberSketch:
+    """The sketch of numbers, none of them missing, all of positive weight."""
+    total = float(len(cells)) if weight is None else float(weight.sum())
+    if cells.dtype.kind == "f":
+        cells = cells.astype(float, copy=False) + 0.0  # −0.0 is 0.0
+    low, high = cells.min(), cells.max()
+    counted = _counted_close(cells, weight, low, high)
+    if counted is None:
+        counted = _smallest_hashes(cells, weight)
+    seen, weights, whole = counted
+    if whole:
+        ends = list(zip(seen.astype(float).tolist(), weights.tolist(), strict=True))
+        often = _often(seen, weights, total)
+        return NumberSketch(total, seen, weights, True, _outer(ends), _outer(ends, -1.0), often)
+    often = _frequent(cells, weight, total)
+    lowest = _outer([_end(cells, weight, x) for x in (low, cells[cells > low].min())])
+    highest = _outer([_end(cells, weight, x) for x in (high, cells[cells < high].max())], -1.0)
+    return NumberSketch(total, seen, weights, False, lowest, highest, often)
+
+
+def _counted_close(
+    cells: Numbers, weight: Array | None, low: Any, high: Any
+) -> tuple[Numbers, Array, bool] | None:
+    """Whole numbers that lie close together, counted by a table; None where they do not."""
+    width = int(high) - int(low) if abs(float(low)) < EXACT and abs(float(high)) < EXACT else CLOSE
+    if width >= CLOSE:
+        return None
+    if cells.dtype.kind == "f" and not (cells[:LOOKED_AT] == np.rint(cells[:LOOKED_AT])).all():
+        return None
+    if cells.itemsize == 1 and width < FEW_VALUES and weight is None:
+        met = np.arange(int(low), int(high) + 1).astype(cells.dtype)
+        counts = np.array([np.count_nonzero(cells == v) for v in met])  # faster than a table
+        return _fewest(met[counts > 0], counts[counts > 0].astype(float))
+    place = cells.astype(np.int64) - int(low)
+    if cells.dtype.kind == "f" and not (place + int(low) == cells).all():
+        return None
+    order = slice(None) if weight is None else np.lexsort((weight, place))
+    counts = np.bincount(place[order], None if weight is None else weight[order])
+    where = np.flatnonzero(counts)
+    return _fewest((where + int(low)).astype(cells.dtype), counts[where].astype(float))
+
+
+def _smallest_hashes(cells: Numbers, weight: Array | None) -> tuple[Numbers, Array, bool]:
+    """The different numbers with the smallest hashes, rising, their weights, and: are these all?
+
+    A cut by hash takes all cells of a number or none, so that weights are exact.
+    """
+    if len(np.unique(cells[:LOOKED_AT])) < LOOKED_AT / 2:  # many are equal: sort them all
+        return _fewest(*_summed(cells, weight))
+    keys = _hashes(cells)
+    count = SAMPLE + 1
+    while count < len(keys):
+        cut = np.partition(keys, count - 1)[count - 1]
+        kept = keys <= cut
+        some = cells[kept]
+        if len(np.unique(some)) > SAMPLE:
+            seen, weights, _ = _fewest(*_summed(some, None if weight is None else weight[kept]))
+            return seen, weights, False
+        count *= 8
+    return _fewest(*_summed(cells, weight))
+
+
+def _summed(cells: Numbers, weight: Array | None) -> tuple[Numbers, Array]:
+    """Different numbers, rising, and their weights."""
+    if weight is None:
+        seen, counts = np.unique(cells, return_counts=True)
+        return seen, counts.astype(float)
+    seen, place = np.unique(cells, return_inverse=True)
+    order = np.lexsort((weight, place))  # so that sums do not depend on the order of the rows
+    return seen, np.bincount(place[order], weight[order]).astype(float)
+
+
+def _fewest(seen: Numbers, weights: Array) -> tuple[Numbers, Array, bool]:
+    """At most SAMPLE of them, by their hashes."""
+    if len(seen) <= SAMPLE:
+        return seen, weights, True
+    kept = np.sort(np.argsort(_hashes(seen), kind="stable")[:SAMPLE])
+    return seen[kept], weights[kept], False
+
+
+def _merged(a: NumberSketch, b: NumberSketch) -> tuple[Numbers, Array, bool]:
+    """Different numbers of both, the weights of equal ones added."""
+    both = _in_one_array(a.seen, b.seen)
+    seen, place = np.unique(both, return_inverse=True)
+    weights = np.bincount(place, np.concatenate([a.weights, b.weights])).astype(float)
+    seen, weights, whole = _fewest(seen, weights)
+    return seen, weights, whole and a.whole and b.whole
+
+
+def _in_one_array(a: Numbers, b: Numbers) -> Numbers:
+    """Both in a type that holds every number of either exactly."""
+    both = np.concatenate([a, b])
+    if both.dtype.kind != "f" or (a.dtype.kind == "f" and b.dtype.kind == "f"):
+        return both
+    if all(x.dtype.kind == "f" or _are_floats(x) for x in (a, b)):
+        return both
+    out = np.empty(len(both), dtype=object)
+    out[:] = [*a.tolist(), *b.tolist()]  # Python compares 2⁵³ + 1 and 2.0⁵³ exactly
     return out
+
+
+def _are_floats(x: Numbers) -> bool:
+    return not len(x) or max(abs(int(x.min())), abs(int(x.max()))) <= EXACT
+
+
+def _hashes(x: Numbers) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """A number of 64 bits for each; equal for equal numbers of any type."""
+    if x.dtype.kind == "O":
+        return np.concatenate([_hashes(np.array([v])) for v in x.tolist()])
+    if x.dtype.kind == "f" or _are_floats(x):
+        bits = (x.astype(np.float64) + 0.0).view(np.uint64)
+    else:
+        near = x.astype(np.float64)
+        inside = near < (2.0**63 if x.dtype.kind == "i" else 2.0**64)
+        same = inside & (np.where(inside, near, 0.0).astype(x.dtype) == x)
+        bits = np.where(same, near.view(np.uint64), x.astype(np.uint64) ^ np.uint64(2**63 - 25))
+    with np.errstate(over="ignore"):  # splitmix64, whose outputs differ where its inputs do
+        bits = bits + np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
+
+
+def _frequent(cells: Numbers, weight: Array | None, total: float) -> dict[float, float]:
+    """Numbers that FREQUENT of a block's rows share, with their weight in the block."""
+    chosen = np.random.default_rng(len(cells)).integers(len(cells), size=LOOKED_AT)
+    seen, weights = _summed(cells[chosen], None if weight is None else weight[chosen])
+    likely = seen[weights >= 0.5 * FREQUENT * weights.sum()]
+    found = {float(x): _weight_at(cells, weight, x) for x in likely.tolist()}
+    return {x: w for x, w in found.items() if w >= FREQUENT * total}
+
+
+def _often(seen: Numbers, weights: Array, total: float) -> dict[float, float]:
+    """Those among numbers that are all known."""
+    chosen = weights >= FREQUENT * total
+    return dict(zip(map(float, seen[chosen].tolist()), weights[chosen].tolist(), strict=True))
+
+
+def _both_often(a: NumberSketch, b: NumberSketch) -> dict[float, float]:
+    """Those of two sets of rows; half the share is enough to stay, so that later rows may add."""
+    found = dict(a.frequent)
+    for x, w in b.frequent.items():
+        found[x] = found.get(x, 0.0) + w
+    return {x: w for x, w in found.items() if w >= 0.5 * FREQUENT * (a.weight + b.weight)}
+
+
+def _weight_at(cells: Numbers, weight: Array | None, x: Any) -> float:
+    met = cells == x
+    return float(np.count_nonzero(met)) if weight is None else float(weight[met].sum())
+
+
+def _end(cells: Numbers, weight: Array | None, x: Any) -> tuple[float, float]:
+    return float(x), _weight_at(cells, weight, x)
+
+
+def _outer(ends: list[tuple[float, float]], sign: float = 1.0) -> Ends:
+    """The two outermost, outermost first; the weights of equal ones add up."""
+    found: dict[float, float] = {}
+    for x, w in ends:
+        found[x] = found.get(x, 0.0) + w
+    return tuple(sorted(found.items(), key=lambda end: sign * end[0])[:2])
+
+
+# --- other states ---------------------------------------------------------------------------------
+
+
+def _union(a: tuple[Hashable, ...], b: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+    """Different values of both, in a fixed order, as many as tell that they are too many."""
+    if not a or not b or a == b:
+        return a or b
+    return _cut(sorted_states(distinct_states([*a, *b])))
+
+
+def _cut(states: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+    return states[:MOST_VALUES]
 
 
 def _all_categories(

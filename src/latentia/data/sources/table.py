@@ -6,14 +6,14 @@ numpy arrays (names from the graph), dicts of arrays, and through narwhals every
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from latentia.data.columns.discrete import Values
+from latentia.data.columns.values import EXACT, Values
 from latentia.errors import DataError, FrameError, UnknownNameError
 from latentia.typing import Label
 
@@ -40,10 +40,11 @@ class Table:
         if name in self.extra:
             return _array_values(self.extra[name], name)
         if self.frame is not None:
-            return _series_values(self.frame.get_column(str(name)))
+            place = _place_of(name, self.names)
+            return _series_values(self.frame.get_column(self.frame.columns[place]), name)
         if isinstance(self.native, Mapping):
             return _array_values(_as_array(self.native[name], name), name)
-        return _array_values(self.native[:, self.names.index(name)], name)
+        return _array_values(self.native[:, _place_of(name, self.names)], name)
 
     def like(self, columns: Mapping[Any, np.ndarray[Any, Any]]) -> Any:
         """Columns as a frame of the same kind; numpy: a matrix."""
@@ -56,6 +57,8 @@ class Table:
         if _is_pandas(self.native):
             return type(self.native)(dict(columns), index=self.native.index)
         named = {str(name): values for name, values in columns.items()}
+        if len(named) < len(columns):
+            raise _same_text(columns)
         backend = nw.get_native_namespace(self.native)
         try:
             return nw.from_dict(named, backend=backend).to_native()
@@ -76,6 +79,25 @@ class Table:
             return nw.new_series(str(name), plain, backend=backend).to_native()
         except OverflowError:
             raise _too_large(repr(name), backend) from None
+
+
+def _same_text(names: Iterable[Label]) -> DataError:
+    seen: dict[str, Label] = {}
+    for name in names:
+        other = seen.setdefault(str(name), name)
+        if other != name:
+            return DataError(
+                f"two columns are called {other!r} and {name!r}, which are one as text. Rename "
+                "one of them."
+            )
+    raise AssertionError("all names differ as text")
+
+
+def _place_of(name: Label, names: Sequence[Label]) -> int:
+    """Where the column of this name is; of names that are equal (1 and True), the same type."""
+    found = [i for i, own in enumerate(names) if own == name]
+    exact = [i for i in found if type(names[i]) is type(name)]
+    return (exact or found)[0]
 
 
 def _too_large(names: str, backend: Any) -> DataError:
@@ -100,7 +122,7 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
         return Table(tuple(data), next(iter(lengths.values()), 0), data, None)
     if isinstance(data, list | tuple) and data and not isinstance(data[0], Mapping):
         try:
-            return _numpy_table(np.asarray(data), graph_names)
+            return _numpy_table(_array_of_rows(data), graph_names)
         except ValueError as error:
             raise DataError(f"cannot read rows from a list: {error}") from None
     if not isinstance(data, str | bytes) and hasattr(data, "columns"):
@@ -120,6 +142,16 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     return Table(names, len(frame), data, frame)
 
 
+def _array_of_rows(data: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """A list of rows as an array; among text, and beside floats, numbers stay what they are."""
+    found: np.ndarray[Any, Any] = np.asarray(data)
+    if found.ndim == 2 and found.dtype.kind in "USf":
+        cells = [cell for row in data for cell in row if not isinstance(cell, bool)]
+        if _changes(cells, found.ravel()):
+            found = np.array(data, dtype=object)
+    return found
+
+
 def _check_names(data: Any) -> None:
     """Columns that share a name cannot be told apart."""
     names = getattr(data, "column_names", data.columns)  # Arrow's columns are arrays
@@ -131,13 +163,30 @@ def _check_names(data: Any) -> None:
 
 
 def _as_array(values: Any, name: Label) -> np.ndarray[Any, Any]:
+    """An array; a list whose values would become others (1 the text "1") as objects."""
     try:
-        return np.asanyarray(values)
+        found: np.ndarray[Any, Any] = np.asanyarray(values)
+        if isinstance(values, list | tuple) and found.ndim == 1 and _changes(values, found):
+            found = np.empty(len(values), dtype=object)
+            found[:] = values
+        return found
     except ValueError:  # lists of different lengths
         raise DataError(
             f"column {name!r} must be a list of values, one for each row; it holds lists of "
             "different lengths."
         ) from None
+
+
+def _changes(values: Sequence[Any], found: np.ndarray[Any, Any]) -> bool:
+    """Did numpy make text of numbers, numbers of True, or round large whole numbers?"""
+    kind, types = found.dtype.kind, set(map(type, values))
+    if kind in "US":
+        return not all(issubclass(t, str | bytes) for t in types)
+    if kind in "iuf" and any(issubclass(t, bool | np.bool_) for t in types):
+        return True
+    if kind != "f" or not any(issubclass(t, int | np.integer) for t in types):
+        return False
+    return any(isinstance(v, int | np.integer) and abs(int(v)) > EXACT for v in values)
 
 
 def _length(values: Any, name: Label) -> int:
@@ -171,9 +220,9 @@ def _numpy_table(data: np.ndarray[Any, Any], graph_names: Sequence[Label] | None
 
 
 def _named_by_text(data: Any) -> nw.DataFrame[Any]:
-    """narwhals wants names that are text; other labels are looked up by what they print."""
+    """narwhals wants names that are text, and 0 and "0" are two columns: numbered from the left."""
     copy = data.copy(deep=False)
-    copy.columns = [str(name) for name in data.columns]
+    copy.columns = [str(place) for place in range(len(data.columns))]
     return nw.from_native(copy, eager_only=True)
 
 
@@ -181,10 +230,10 @@ def _is_pandas(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "pandas"
 
 
-def _series_values(series: nw.Series[Any]) -> Values:
+def _series_values(series: nw.Series[Any], name: Label) -> Values:
     dtype = series.dtype
     if dtype in (nw.Int128, nw.UInt128):  # numpy has no such numbers
-        return _listed(series)
+        return _listed(series, name)
     if (dtype.is_integer() or dtype == nw.Boolean) and series.null_count() == 0:
         return Values(series.to_numpy())
     missing = series.is_null().to_numpy()
@@ -198,17 +247,17 @@ def _series_values(series: nw.Series[Any]) -> Values:
             cells[~missing] = kept
             return Values(cells, missing)
         return Values(series.to_numpy())
-    return _listed(series)
+    return _listed(series, name)
 
 
-def _listed(series: nw.Series[Any]) -> Values:
+def _listed(series: nw.Series[Any], name: Label) -> Values:
     """The cells as Python's objects."""
     cells = np.empty(len(series), dtype=object)
     try:
         cells[:] = series.to_list()
     except (ValueError, OverflowError) as error:  # dates beyond those of Python
         raise DataError(
-            f"column {series.name!r} of {series.dtype} has cells that Python has no value for: "
+            f"column {name!r} of {series.dtype} has cells that Python has no value for: "
             f"{error}. Pass them as text or as numbers."
         ) from None
     return _object_values(cells, series.is_null().to_numpy(), _categories(series))

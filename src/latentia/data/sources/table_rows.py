@@ -12,7 +12,8 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.continuous import KINDS, Column, ContinuousColumn, discover
+from latentia.data.columns.column import KINDS, Column
+from latentia.data.columns.discovering import discover
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.engine import (
     Engine,
@@ -163,16 +164,14 @@ def discover_columns(
             raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
     found = []
     for name in names:
-        given = state_names.get(name)
-        told = kinds.get(name)
-        as_states = "discrete" if told is None and given is not None else told
-        found.append(discover(name, seen.columns[name].cells(as_states), told, given))
+        sketch = seen.columns[name]
+        found.append(discover(name, sketch, kinds.get(name), state_names.get(name)))
     return tuple(found)
 
 
 def constant_columns(seen: TableSketch) -> list[Label]:
     """Columns with a single value."""
-    return [n for n, s in seen.columns.items() if s.values is None or len(s.values) < 2]
+    return [name for name, sketch in seen.columns.items() if sketch.different < 2]
 
 
 def missing_shares(seen: TableSketch) -> dict[Label, float]:
@@ -212,12 +211,12 @@ def _in_memory(columns: Sequence[Column], rows: Rows, plain: bool) -> LocalRows:
     """Equal rows once, where that makes them few."""
     if not len(rows):
         raise DataError("there are no rows to learn from, or their weights are all zero.")
-    if plain or any(isinstance(c, ContinuousColumn) for c in columns):
+    if plain or any(c.continuous for c in columns):
         return LocalRows(rows)
-    return LocalRows(compress(rows, [len(c.states) for c in columns]))  # type: ignore[union-attr]
+    return LocalRows(compress(rows, [c.cells for c in columns]))
 
 
 def _bytes(columns: Sequence[Column], rows: int) -> int:
     """Memory of the codes of so many rows."""
-    wide = [8 if isinstance(c, ContinuousColumn) else 1 + (len(c.states) > 127) for c in columns]
+    wide = [8 if c.continuous else 1 + (c.cells > 127) for c in columns]
     return rows * sum(wide)

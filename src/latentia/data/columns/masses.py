@@ -1,32 +1,54 @@
 """Densities on a grid: moments, quantiles and draws from masses of cells, for many rows at once.
 
 Masses are (cells, n). Between grid points a density is linear in z; half a step before either end
-it is constant (features.continuous), so that every integral here is exact.
+it is constant (data.columns.continuous), so that every integral here is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.typing import Array, Codes
 
 EDGE = 1e-9  # of the grid
 
 
-def cell_values(column: ContinuousColumn) -> Array:
+class Grid(Protocol):
+    """What is asked of a continuous column here."""
+
+    @property
+    def points(self) -> int: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def step(self) -> float: ...
+    @property
+    def grid(self) -> Array: ...
+    @property
+    def atoms(self) -> tuple[float, ...]: ...
+    @property
+    def lattice(self) -> tuple[int, int]: ...
+    def scaled(self, x: Array) -> Array: ...
+    def unscaled(self, z: Array) -> Array: ...
+    def slope(self, x: Array) -> Array: ...
+
+
+def cell_values(column: Grid) -> Array:
     """x of every cell, atoms included."""
     return np.concatenate([column.unscaled(column.grid), np.asarray(column.atoms, dtype=float)])
 
 
-def means(column: ContinuousColumn, masses: Array) -> Array:
+def means(column: Grid, masses: Array) -> Array:
     """E[x]: (n,)."""
     return np.asarray(cell_values(column) @ masses)
 
 
-def spreads(column: ContinuousColumn, masses: Array) -> Array:
+def spreads(column: Grid, masses: Array) -> Array:
     """Standard deviation: (n,)."""
     x = cell_values(column)
     centre = float(x.mean())
@@ -34,7 +56,7 @@ def spreads(column: ContinuousColumn, masses: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(second - first**2, 0.0)))
 
 
-def densities(column: ContinuousColumn, masses: Array, x: Array) -> Array:
+def densities(column: Grid, masses: Array, x: Array) -> Array:
     """p(x) per unit of x of one density (masses: (cells,)); at atoms their probability."""
     x = np.asarray(x, dtype=float)
     z = column.scaled(x)
@@ -47,12 +69,12 @@ def densities(column: ContinuousColumn, masses: Array, x: Array) -> Array:
     return np.asarray(found)
 
 
-def _ends(column: ContinuousColumn) -> Array:
+def _ends(column: Grid) -> Array:
     """z where the pieces of a density meet: low, the grid points, high."""
     return np.concatenate([[column.low], column.grid, [column.high]])
 
 
-def _levels(column: ContinuousColumn, masses: Array) -> Array:
+def _levels(column: Grid, masses: Array) -> Array:
     """∫ of the continuous part up to each of `_ends`: (points + 2, n)."""
     m = masses[: column.points]
     pieces = np.concatenate([m[:1] / 2, (m[:-1] + m[1:]) / 2, m[-1:] / 2])
@@ -60,10 +82,24 @@ def _levels(column: ContinuousColumn, masses: Array) -> Array:
     return np.concatenate([zero, np.cumsum(pieces, axis=0)])
 
 
-def cdf(column: ContinuousColumn, masses: Array, x: Array) -> Array:
-    """P(X ≤ x) of one density."""
+def on_lattice(column: Grid, x: Array) -> Array:
+    """The nearest values that the column can have: of whole numbers, a whole number."""
+    step, per = column.lattice
+    return np.asarray(np.rint(x * (per / step)) * step / per) if step else x
+
+
+def _upper_end(column: Grid, x: Array) -> Array:
+    """Where the stretch ends that stands for the last value of the lattice up to x."""
+    step, per = column.lattice
+    if not step:
+        return x
+    return np.asarray((np.floor(x * (per / step) + EDGE) + 0.5) * step / per)
+
+
+def cdf(column: Grid, masses: Array, x: Array) -> Array:
+    """P(X ≤ x) of one density; of a lattice, all that lies nearest to values up to x."""
     x = np.asarray(x, dtype=float)
-    z = np.clip(column.scaled(x), column.low, column.high)
+    z = np.clip(column.scaled(_upper_end(column, x)), column.low, column.high)
     weights = interval_weights(column, np.full_like(z, column.low), z)
     found = masses[: column.points] @ weights
     for k, atom in enumerate(column.atoms):
@@ -71,12 +107,12 @@ def cdf(column: ContinuousColumn, masses: Array, x: Array) -> Array:
     return np.asarray(np.clip(found, 0.0, 1.0))
 
 
-def interval_weights(column: ContinuousColumn, low: Array, high: Array) -> Array:
+def interval_weights(column: Grid, low: Array, high: Array) -> Array:
     """∫ of each point's hat between z = low and high, in steps: (points, n)."""
     return _hat_integrals(column, high) - _hat_integrals(column, low)
 
 
-def _hat_integrals(column: ContinuousColumn, z: Array) -> Array:
+def _hat_integrals(column: Grid, z: Array) -> Array:
     """∫ of each hat from the low end to z, in steps: (points, n)."""
     u = (z - column.low) / column.step - 0.5 - np.arange(column.points)[:, None]
     v = np.clip(u, -1.0, 1.0)
@@ -89,7 +125,7 @@ def _hat_integrals(column: ContinuousColumn, z: Array) -> Array:
     return np.asarray(found)
 
 
-def interval_likelihood(column: ContinuousColumn, low: float, high: float) -> Array:
+def interval_likelihood(column: Grid, low: float, high: float) -> Array:
     """Share of each cell between two values: soft evidence for low ≤ x ≤ high, (cells,)."""
     ends = np.clip(column.scaled(np.array([low, high])), column.low, column.high)
     inner = interval_weights(column, ends[:1], ends[1:])[:, 0]
@@ -97,16 +133,17 @@ def interval_likelihood(column: ContinuousColumn, low: float, high: float) -> Ar
     return np.concatenate([np.clip(inner, 0.0, 1.0), atoms])
 
 
-def quantiles(column: ContinuousColumn, masses: Array, q: Sequence[float]) -> Array:
+def quantiles(column: Grid, masses: Array, q: Sequence[float]) -> Array:
     """Smallest x with P(X ≤ x) ≥ q: (len(q), n)."""
     wanted = np.asarray(q, dtype=float)
     if column.atoms:
         return np.stack([_with_atoms(column, each, wanted) for each in masses.T], axis=1)
     levels = _levels(column, masses)
-    return column.unscaled(_inverse(column, masses, levels, wanted * levels[-1][:, None]).T)
+    x = column.unscaled(_inverse(column, masses, levels, wanted * levels[-1][:, None]).T)
+    return on_lattice(column, x)
 
 
-def _inverse(column: ContinuousColumn, masses: Array, levels: Array, wanted: Array) -> Array:
+def _inverse(column: Grid, masses: Array, levels: Array, wanted: Array) -> Array:
     """z where the continuous part reaches the wanted levels, (n, q) -> (n, q)."""
     ends, n = _ends(column), masses.shape[1]
     m = masses[: column.points] / column.step
@@ -125,7 +162,7 @@ def _inverse(column: ContinuousColumn, masses: Array, levels: Array, wanted: Arr
     return out
 
 
-def _with_atoms(column: ContinuousColumn, masses: Array, q: Array) -> Array:
+def _with_atoms(column: Grid, masses: Array, q: Array) -> Array:
     """Quantiles of one density with atoms: the continuous part between them."""
     own = masses[:, None]
     levels = _levels(column, own)
@@ -149,15 +186,16 @@ def _with_atoms(column: ContinuousColumn, masses: Array, q: Array) -> Array:
     return found
 
 
-def draw(column: ContinuousColumn, codes: Codes, rng: np.random.Generator) -> Array:
+def draw(column: Grid, codes: Codes, rng: np.random.Generator) -> Array:
     """Values for cells that were drawn: by the hat around each point; atoms as they are."""
     codes = np.asarray(codes)
     inside = np.minimum(codes, column.points - 1)
     jitter = rng.random(len(codes)) + rng.random(len(codes)) - 1.0  # triangular on (−1, 1)
-    z = column.grid[inside] + jitter * column.step
-    # the outer hats are flat to the end
-    z = np.clip(z, column.low, column.high)
-    x = column.unscaled(z)
+    # the outer hats are flat from their point to the end, half a step away
+    flat = 0.5 * np.sign(jitter) * (1.0 - (1.0 - np.abs(jitter)) ** 2)
+    outer = ((inside == 0) & (jitter < 0)) | ((inside == column.points - 1) & (jitter > 0))
+    z = column.grid[inside] + np.where(outer, flat, jitter) * column.step
+    x = on_lattice(column, column.unscaled(z))
     for k, atom in enumerate(column.atoms):
         x = np.where(codes == column.points + k, atom, x)
     return np.asarray(x)

@@ -1,0 +1,111 @@
+"""What every kind of column can do, so that nobody else has to ask which kind it is."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from latentia.data.columns.values import Values
+from latentia.typing import Array, Bools, Label
+
+Places: TypeAlias = Any  # (n,) codes, -1 where missing, or positions on a grid, NaN where missing
+KINDS = ("discrete", "continuous")
+
+
+class Column(Protocol):
+    """A column of a model: values become places, and masses of its cells become answers."""
+
+    @property
+    def name(self) -> Label: ...
+
+    @property
+    def kind(self) -> str:
+        """``discrete`` or ``continuous``."""
+        ...
+
+    @property
+    def continuous(self) -> bool: ...
+
+    @property
+    def cells(self) -> int:
+        """States, or points of the grid and atoms: the length of a vector of masses."""
+        ...
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The states, or the value at every cell."""
+        ...
+
+    @property
+    def summary_names(self) -> tuple[Any, ...]:
+        """Names of what `summary` tells; those of a discrete column differ when printed."""
+        ...
+
+    @property
+    def answer_type(self) -> type:
+        """Of a table's column that holds the column's values: float, int, bool or str."""
+        ...
+
+    def place(self, values: Values) -> Places:
+        """Cells of a table as codes or positions; what cannot be placed is an error."""
+        ...
+
+    def nothing(self, count: int) -> Places:
+        """The places of so many missing cells."""
+        ...
+
+    def present(self, places: Places) -> Bools:
+        """Which of the places are not missing."""
+        ...
+
+    def corners(self, places: Places) -> tuple[Any, Array]:
+        """Cells around each place and their weights, (k, n) each; `cells` where missing."""
+        ...
+
+    def nearest(self, places: Places) -> Any:
+        """The cell nearest to each place, -1 where missing."""
+        ...
+
+    def coordinates(self, places: Places) -> Array:
+        """Codes, or z in units of its spread; NaN where missing."""
+        ...
+
+    def best(self, p: Array) -> Array:
+        """(cells, n) -> (n,): the most probable code, or the mean."""
+        ...
+
+    def answers(self, best: Any) -> Any:
+        """States of codes; numbers as they are."""
+        ...
+
+    def filled(self, values: Values, best: Any) -> Any:
+        """The cells of a table, with the answers of `best` where they are missing."""
+        ...
+
+    def summary(self, p: Array) -> Array:
+        """(cells, n) -> (k, n): probabilities of states, or mean and quantiles."""
+        ...
+
+    def log_factor(self, values: Values) -> Array:
+        """log of what turns probability of a place into density of a value; 0 if discrete."""
+        ...
+
+    def draw(self, cells: Any, rng: np.random.Generator) -> Any:
+        """Values for cells that were drawn."""
+        ...
+
+
+def is_present(places: Places) -> Bools:
+    """Which places are not missing, where the column is not at hand: positions are floats."""
+    return np.asarray(~np.isnan(places) if places.dtype.kind == "f" else places >= 0)
+
+
+def share_missing(column: Column, places: Places, weight: Array | None) -> float:
+    """Share of the rows that lack the column."""
+    return float(np.average(~column.present(places), weights=weight))
+
+
+def place_cells(column: Column, values: Values) -> Places:
+    """Codes of a discrete column (-1: missing), positions of a continuous one (NaN: missing)."""
+    return column.place(values)

@@ -1,0 +1,308 @@
+"""Laying a grid: atoms, scale, walls and ends of a continuous column, from a sketch of its numbers.
+
+A scale is good if smoothing by a fraction of a standard deviation, which is what learners do, moves
+no quantile by much. Straight, asinh and logarithm are tried in turn, then a curve through
+quantiles. An end that smoothing would leak over is a wall.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import final
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from latentia.data.columns.continuous import POINTS, ContinuousColumn
+from latentia.data.columns.scales import Knots, bend, spread_out
+from latentia.data.columns.values import EXACT
+from latentia.data.sources.sketch import NumberSketch
+from latentia.errors import DataError
+from latentia.typing import Array, Label
+
+ATOM = 0.02  # share of rows at one value that makes it an atom …
+FEWEST_AT_ATOM = 5
+LONELY = 0.5  # … if this share of the other values is seen only once
+LONG_TAIL = 14.0  # range over interquartile range (a normal column of 10⁶ rows: 7.2)
+MARGIN = 0.05  # of the range, on sides that are not bounds
+LARGEST_VALUE = 1e100  # of a column in training
+FEWEST_STEPS = 1e4  # of rounding, from the smallest to the largest of large integers
+FEWEST_AT_BOUND = 3
+BOUND = 0.01  # share of rows at the smallest or largest value that makes it a bound
+BLUR = 0.15  # standard deviations of z by which learners may smooth …
+LITTLE = 0.006  # … and what that may move of a level to be little …
+CLEARLY = 0.6  # … more than on another scale …
+MOVED = 0.02  # … or too much, …
+MOST_MOVED = 0.03  # … or so much that the column is laid on a curve
+LEAK = 0.004  # … and over an end, before that is a wall
+SAME = 1e-6  # of a value: as good as equal
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+WIDEST = 1e30  # of a column on a logarithmic scale, largest over smallest
+BETWEEN = 0.25  # knots of a curve, in standard deviations …
+MANY_PARTS = 5  # … fewer where gaps part it more often
+SPARSE = 0.005  # a gap has few rows, such a share of them …
+NEIGHBOURS = 0.02  # … and is much wider than such a share on either side of it:
+APART = 3.0  # so many times
+GAP = 1.0  # of a gap on a curve, in standard deviations of what lies beside it
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From numbers to z, and how the column looks there."""
+
+    centre: float
+    scale: float
+    warped: bool
+    knots: Knots = ()
+
+    def z(self, x: Array) -> Array:
+        y = (x - self.centre) / self.scale
+        y = np.arcsinh(y) if self.warped else y
+        return bend(self.knots, y) if self.knots else np.asarray(y)
+
+    def spread(self, z: Array, w: Array) -> float:
+        """Standard deviation of z; curves are made so that between two gaps it is one."""
+        return 1.0 if self.knots else _moments(z, w)[1]
+
+
+def lay_grid(name: Label, numbers: NumberSketch) -> ContinuousColumn:
+    """Centre, scale, tails, bounds and atoms from the numbers."""
+    atoms = find_atoms(numbers)
+    x, w = _rest(numbers, atoms)
+    _check_integers(name, numbers, x)
+    _check(name, x)
+    scale = choose_scale(x, w)
+    z = scale.z(x)
+    spread = scale.spread(z, w)
+    walls = _walls(z, w, spread)
+    lattice = (0, 1) if atoms else find_lattice(x)
+    half = 0.5 * lattice[0] / lattice[1]  # what stands for the outermost values of a lattice
+    ends = scale.z(np.array([x[0] - half, x[-1] + half]))
+    room = MARGIN * float(z[-1] - z[0])
+    low = float(ends[0]) if walls[0] else min(float(z[0]) - room, float(ends[0]))
+    high = float(ends[1]) if walls[1] else max(float(z[-1]) + room, float(ends[1]))
+    for atom in scale.z(np.array(atoms)).tolist():  # a bound that many rows reach
+        low = atom if walls[0] and low - room < atom < low else low
+        high = atom if walls[1] and high < atom < high + room else high
+    if scale.warped and scale.centre == 0.0:  # a logarithm: no room beyond zero
+        zero = float(scale.z(np.zeros(1))[0])
+        low, high = (max(low, zero), high) if x[0] > 0 else (low, min(high, zero))
+    return ContinuousColumn(
+        *(name, scale.centre, scale.scale, scale.warped, low, high, spread, POINTS),
+        atoms=tuple(atoms),
+        knots=scale.knots,
+        walls=walls,
+        lattice=lattice,
+    )
+
+
+def find_lattice(x: Array) -> tuple[int, int]:
+    """The largest fraction with up to three decimals that all values are multiples of.
+
+    >>> find_lattice(np.array([0.5, 2.0, 3.5])), find_lattice(np.array([10.0, 30.0]))
+    ((1, 2), (10, 1))
+    >>> find_lattice(np.array([0.12345]))
+    (0, 1)
+    """
+    for per in (1, 10, 100, 1000):
+        whole = np.rint(x * per)
+        most = np.minimum(SAME * np.abs(x), 100.0 * SAME / per)  # floats of 32 bits are not exact
+        if np.abs(whole).max() < EXACT and (np.abs(x - whole / per) <= most).all():
+            step = int(np.gcd.reduce(whole.astype(np.int64)))
+            common = math.gcd(step, per)
+            return (step // common, per // common) if step else (0, 1)
+    return 0, 1
+
+
+def find_atoms(numbers: NumberSketch) -> list[float]:
+    """Values with a share of the rows, where most others are seen once and not whole."""
+    seen, weights = numbers.seen.astype(float), numbers.weights
+    if (seen == np.rint(seen)).all():
+        return []
+    least = max(ATOM * numbers.weight, FEWEST_AT_ATOM)
+    often = sorted(x for x, w in numbers.frequent.items() if w >= least)
+    others = weights[~np.isin(seen, often)]
+    if not often or not len(others) or (others <= 1).mean() < LONELY:
+        return []
+    return often
+
+
+def _rest(numbers: NumberSketch, atoms: Sequence[float]) -> tuple[Array, Array]:
+    """Numbers that are no atoms, rising, with their weights; the outermost are among them."""
+    own = dict(zip(numbers.seen.astype(float).tolist(), numbers.weights.tolist(), strict=True))
+    if not numbers.whole:  # the ends are as many as the others stand for
+        share = sum(own.values()) / max(numbers.weight - sum(numbers.frequent.values()), 1.0)
+        for x, w in (*numbers.low, *numbers.high):
+            own.setdefault(x, w * min(share, 1.0))
+    kept = sorted((x, w) for x, w in own.items() if x not in atoms)
+    pairs = np.array(kept, dtype=float).reshape(-1, 2)
+    return pairs[:, 0], _rounded(pairs[:, 1])
+
+
+def _rounded(w: Array) -> Array:
+    """Nine digits, so that the order in which blocks were added does not show."""
+    if (w == np.rint(w)).all():
+        return w
+    unit = 10.0 ** (np.floor(np.log10(w)) - 8.0)
+    return np.asarray(np.rint(w / unit) * unit)
+
+
+def _check_integers(name: Label, numbers: NumberSketch, x: Array) -> None:
+    large = numbers.seen.dtype.kind != "f" and np.abs(x).max() > EXACT
+    if large and np.ptp(x) < FEWEST_STEPS * np.spacing(np.abs(x).max()):
+        raise DataError(
+            f"column {name!r} holds integers around {x[0]:.6g} that are too close together to be "
+            f"measured as decimal numbers. Subtract {int(numbers.seen[0])} from them, or pass "
+            f"kinds={{{name!r}: 'discrete'}}."
+        )
+
+
+def _check(name: Label, x: Array) -> None:
+    if np.abs(x).max() > LARGEST_VALUE or 0 < np.ptp(x) < 1.0 / LARGEST_VALUE:
+        raise DataError(
+            f"column {name!r} runs from {x[0]:.3g} to {x[-1]:.3g}: its squares cannot "
+            f"be summed (values up to ±{LARGEST_VALUE:.0e}, ranges from {1 / LARGEST_VALUE:.0e} "
+            "can). Scale it, or take its logarithm."
+        )
+    if x[0] == x[-1]:
+        raise DataError(
+            f"column {name!r} has a single value ({float(x[0])!r}); a continuous column needs "
+            f"two. Drop it from the graph, or pass kinds={{{name!r}: 'discrete'}}."
+        )
+
+
+# --- scales ---------------------------------------------------------------------------------------
+
+
+def choose_scale(x: Array, w: Array) -> Scale:
+    """The plainest scale on which smoothing moves little; a curve where none is good enough."""
+    noise = 0.25 / math.sqrt(_effective(w))  # levels of few rows move by themselves
+    found = [(moved_by_smoothing(scale, x, w), scale) for scale in _candidates(x, w)]
+    (moved, best), better = found[0], min(found, key=lambda pair: pair[0])
+    if moved > LITTLE + 0.4 * noise and (moved > MOVED + noise or better[0] < CLEARLY * moved):
+        moved, best = better
+    gaps = _gaps(best.z(x), _middles(w))
+    if moved > (LITTLE if gaps else MOST_MOVED) + noise:
+        bare = replace(best, knots=())
+        bent = replace(bare, knots=_curve_through(bare.z(x), w))
+        if moved_by_smoothing(bent, x, w) < moved:
+            return bent
+    return best
+
+
+def _effective(w: Array) -> float:
+    """Rows of equal weight that would tell as much."""
+    return float(w.sum() ** 2 / (w @ w))
+
+
+def _candidates(x: Array, w: Array) -> list[Scale]:
+    """Straight where tails are short; the logarithm of what is positive; asinh of the rest."""
+    low, middle, high = _quantiles(x, w, (0.25, 0.5, 0.75))
+    mean, sd = _moments(x, w)
+    found = []
+    long = high > low and float(x[-1] - x[0]) > LONG_TAIL * (high - low)
+    if not long:
+        found.append(Scale(mean, sd, False))
+    if x[0] > 0 or x[-1] < 0:
+        small, large = sorted([abs(float(x[0])), abs(float(x[-1]))])
+        log = Scale(0.0, max(small / 2.0, large / WIDEST), True)
+        found.append(replace(log, knots=_standardised(log.z(x), w)))
+    if high > low:
+        found.append(Scale(middle, (high - low) / 1.35, True))
+    return found or [Scale(mean, sd, False)]
+
+
+def moved_by_smoothing(scale: Scale, x: Array, w: Array) -> float:
+    """How far smoothing moves the levels of a column, rising x, at most."""
+    z = scale.z(x)
+    spread = scale.spread(z, w)
+    if not spread > 0:
+        return math.inf
+    total = float(w.sum())
+    share = np.cumsum(w) / total
+    at = np.minimum(np.searchsorted(share, LEVELS), len(z) - 1)
+    walls = _walls(z, w, spread)
+    found = _smoothed(z, w / total, z[at], BLUR * spread, walls)
+    # half of those at the point itself: ties are smoothed to both sides
+    return float(np.abs(found - (share[at] - 0.5 * w[at] / total)).max())
+
+
+def _smoothed(z: Array, p: Array, at: Array, h: float, walls: tuple[bool, bool]) -> Array:
+    """P(Z + h ε ≤ at), folded back at walls."""
+    images = [z, *([2.0 * z[0] - z] if walls[0] else []), *([2.0 * z[-1] - z] if walls[1] else [])]
+    low = float(z[0]) if walls[0] else -math.inf
+    found = np.zeros(len(at))
+    for image in images:
+        below = ndtr((at[:, None] - image) / h)
+        found += (below - ndtr((low - image) / h)) @ p
+    return found
+
+
+def _walls(z: Array, w: Array, spread: float) -> tuple[bool, bool]:
+    """Ends at which many rows lie, or over which smoothing would leak."""
+    p, h = w / w.sum(), BLUR * spread
+    leaks = float(ndtr((z[0] - z) / h) @ p), float(ndtr((z - z[-1]) / h) @ p)
+    least = max(BOUND * float(w.sum()), FEWEST_AT_BOUND)
+    most = LEAK + 2.0 / _effective(w)  # the outermost rows themselves leak that much
+    return bool(w[0] >= least or leaks[0] > most), bool(w[-1] >= least or leaks[1] > most)
+
+
+def _standardised(y: Array, w: Array) -> Knots:
+    """The straight line that gives a column mean 0 and variance 1."""
+    mean, sd = _moments(y, w)
+    return tuple((float(end), (float(end) - mean) / sd) for end in (y[0], y[-1]))
+
+
+def _curve_through(y: Array, w: Array) -> Knots:
+    """Knots that make a bell of what lies between two wide gaps: quantiles, and the gaps' edges."""
+    starts = [0, *(i + 1 for i in _gaps(y, _middles(w))), len(y)]
+    between = BETWEEN * math.ceil(len(starts) / MANY_PARTS)
+    z, chosen, end, inner = np.empty(len(y)), set[int](), 0.0, 0.0
+    for first, last in pairwise(starts):
+        own = w[first:last]
+        score = ndtri(_middles(own))
+        inner += float(own.sum()) * _moments(score, own)[1] ** 2
+        z[first:last] = score - score[0] + end
+        end = float(z[last - 1]) + GAP
+        wanted = np.arange(z[first], z[last - 1], between)
+        chosen |= {first, last - 1, *(first + np.searchsorted(z[first:last], wanted)).tolist()}
+    mean, sd = _moments(z, w)[0], math.sqrt(inner / float(w.sum())) or 1.0  # 0: single values
+    return spread_out([(float(y[i]), (float(z[i]) - mean) / sd) for i in sorted(chosen)])
+
+
+def _gaps(y: Array, level: Array) -> list[int]:
+    """Places after which a wide gap comes: the widest of each stretch with few rows."""
+    at = np.arange(NEIGHBOURS + SPARSE, 1.0 - NEIGHBOURS - SPARSE, SPARSE / 2)
+    half = SPARSE / 2
+    far, near, after, beyond = (
+        np.interp(at + d, level, y) for d in (-half - NEIGHBOURS, -half, half, half + NEIGHBOURS)
+    )
+    wide = after - near > APART * np.maximum(near - far, beyond - after)
+    places = np.flatnonzero(wide)
+    found = set()
+    for stretch in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+        if len(stretch):
+            first = max(int(np.searchsorted(level, at[stretch[0]] - half, side="right")) - 1, 0)
+            last = max(int(np.searchsorted(level, at[stretch[-1]] + half)) + 1, first + 2)
+            found.add(first + int(np.argmax(np.diff(y[first:last]))))
+    return sorted(found)
+
+
+def _moments(x: Array, weight: Array) -> tuple[float, float]:
+    """Mean and standard deviation."""
+    mean = float(np.average(x, weights=weight))
+    return mean, math.sqrt(float(np.average((x - mean) ** 2, weights=weight)))
+
+
+def _quantiles(x: Array, weight: Array, q: Sequence[float]) -> list[float]:
+    """Of rising values, each in the middle of its own weight; the unit of weights is no matter."""
+    return [float(v) for v in np.interp(q, _middles(weight), x)]
+
+
+def _middles(w: Array) -> Array:
+    """Level of each of rising values, in the middle of its own weight."""
+    return np.asarray((np.cumsum(w) - 0.5 * w) / w.sum())

@@ -1,0 +1,260 @@
+"""Scales, walls, atoms and lattices of continuous columns, against rows and against scipy."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import latentia as lt
+from latentia.data.columns import masses
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.discovering import discover_from_values
+from latentia.data.columns.grids import find_lattice
+from latentia.data.columns.scales import bend, spread_out, steepness, straighten
+from latentia.data.columns.values import Values
+from latentia.errors import StoreError
+from latentia.inference.posterior_density import Density
+from latentia.store.column_record import read_column, write_column
+
+N = 2000
+
+
+def zero_inflated(rng, share, cells):
+    return np.where(rng.random(N) < share, 0.0, cells)
+
+
+def clusters(rng, apart, width=1.0):
+    first = rng.random(N) < 0.4
+    return np.where(first, rng.normal(size=N), apart + width * rng.normal(size=N))
+
+
+CELLS = {
+    "normal": lambda rng: rng.normal(3, 2, N),
+    "lognormal .5": lambda rng: rng.lognormal(0, 0.5, N),
+    "lognormal 1": lambda rng: rng.lognormal(0, 1, N),
+    "lognormal 2": lambda rng: rng.lognormal(3, 2, N),
+    "lognormal 4": lambda rng: rng.lognormal(0, 4, N),
+    "minus lognormal": lambda rng: -rng.lognormal(0, 3, N),
+    "far from zero": lambda rng: 1000 + rng.lognormal(0, 2, N),
+    "5 % zeros": lambda rng: zero_inflated(rng, 0.05, rng.lognormal(0, 1, N)),
+    "30 % zeros": lambda rng: zero_inflated(rng, 0.3, rng.lognormal(0, 2, N)),
+    "zeros, negatives": lambda rng: zero_inflated(rng, 0.05, rng.normal(1, 2, N)),
+    "many zeros, negatives": lambda rng: zero_inflated(rng, 0.3, rng.normal(1, 2, N)),
+    "two clusters": lambda rng: clusters(rng, 8.0),
+    "two far clusters": lambda rng: clusters(rng, 1000.0),
+    "a narrow and a wide one": lambda rng: clusters(rng, 1000.0, 50.0),
+    "Cauchy": lambda rng: rng.standard_cauchy(N),
+    "uniform": lambda rng: rng.random(N),
+    "beta": lambda rng: rng.beta(0.5, 0.5, N),
+    "mass at both ends": lambda rng: np.clip(rng.normal(0.5, 0.5, N), 0, 1),
+    "exponential": lambda rng: rng.exponential(5, N),
+    "integers": lambda rng: rng.poisson(200, N),
+    "skewed integers": lambda rng: rng.geometric(0.01, N),
+    "ties": lambda rng: (4 * rng.normal(0, 2, N)).round() / 4,
+}
+NOT_GAUSSIAN = {  # on any scale: a spike, or shoulders that two bells do not have
+    *("5 % zeros", "30 % zeros", "zeros, negatives", "many zeros, negatives"),
+    *("mass at both ends", "Cauchy", "exponential", "skewed integers"),
+}
+
+
+def column_of(cells):
+    return discover_from_values("x", Values(np.asarray(cells)))
+
+
+def with_others(rng, x):
+    """Three columns that go with the rank of x."""
+    rank = np.argsort(np.argsort(x, kind="stable")) / N
+    return {"x": x} | {f"b{j}": (rng.random(N) < 0.2 + 0.6 * rank).astype(int) for j in range(3)}
+
+
+@pytest.mark.parametrize("learner", ["pbp", "em"])
+@pytest.mark.parametrize("name", CELLS)
+def test_marginals_have_the_levels_of_the_rows(name, learner):
+    """Within three standard errors of what N rows tell; nothing below the smallest value."""
+    rng = np.random.default_rng(len(name))
+    x = CELLS[name](rng)
+    model = lt.LatentModel("h->x; h->b0; h->b1; h->b2", {"h": 2}, learner)
+    density = model.fit(with_others(rng, x)).query("x")
+    below = float(density.cdf(x.min() - 0.01 * np.ptp(x)))
+    assert below < 0.005
+    assert float(density.cdf(x.max() + 0.01 * np.ptp(x))) > 0.995
+    if learner == "em" and name in NOT_GAUSSIAN:
+        return
+    for level in (0.05, 0.25, 0.5, 0.75, 0.95):
+        at = np.quantile(x, level, method="inverted_cdf")
+        share = (x <= at).mean()
+        error = np.sqrt(max(share * (1 - share), 1 / N) / N)
+        assert float(density.cdf(at)) == pytest.approx(share, abs=3 * error), level
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_scales_are_there_and_back(name):
+    x = np.sort(CELLS[name](np.random.default_rng(1)).astype(float))
+    column = column_of(x)
+    z = column.scaled(x)
+    assert (np.diff(z) >= 0).all()
+    size = np.abs(x).max() if not column.warped else np.abs(x) + column.scale
+    assert (np.abs(column.unscaled(z) - x) <= 1e-9 * size).all()
+    probe = np.linspace(column.low, column.high, 301)
+    there = column.unscaled(probe)
+    step = 1e-6 / column.slope(there)  # a small step in z
+    rise = (column.scaled(there + step) - column.scaled(there - step)) / (2 * step)
+    np.testing.assert_allclose(rise, column.slope(there), rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_files_keep_every_scale(name):
+    column = column_of(CELLS[name](np.random.default_rng(2)))
+    assert read_column(write_column(column), "x", column.cells) == column
+
+
+def test_files_from_before_have_no_curve_no_walls_and_no_lattice():
+    old = {"centre": 0.5, "scale": 2.0, "warped": True, "ends": [-3.0, 3.0], "spread": 1.0}
+    column = read_column({**old, "points": 9, "atoms": [0.0]}, "x", 10)
+    expected = ContinuousColumn("x", 0.5, 2.0, True, -3.0, 3.0, 1.0, 9, (0.0,))
+    assert column == expected
+    assert set(write_column(column)) == {*old, "points", "atoms"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"knots": [[0.0, 0.0]]},
+        {"knots": [[0.0, 0.0], [1.0, 0.0]]},
+        {"knots": [[0.0, 1.0], [1.0, 0.0]]},
+        {"knots": [[0.0, 0.0], [float("nan"), 1.0]]},
+        {"knots": [[0.0, 0.0], [1e300, 1.0]]},
+        {"knots": [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]},
+        {"knots": [[float(k), float(k)] for k in range(300)]},
+        {"knots": {}},
+        {"walls": [1, 0]},
+        {"walls": [True]},
+        {"lattice": [-1, 1]},
+        {"lattice": [1, 0]},
+        {"lattice": [0.5, 1]},
+        {"lattice": [1, 1], "atoms": [0.0]},
+        {"other": 1},
+    ],
+    ids=str,
+)
+def test_wrong_scales_in_files_are_refused(wrong):
+    record = write_column(ContinuousColumn("x", 0.0, 1.0, False, -3.0, 3.0, 1.0, 9))
+    count = 9 + len(wrong.get("atoms", ()))
+    with pytest.raises(StoreError):
+        read_column({**record, **wrong}, "x", count)
+
+
+def test_rows_of_two_percent_at_a_value_are_an_atom():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=5000)
+    x[:150] = 1.5
+    assert column_of(x).atoms == (1.5,)
+    x[75:150] = rng.normal(size=75)
+    assert column_of(x).atoms == ()
+
+
+def test_positive_columns_have_no_values_below_zero():
+    for sigma in (0.5, 1, 2, 4):
+        column = column_of(np.random.default_rng(4).lognormal(0, sigma, N))
+        assert column.unscaled(np.array([column.low]))[0] >= -0.05
+        if sigma >= 1:
+            assert column.unscaled(np.array([column.low]))[0] >= 0
+
+
+def test_ends_that_are_steep_are_walls():
+    rng = np.random.default_rng(5)
+    assert column_of(rng.random(N)).walls == (True, True)
+    assert column_of(rng.exponential(size=N)).walls == (True, False)
+    assert column_of(rng.normal(size=N)).walls == (False, False)
+    assert column_of(rng.normal(size=30)).walls == (False, False)
+
+
+# --- curves ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_curves_rise_through_their_knots_and_back(seed):
+    rng = np.random.default_rng(seed)
+    y = np.cumsum(rng.lognormal(0, 2, 8))
+    z = np.cumsum(rng.lognormal(0, 2, 8))
+    knots = tuple(zip(y.tolist(), z.tolist(), strict=True))
+    np.testing.assert_allclose(bend(knots, y), z, rtol=1e-9)
+    probe = np.linspace(y[0] - 3, y[-1] + 3, 4001)
+    there = bend(knots, probe)
+    assert (np.diff(there) > 0).all()
+    np.testing.assert_allclose(straighten(knots, there), probe, atol=1e-7 * np.ptp(y))
+    area = integrate.quad(lambda t: steepness(knots, np.array(t)), y[0], y[1])[0]
+    assert area == pytest.approx(z[1] - z[0], rel=1e-6)
+    assert np.isnan(bend(knots, np.array([np.nan]))).all()
+
+
+def test_knots_that_do_not_rise_are_left_out():
+    assert spread_out([(0, 0), (0, 1), (1, 1), (1, 2), (2, 2)]) == ((0, 0), (1, 1), (2, 2))
+
+
+# --- lattices -------------------------------------------------------------------------------------
+
+
+def test_lattices_are_found():
+    assert find_lattice(np.array([3.0, 6.0, 12.0])) == (3, 1)
+    assert find_lattice(np.array([0.25, 1.0, 7.75])) == (1, 4)
+    assert find_lattice(np.array([0.1, 0.2, 0.3], dtype=np.float32).astype(float)) == (1, 10)
+    assert find_lattice(np.array([1.0, 2.0, 1e-10])) == (0, 1)
+    assert find_lattice(np.array([1234567.4, 1.0 / 3.0])) == (0, 1)
+
+
+def test_a_lattice_is_counted_up_to_its_values():
+    """P(X ≤ k) of a fine binomial, as scipy has it; quantiles are values of the lattice."""
+    truth = stats.binom(200, 0.3)
+    column = column_of(truth.rvs(20_000, random_state=0))
+    assert column.lattice == (1, 1)
+    p = np.zeros(column.cells)
+    cells, weights = column.corners(column.positions(np.arange(201.0)))
+    for cell, weight in zip(cells, weights, strict=True):
+        np.add.at(p, cell, weight * truth.pmf(np.arange(201)))
+    density = Density(column, p)
+    for k in (45, 55, 60, 62, 70):
+        # a hat is spread over more than its own value: a second difference of the levels
+        assert float(density.cdf(k)) == pytest.approx(truth.cdf(k), abs=0.004)
+        assert float(density.cdf(k + 0.6)) == float(density.cdf(k))
+    for level in (0.05, 0.5, 0.95):
+        assert density.quantile(level) == truth.ppf(level)
+    drawn = density.sample(500, random_state=0)
+    assert (drawn == np.rint(drawn)).all()
+
+
+def test_draws_from_the_outer_cells_are_even_up_to_the_end():
+    """They were heaped at the end itself."""
+    column = ContinuousColumn("x", 0.0, 1.0, False, 0.0, 4.0, 1.0, points=4)
+    rng = np.random.default_rng(0)
+    drawn = masses.draw(column, np.zeros(40_000, dtype=int), rng)
+    p = np.zeros(4)
+    p[0] = 1.0
+    found = stats.kstest(drawn, lambda x: masses.cdf(column, p, x))
+    assert found.pvalue > 0.001
+    drawn = masses.draw(column, np.full(40_000, 3), rng)
+    assert stats.kstest(drawn, lambda x: masses.cdf(column, p[::-1], x)).pvalue > 0.001
+
+
+def test_the_mode_is_that_of_the_density_per_unit():
+    """On a curved scale the highest point of z is another one."""
+    truth = stats.lognorm(1.0)
+    column = column_of(truth.rvs(20_000, random_state=1))
+    ends = np.concatenate([[column.low], (column.grid[1:] + column.grid[:-1]) / 2, [column.high]])
+    level = truth.cdf(column.unscaled(ends))
+    density = Density(column, np.diff(level) / (level[-1] - level[0]))
+    step = column.step / column.slope(np.array([np.exp(-1.0)]))[0]
+    assert density.mode == pytest.approx(np.exp(-1.0), abs=2 * step)
+
+
+@pytest.mark.parametrize(("cells", "version"), [("normal", 3), ("lognormal 2", 5), ("uniform", 5)])
+def test_files_have_the_oldest_version_that_can_say_it(cells, version, tmp_path):
+    rng = np.random.default_rng(0)
+    data = with_others(rng, CELLS[cells](rng))
+    model = lt.LatentModel("h->x; h->b0; h->b1; h->b2", {"h": 2}, "em").fit(data)
+    path = tmp_path / "model.lt"
+    lt.save(model, path)
+    assert int.from_bytes(path.read_bytes()[8:12], "little") == version
+    loaded = lt.load(path)
+    assert loaded.columns_ == model.columns_
+    assert loaded.query("x").quantile(0.9) == pytest.approx(model.query("x").quantile(0.9))
