@@ -13,6 +13,7 @@ __all__ = [
     "EvidenceError",
     "EvidenceWarning",
     "FeatureWarning",
+    "FileError",
     "FrameError",
     "GraphError",
     "IdentifiabilityWarning",
@@ -60,6 +61,10 @@ class PlanError(LatentiaError, ValueError):
 
 class DataError(LatentiaError, ValueError):
     """Rows that do not fit the model."""
+
+
+class FileError(DataError, OSError):
+    """A file of rows that cannot be read: damaged, cut off, or not what its name says."""
 
 
 class DatasetError(LatentiaError, OSError):
