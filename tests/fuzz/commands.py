@@ -12,8 +12,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from latentia.cli import checks, reproducing  # noqa: F401 (their commands join the app)
-from latentia.cli.options import app
+from latentia.cli.commands import app
 
 from .evidence import models
 from .files import folder

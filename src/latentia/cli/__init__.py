@@ -1,7 +1,7 @@
 """The command `latentia`. Loaded by that command only, so that `import latentia` stays slim.
 
-A new command is one function in `commands`; it reads with `asking` and `reading`, and answers
-through `screen` with what `views` and `writing` make of the answer.
+A new command is one function in a module that `commands` names; it reads with `asking` and
+`reading`, and answers through `screen` with what `views` and `writing` make of the answer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a bar must not crash an ASCII terminal
     try:
-        from latentia.cli import check_command, reproducing  # noqa: F401 (their commands join the app)
-        from latentia.cli.options import app
+        from latentia.cli.commands import app
 
         app(prog_name="latentia")
     except ModuleNotFoundError as error:

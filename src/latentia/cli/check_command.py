@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from latentia.assess.report import CheckReport
-from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
-from latentia.cli.reading import count_rows, read_model, read_table_file
+from latentia.cli.options import Data, Debug, Json, Model, Quiet, Unknown, app
+from latentia.cli.reading import as_input, look_over, open_table, read_model
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.errors import DataError
@@ -25,6 +25,7 @@ Picture: TypeAlias = Annotated[
 def check_command(
     model: Model,
     data: Data,
+    unknown: Unknown = None,
     out: Picture = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -46,14 +47,14 @@ def check_command(
         if out is not None:
             check_folder(out)
         loaded = read_model(model)
-        names = [str(c.name) for c in loaded.columns_]
         with screen.working(f"reading {data}"):
-            rows = read_table_file(data, loaded.columns_, names)
-        count = count_rows(rows)
+            table = open_table(data, loaded.columns_)
+            _, count = look_over(table)
         if count < 2:
             raise DataError(f"a check needs two rows at least, {data!r} has {count}.")
         with screen.working(f"checking {count:,} rows"):
-            report = loaded.check(rows)
+            more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
+            report = loaded.check(as_input(table, "check"), **more)
         if out is not None:
             report.save(out)
         if as_json:

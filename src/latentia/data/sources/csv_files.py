@@ -108,8 +108,8 @@ def known_blocks(
         cells: dict[Any, Cells] = {}
         for name in wanted:
             column, look, text = known.get(name), looks[name], texts.column(name)
-            numbers = isinstance(column, ContinuousColumn) and (look.integers or look.decimals)
-            if column is None or (numbers and not look.text):
+            numbers = isinstance(column, ContinuousColumn) and look.kind in ("integers", "decimals")
+            if column is None or numbers:
                 cells[name if column is None else column.name] = array_cells(typed(text, look))
             else:
                 cells[column.name] = as_known(column, text.combine_chunks().dictionary_encode())
@@ -233,16 +233,19 @@ def _explained(error: Exception, piece: Piece, head: Head, shown: str) -> FileEr
         return not_text(shown, piece.line + count_lines(piece.content[: wrong.start]))
     lines = re.split(r"(?<=\n)", text) if "\n" in text else re.split(r"(?<=\r)", text)
     reader, first = csv.reader(lines, delimiter=head.delimiter), 0
-    for row in reader:
-        if row and len(row) != len(head.names):
-            return FileError(
-                f"cannot read {shown!r}, line {piece.line + first}: Expected "
-                f"{len(head.names)} columns, got {len(row)}. Mend the line, or put cells that "
-                f"hold {head.delimiter!r} within quotes."
-            )
-        first = reader.line_num
     reason = str(error).splitlines()[0].rstrip(".")
-    return FileError(f"cannot read {shown!r} from line {piece.line} on: {reason}.")
+    try:
+        for row in reader:
+            if row and len(row) != len(head.names):
+                reason = (
+                    f"Expected {len(head.names)} columns, got {len(row)}. Mend the line, or put "
+                    f"cells that hold {head.delimiter!r} within quotes"
+                )
+                break
+            first = reader.line_num
+    except csv.Error:
+        reason = "a line ends within a cell. Put the cell within quotes, or mend the line"
+    return FileError(f"cannot read {shown!r}, line {piece.line + first}: {reason}.")
 
 
 def not_text(shown: str, line: int | None = None) -> FileError:

@@ -7,7 +7,9 @@ import os
 import shutil
 import stat
 import tempfile
+import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, final
 
@@ -102,11 +104,26 @@ def locate(path: str | os.PathLike[str]) -> tuple[list[Located], Any]:
     return [_one(each, each) for each in found], None
 
 
-def spool(source: IO[bytes]) -> Any:
-    """A temporary copy of what can be read only once; it goes when nobody holds it."""
-    copy = tempfile.NamedTemporaryFile(prefix="latentia-")  # noqa: SIM115 (it outlives this)
-    shutil.copyfileobj(source, copy)
-    copy.flush()
+@final
+class TemporaryCopy:
+    """A file that goes when nobody holds this, and at the end of the process."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        weakref.finalize(self, _remove, name)
+
+
+def _remove(name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name)
+
+
+def spool(source: IO[bytes]) -> TemporaryCopy:
+    """A copy of what can be read only once."""
+    handle, name = tempfile.mkstemp(prefix="latentia-")
+    copy = TemporaryCopy(name)
+    with open(handle, "wb") as file:
+        shutil.copyfileobj(source, file)
     return copy
 
 
@@ -158,7 +175,7 @@ def _all_tables(inside: Sequence[str], folder: str) -> list[str]:
         raise FileError(f"{folder!r}: the folder has no files.")
     odd = next((name for name in inside if named_format(name) is None), None)
     if odd is not None:
-        raise FrameError(
+        raise FileError(
             f"expected files ending in {', '.join(ENDINGS)} in {folder!r}, got {odd!r}. Pass a "
             f"pattern, such as {os.path.join(folder, '*.parquet')!r}."
         )

@@ -3,8 +3,8 @@
 One set of rules for every file of text and for words of the command line:
 
 - A cell that holds one of `MISSING`, blanks around it aside, is missing.
-- A column is of integers if every other cell is spelled as an integer is printed: 0, 7, -12. They
-  must lie within 64 bits.
+- A column is of integers if every other cell is spelled as an integer is printed: 0, 7, -12. If
+  one of them does not fit into 64 bits, all are text.
 - It is of true and false if every cell is one of these words, in small, large or first large
   letters.
 - It is of decimals if every cell is a number. There 1, 1.0 and 1e0 are one number. But a cell
@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
@@ -53,13 +53,16 @@ NUMBER = (
 SURE = 15  # so many digits every decimal can hold
 FEW = 1000  # cells that are looked at first
 
+Kind: TypeAlias = Literal["integers", "truths", "decimals", "text"]
+
 
 @final
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the cells of a column may be, as far as they were seen."""
 
-    integers: bool = True
+    integers: bool = True  # every cell is spelled as one
+    large: bool = False  # some of them do not fit into 64 bits
     truths: bool = True
     decimals: bool = True
     padded: bool = False  # blanks around cells
@@ -68,6 +71,7 @@ class Look:
     def __add__(self, other: Look) -> Look:
         return Look(
             self.integers and other.integers,
+            self.large or other.large,
             self.truths and other.truths,
             self.decimals and other.decimals,
             self.padded or other.padded,
@@ -75,23 +79,33 @@ class Look:
         )
 
     @property
-    def text(self) -> bool:
-        """Nothing but text is left, or nothing was seen."""
-        return not self.seen or not (self.integers or self.truths or self.decimals)
+    def kind(self) -> Kind:
+        """What the column is of, if these were all of its cells."""
+        if not self.seen:
+            return "text"
+        if self.integers:
+            return "text" if self.large else "integers"
+        return "truths" if self.truths else "decimals" if self.decimals else "text"
+
+    @property
+    def settled(self) -> bool:
+        """Nothing but text is left, whatever comes."""
+        numbers = self.decimals or (self.integers and not self.large)
+        return self.seen and not (numbers or self.truths)
 
 
 def look_at(texts: Any, before: Look | None = None) -> Look:
     """A look at cells of text, an Arrow array; what was ruled out `before` is not looked for.
 
     >>> import pyarrow as pa
-    >>> look_at(pa.array(["1", "NA", "-3"])).integers, look_at(pa.array(["01", "1"])).text
-    (True, True)
+    >>> look_at(pa.array(["1", "NA", "-3"])).kind, look_at(pa.array(["01", "1"])).kind
+    ('integers', 'text')
     """
     import pyarrow.compute as pc
 
     if before is None:
         before = Look() if len(texts) <= FEW else look_at(texts[:FEW])
-    if before.seen and before.text:
+    if before.settled:
         return before
     few = len(pc.unique(texts[:FEW])) < FEW // 2
     cells = pc.unique(texts) if few else texts
@@ -102,14 +116,15 @@ def look_at(texts: Any, before: Look | None = None) -> Look:
         return before + Look(padded=padded)
     integers = before.integers and _every(there, INTEGER)
     decimals = integers or (before.decimals and _every(there, NUMBER))
+    large = False
     if decimals:
         whole = there if integers else there.filter(pc.match_substring_regex(there, WHOLE))
         long = whole.filter(pc.greater(pc.binary_length(whole), SURE)).to_pylist()
         codes = not integers and pc.any(pc.match_substring_regex(whole, CODE)).as_py()
-        integers = integers and all(-(2**63) <= int(text) < 2**63 for text in long)
+        large = not all(-(2**63) <= int(text) < 2**63 for text in long)
         decimals = not codes and all(map(_is_exact, long))
     truths = before.truths and bool(pc.all(pc.is_in(there, _words((*TRUE, *FALSE)))).as_py())
-    return before + Look(integers, truths, decimals, padded, True)
+    return before + Look(integers, large, truths, decimals, padded, True)
 
 
 def _every(cells: Any, pattern: str) -> bool:
@@ -146,12 +161,16 @@ def typed(texts: Any, look: Look) -> Any:
 
     trimmed = pc.utf8_trim_whitespace(texts) if look.padded else texts
     gone = spells_missing(trimmed)
-    kept = pc.if_else(gone, pa.scalar(None, pa.string()), texts if look.text else trimmed)
-    if look.text:
-        return kept
-    if look.integers:
-        return pc.cast(kept, pa.int64())
-    return pc.cast(pc.utf8_lower(kept), pa.bool_()) if look.truths else pc.cast(kept, pa.float64())
+    kept = pc.if_else(gone, pa.scalar(None, pa.string()), texts if look.kind == "text" else trimmed)
+    match look.kind:
+        case "integers":
+            return pc.cast(kept, pa.int64())
+        case "truths":
+            return pc.cast(pc.utf8_lower(kept), pa.bool_())
+        case "decimals":
+            return pc.cast(kept, pa.float64())
+        case "text":
+            return kept
 
 
 def as_known(column: Column, packed: Any) -> np.ndarray[Any, Any]:
