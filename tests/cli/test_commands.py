@@ -644,6 +644,13 @@ def test_answers_are_written_block_by_block(
     assert max(sizes) == 170
 
 
+def test_predicted_states_keep_their_types(tmp_path: Path) -> None:
+    data = {"X": [1, "low", None] * 40, "Y": [1, 2, 2] * 40}
+    lt.LatentModel("H->X; H->Y", {"H": 2}).fit(data).save(tmp_path / "m")
+    found = facts("predict", tmp_path / "m", "-", "--target", "X", stdin="X,Y\n,1\n,2\n")
+    assert found["predictions"] == [1, "low"]
+
+
 def test_unknown_is_handed_on_where_it_is_given(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

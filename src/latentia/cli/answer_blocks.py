@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -40,6 +40,23 @@ def _columns_of(found: Any) -> Iterator[list[np.ndarray[Any, Any]]]:
         yield [found]
     else:
         yield [np.asarray(column) for column in getattr(found, "columns", [found])]
+
+
+def as_states(answer: BlockAnswer, states: Sequence[Hashable]) -> BlockAnswer:
+    """States that came as text as they are, where text tells them apart."""
+    words = {str(state): state for state in states}
+    if len(words) < len(states) or all(isinstance(state, str) for state in states):
+        return answer
+
+    def typed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if values.dtype != object:
+            return values
+        found = np.empty(len(values), dtype=object)
+        found[:] = [words.get(value, value) for value in values.tolist()]
+        return found
+
+    blocks = ({name: typed(v) for name, v in block.items()} for block in answer.blocks)
+    return BlockAnswer(answer.names, blocks)
 
 
 def beside(left: BlockAnswer, right: BlockAnswer) -> BlockAnswer:

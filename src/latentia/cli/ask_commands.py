@@ -8,7 +8,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentia.cli.answer_blocks import BlockAnswer, answer_of, beside, collected, tell_written
+from latentia.cli.answer_blocks import (
+    BlockAnswer,
+    answer_of,
+    as_states,
+    beside,
+    collected,
+    tell_written,
+)
 from latentia.cli.asking import asked_evidence, asked_levels, find_label, read_soft
 from latentia.cli.options import (
     Confidence,
@@ -162,12 +169,15 @@ def _predictions(
 ) -> BlockAnswer:
     """What to write: states, a mean, a mean and quantiles, or probabilities."""
     more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
+    column = next((c for c in model.columns_ if c.name == name), None)
     if proba:
         found = model.predict_proba(as_input(table, "predict_proba"), target=name, **more)
-        column = next(c for c in model.columns_ if c.name == name)
-        return answer_of([str(label) for label in state_labels(column)], found)
+        labels = () if column is None else state_labels(column)
+        return answer_of([str(label) for label in labels], found)
     rows = as_input(table, "predict_quantiles" if levels else "predict")
     best = answer_of([str(name)], model.predict(rows, target=name, **more))
+    if isinstance(column, DiscreteColumn):
+        best = as_states(best, column.states)
     if not levels:
         return best
     spread = model.predict_quantiles(rows, name, levels, **more)

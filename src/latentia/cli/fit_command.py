@@ -94,8 +94,8 @@ def fit(
                 raise UnknownNameError("column of --state-names", name, names)
         start = time.perf_counter()
         with screen.working(f"learning from {count:,} rows") as say:
-            rows = as_input(table, "fit" if learner != "stepwise" else "fit stepwise")
-            _learn(model, rows, weights, say, error_bars)
+            again = " stepwise" if learner == "stepwise" else " with error bars" * error_bars
+            _learn(model, as_input(table, f"fit{again}"), weights, say, error_bars)
         seconds = time.perf_counter() - start
         model.save(out)
         facts = {"model": out, "rows": count, "seconds": seconds, **model_facts(model)}
