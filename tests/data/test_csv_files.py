@@ -234,6 +234,26 @@ def test_quotes_all_at_once_are_quotes_one_by_one(seed: int) -> None:
     assert fast.unclosed == slow.unclosed
 
 
+PARTS = ['"', '""', ",", "\n", "x", "y", '",', '\n"', ',"', *["x,y\n", '"x","y"\r\n'] * 4]
+
+
+def test_odd_files_are_read_as_by_the_csv_module_or_refused(tmp_path: Path, small: None) -> None:
+    """Never other rows, never an error that is not ours."""
+    rng, read = np.random.default_rng(0), 0
+    for _ in range(600):
+        text = "a,b\n" + "".join(rng.choice(PARTS, rng.integers(1, 8)))
+        try:
+            found = cells(tmp_path / "x.csv", text)
+        except DataError:
+            continue
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
+        # cells of blanks only are missing
+        expected = [[cell if cell.strip() else None for cell in row] for row in rows]
+        assert [list(row) for row in zip(*found.values(), strict=True)] == expected
+        read += len(rows) > 0
+    assert read > 100  # enough of them were files
+
+
 def test_quotes_within_unquoted_cells_are_letters(tmp_path: Path, small: None) -> None:
     found = cells(tmp_path / "x.csv", 'a,b\n5" pipe,"x"\n' * 1 + '6",y""\n' * 30)
     assert found == {"a": ['5" pipe'] + ['6"'] * 30, "b": ["x"] + ['y""'] * 30}
