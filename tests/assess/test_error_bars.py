@@ -29,7 +29,7 @@ from latentia.assess.jackknife import (
     sums_in_groups,
     whole_of,
 )
-from latentia.cli.commands import app
+from latentia.cli.application import application as app
 from latentia.closed_form.frozen import freeze_basis
 from latentia.data.rows import Rows
 from latentia.data.sources import opening

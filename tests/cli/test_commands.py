@@ -22,12 +22,12 @@ from typer.testing import CliRunner
 
 import latentia as lt
 from latentia.cli import writing
-from latentia.cli.commands import app
+from latentia.cli.application import application as app
 from latentia.cli.reading import graph_from_text, open_table, whole_table
 from latentia.cli.views import plan_view, rows_view
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources import files
-from latentia.data.sources.spelling import find_state
+from latentia.data.sources.cell_spelling import find_state
 
 GRAPH = "A->D; A->E; A->G; A->H"
 EDGES = [["A", name] for name in "DEGH"]

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import latentia as lt
-from latentia.cli.commands import app
+from latentia.cli.application import application as app
 
 GRAPH = "H->x,y,z,D"
 

@@ -18,9 +18,9 @@ import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources import csv_files, csv_rows
+from latentia.data.sources.cell_spelling import MISSING, find_state
 from latentia.data.sources.csv_rows import quoted_cells
 from latentia.data.sources.files import open_files
-from latentia.data.sources.spelling import MISSING, find_state
 from latentia.errors import DataError, EvidenceError, FileError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from latentia.cli.commands import app
+from latentia.cli.application import application as app
 
 from .evidence import models
 from .files import folder

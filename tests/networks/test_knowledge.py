@@ -437,7 +437,7 @@ def test_settings_on_the_command_line(tmp_path):
     import pandas as pd
     from typer.testing import CliRunner
 
-    from latentia.cli.commands import app
+    from latentia.cli.application import application as app
 
     pd.DataFrame(TWO).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "known.json").write_text(json.dumps({"z": [[0.9, 0.1], [None, None]]}))

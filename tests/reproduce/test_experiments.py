@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import latentia as lt
-from latentia.cli.commands import app
+from latentia.cli.application import application as app
 from latentia.cli.reproducing import reproduce_command
 from latentia.errors import MissingLibraryError, UnknownNameError
 from latentia.reproduce import EXPERIMENTS, cells, datasets, reproduce

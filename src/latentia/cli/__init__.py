@@ -1,6 +1,6 @@
 """The command `latentia`. Loaded by that command only, so that `import latentia` stays slim.
 
-A new command is one function in a module that `commands` names; it reads with `asking` and
+A new command is one function in a module that `application` names; it reads with `asking` and
 `reading`, and answers through `screen` with what `views` and `writing` make of the answer.
 """
 
@@ -17,9 +17,9 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a bar must not crash an ASCII terminal
     try:
-        from latentia.cli.commands import app
+        from latentia.cli.application import application
 
-        app(prog_name="latentia")
+        application(prog_name="latentia")
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in NEEDED:
             raise

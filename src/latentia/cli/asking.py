@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from latentia.data.columns.continuous import KINDS, ContinuousColumn
-from latentia.data.sources.spelling import as_number, find_state
+from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
 from latentia.model.training import LEARNERS

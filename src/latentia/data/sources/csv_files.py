@@ -1,7 +1,7 @@
 """CSV files: one pass tells what their columns hold, then rows come in blocks of these types.
 
 The delimiter is a comma; a semicolon or a tab where the line of names has no comma. What cells mean
-is told by `spelling`, from all cells of a column and not from the first of them.
+is told by `cell_spelling`, from all cells of a column and not from the first of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,14 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.data.sources.cell_spelling import (
+    Look,
+    as_known,
+    as_number,
+    look_at,
+    plain_cells,
+    typed,
+)
 from latentia.data.sources.csv_rows import (
     PIECE_BYTES,
     Piece,
@@ -27,14 +35,6 @@ from latentia.data.sources.csv_rows import (
     unpacked,
 )
 from latentia.data.sources.located import Located, check_unchanged
-from latentia.data.sources.spelling import (
-    Look,
-    as_known,
-    as_number,
-    look_at,
-    plain_cells,
-    typed,
-)
 from latentia.errors import DataError, FileError
 
 DELIMITERS = (",", ";", "\t")
