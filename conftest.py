@@ -1,9 +1,12 @@
 """Loads the package before pytest collects its doctests.
 
-Asked for a single file, as in `pytest src/latentia/graph.py`, pytest would otherwise run that
-file twice, and the two copies of a class are different classes.
+Asked for a single file, as in `pytest src/latentia/structure/graph.py`, pytest would otherwise run
+that file twice, and the two copies of a class are different classes.
 """
 
-import latentia  # noqa: F401
+import latentia
+
+for name in latentia.__all__:
+    getattr(latentia, name)  # names are loaded when they are asked for
 
 collect_ignore_glob = ["docs/*.py"]  # scripts; one needs mkdocstrings

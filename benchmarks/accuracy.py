@@ -1,9 +1,11 @@
 """How right and how fast each learner is, over structures, kinds of tables and numbers of rows.
 
 Run: python benchmarks/accuracy.py [--quick] [--cells WORD …] [--models K] [--budget MINUTES]
-Finished results are kept, one line of JSON each, in --out; a second run goes on where the first
-stopped (`--anew`: starts again). The first models of all cells come first, so that a run that is
-stopped has something to say of each. `--report` only writes the table and the plot again.
+Finished results are kept, one line of JSON each, in --out (benchmarks/results/, which git ignores);
+a second run goes on where the first stopped (`--anew`: starts again). The first models of all cells
+come first, so that a run that is stopped has something to say of each. In the end the tables are
+printed. `--docs docs` also writes docs/accuracy.md and its plot, and the summary that git keeps
+(benchmarks/accuracy.csv); `--report` runs nothing, and reads the summary where --out is not there.
 
 A model: random tables on a fixed structure, drawn again until the plain marginal is a bad answer
 (its KL is at least .05). *Ordinary* tables have Dirichlet rows; *sharp* ones (near-deterministic)
@@ -30,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from accuracy_report import Summary, read_summary, summarise, tables, write_page, write_summary
 
 from latentia import (
     EM,
@@ -60,6 +63,7 @@ SHORT = 0.3  # seconds: then the best of three counts
 KINDS = ("ordinary", "sharp")
 SIZES = (500, 1_000, 10_000, 100_000, 1_000_000)
 HERE = Path(__file__).resolve().parent
+SUMMARY = HERE / "accuracy.csv"
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -292,17 +296,13 @@ def tasks(cells: list[Cell], models: int, beyond: int) -> list[tuple[Cell, int, 
     return [(cells[c], seed, name) for _, c, seed, _, name in sorted(found)]
 
 
-def estimate(todo: list[tuple[Cell, int, str]], known: list[dict[str, Any]]) -> float:
+def estimate(todo: list[tuple[Cell, int, str]], known: Summary) -> float:
     """Minutes that tasks should take, from the seconds of earlier runs; others as they grow."""
-    took: dict[tuple[str, str], list[float]] = {}
-    for r in known:
-        if "seconds" in r:
-            took.setdefault((r["cell"], r["learner"]), []).append(r["seconds"])
     total = 0.0
     for cell, _, name in todo:
         sizes = [cell.rows, *sorted((n for n in SIZES if n < cell.rows), reverse=True)]
-        near = [(n, took.get((str(replace(cell, rows=n)), name))) for n in sizes]
-        guess = next((float(np.median(t)) * cell.rows / n for n, t in near if t), 1.0)
+        seen = [(n, known.get(str(replace(cell, rows=n)), {}).get(name)) for n in sizes]
+        guess = next((x.seconds * cell.rows / n for n, x in seen if x and x.models), 1.0)
         again = 3 if guess < SHORT else 1
         total += again * guess + 0.05 + cell.rows * 2e-6
     return total / 60
@@ -310,6 +310,7 @@ def estimate(todo: list[tuple[Cell, int, str]], known: list[dict[str, Any]]) -> 
 
 def run(options: argparse.Namespace) -> None:
     out = Path(options.out)
+    out.parent.mkdir(parents=True, exist_ok=True)
     before = read(out)
     if options.anew and out.exists():
         out.unlink()
@@ -324,7 +325,7 @@ def run(options: argparse.Namespace) -> None:
     ]
     todo = [t for t in todo if (str(t[0]), t[1], t[2]) not in known]
     print(f"{len(cells)} cells, seeds {options.seeds}…, {models} models, floor {FLOOR}")
-    print(f"{len(todo)} fits, about {estimate(todo, before):.0f} minutes", flush=True)
+    print(f"{len(todo)} fits, about {estimate(todo, summary_of(before)):.0f} minutes", flush=True)
     stop = time.monotonic() + 60 * options.minutes
     made: tuple[Any, Case | None] = (None, None)
     for done, (cell, seed, name) in enumerate(todo):
@@ -349,6 +350,26 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def summary_of(lines: list[dict[str, Any]]) -> Summary:
+    """Of these results; without any, the one that is kept."""
+    if lines or not SUMMARY.exists():
+        return summarise(lines)
+    return read_summary(SUMMARY)
+
+
+def publish(found: Summary, lines: list[dict[str, Any]], docs: Path) -> None:
+    """The page, its plot and the summary; never with fewer cells than there were."""
+    gone = sorted(read_summary(SUMMARY).keys() - found.keys()) if SUMMARY.exists() else []
+    if gone:
+        raise SystemExit(
+            f"{len(gone)} cells of {SUMMARY.name} have no new result ({gone[0]}, …). Run them, or "
+            "delete the summary to publish without them."
+        )
+    if lines:
+        write_summary(found, SUMMARY)
+    write_page(found, docs)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="500 and 1,000 rows, two models")
@@ -367,17 +388,17 @@ def main() -> None:
         help="stop after so many minutes",
     )
     parser.add_argument("--anew", action="store_true", help="forget what --out holds")
-    parser.add_argument("--out", default=str(HERE / "accuracy.jsonl"))
-    parser.add_argument("--docs", default=str(HERE.parent / "docs"))
-    parser.add_argument("--report", action="store_true", help="only write table and plot")
+    parser.add_argument("--out", default=str(HERE / "results" / "accuracy.jsonl"))
+    parser.add_argument("--docs", default="none", help="folder of the page to write")
+    parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()
     if not options.report:
         run(options)
-    if options.docs == "none":
-        return
-    from accuracy_report import write_report
-
-    sys.stdout.write(write_report(read(Path(options.out)), Path(options.docs)))
+    lines = read(Path(options.out))
+    found = summary_of(lines)
+    sys.stdout.write(tables(found))
+    if options.docs != "none":
+        publish(found, lines, Path(options.docs))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ import numpy as np
 from accuracy import EVIDENCE, KINDS, STRUCTURES, Case, draw_case
 
 from latentia import PBP
-from latentia.assess.error_bars import intervals, replicate
+from latentia.assess.intervals import intervals
+from latentia.assess.without_groups import replicate
 from latentia.inference.joint import one_answer
 from latentia.inference.operators import Operators
 

@@ -7,18 +7,16 @@ Run: python benchmarks/kernel.py [--quick] [--only fit|score|rows|accuracy]
   accuracy  KL to exact posteriors of testing.mixed_tree at 500, 2,000 and 8,000 rows
 Without --only: fit, score and rows, each with its aim and whether it was met; a few minutes.
 Seconds are CPU seconds of this process with BLAS on one thread: the machine may be shared.
-Digits are read from $LATENTIA_DATA/pendigits, or ../shared/data beside the checkout.
+Digits are read as `latentia.datasets` reads them (LATENTIA_DATA, or the cache), never fetched.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,11 +45,14 @@ FIXED = lt.KernelSettings(features=100)  # landmarks; the rest as it comes
 PUBLISHED = PublishedKernel(sigma=10.0, units="own", ridge=(0.1, 0.1), inside=2, outside=12)
 
 
-def read_digits(name: str) -> np.ndarray[Any, Any] | None:
-    """The 16 coordinates and the digit, or None where the data are not there."""
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
-    path = Path(os.environ.get("LATENTIA_DATA", default)) / "pendigits" / name
-    return np.loadtxt(path, delimiter=",") if path.exists() else None
+def read_digits() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
+    """Training and test rows, 16 coordinates and the digit; None where the data are not there."""
+    if not lt.datasets.available(["pendigits"]):
+        return None
+    found = lt.datasets.pendigits()
+    rows = np.column_stack([found.data, found.target])
+    first = found.parts["test"].start
+    return rows[:first], rows[first:]
 
 
 class Digits:
@@ -104,10 +105,11 @@ FINITE, GRAM, EM = "finite, settings given", "Gram form", "EM, ten restarts, 6 s
 
 
 def speed(quick: bool, fit: bool = True, score: bool = True) -> None:
-    train, test = read_digits("pendigits.tra"), read_digits("pendigits.tes")
-    if train is None or test is None:
-        print("fit, score: skipped, pen digits are not in $LATENTIA_DATA or ../shared/data")
+    both = read_digits()
+    if both is None:
+        print("fit, score: skipped, pen digits are not in LATENTIA_DATA or the cache")
         return
+    train, test = both
     train, held = train[:7000], train[7000:]
     print(f"\nten digit models, {len(train)} rows; {len(test)} rows scored; held out: {len(held)}")
     print("learner                             fit s   ratio   score rows/s   ratio   held out")
@@ -153,10 +155,11 @@ def judge(what: str, ratio: float, aim: float) -> None:
 
 
 def rows_sweep(quick: bool) -> None:
-    train = read_digits("pendigits.tra")
-    if train is None:
-        print("rows: skipped, pen digits are not in $LATENTIA_DATA or ../shared/data")
+    both = read_digits()
+    if both is None:
+        print("rows: skipped, pen digits are not in LATENTIA_DATA or the cache")
         return
+    train, _ = both
     rng = np.random.default_rng(0)
     sizes = (700, 2200, 7000, 22_000) + (() if quick else (70_000,))
     learner = lt.PBP(kernel=FIXED, refine=False)

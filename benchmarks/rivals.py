@@ -27,7 +27,7 @@ import rivals_exact
 
 import latentia as lt
 from latentia import EM, LatentGraph, LatentModel, TabularModel
-from latentia.networks.em_problem import random_tables
+from latentia.networks.starts import random_tables
 from latentia.structure.templates import hidden_markov, latent_class
 
 TOL = 1e-6

@@ -45,7 +45,7 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, in_parallel
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
-from latentia.networks.em_problem import random_tables
+from latentia.networks.starts import random_tables
 from latentia.structure.plan import make_plan
 
 BLOCK = 2**14  # rows of the bare products at a time: from 2¹³ on they are as fast as can be

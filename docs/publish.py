@@ -9,8 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from latentia.reproduce import reproduce
 from latentia.reproduce.pages import Sheet, sheets, surroundings
+from latentia.reproduce.running import reproduce
 
 HERE = Path(__file__).parent / "experiments"
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import latentia
+
 SOURCE = Path(__file__).parents[1] / "src" / "latentia"
 
 # A package may import packages of earlier lines. Modules that lie in no package stand in the first.
@@ -82,7 +84,7 @@ def package(module: str) -> str:
 
 def upward(module: str, others: set[str]) -> list[str]:
     """Imports against the direction of the packages."""
-    if module in ("", "__main__", DOORS):
+    if module in ("", "__main__", "datasets", DOORS):
         return []
     own = package(module)
     level = LEVEL.get(own, -1)
@@ -157,7 +159,8 @@ def test_no_public_name_has_two_meanings() -> None:
 def test_no_two_modules_share_a_name() -> None:
     names = defaultdict(list)
     for module in sources():
-        names[module.split(".")[-1]].append(module)
+        if module != "datasets":  # an old name, kept for one release
+            names[module.split(".")[-1]].append(module)
     assert not {name: modules for name, modules in names.items() if len(modules) > 1}
 
 
@@ -199,6 +202,21 @@ def watched(name, globals=None, *rest, **named):
 builtins.__import__ = watched
 import latentia
 import latentia.cli
+for name in latentia.__all__:
+    getattr(latentia, name)
+"""
+
+QUICK = """
+import sys
+import latentia
+import latentia.cli
+loaded = {name for name in sys.modules if name.split(".")[0] in ("numpy", "scipy", "sklearn")}
+assert not loaded, loaded
+assert {*latentia.__all__} <= {*dir(latentia)}
+from latentia import EM, errors
+from latentia.networks import em
+assert EM is em.EM is latentia.EM
+assert latentia.errors is errors is sys.modules["latentia.errors"]
 """
 
 FITTED = """
@@ -227,3 +245,28 @@ def test_no_engine_is_imported_that_was_not_brought() -> None:
 def test_import_brings_no_optional_library() -> None:
     run = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_import_loads_nothing_that_is_slow() -> None:
+    """So that the command can be interrupted from its start, and `import latentia` is free."""
+    run = subprocess.run([sys.executable, "-c", QUICK], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_public_names_are_where_type_checkers_think() -> None:
+    body = ast.parse(sources()[""]).body
+    block = next(node for node in body if isinstance(node, ast.If))
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    told = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            full = f"{node.module}.{alias.name}".removeprefix("latentia.")
+            told[alias.name] = full if full in sources() else full.rpartition(".")[0]
+    assert told == latentia._HOMES
+    assert {*told} == {*latentia.__all__}
+    for name in latentia.__all__:
+        found = getattr(latentia, name)
+        assert getattr(found, "__module__", found.__name__) == f"latentia.{told[name]}"
+    with pytest.raises(AttributeError, match="no attribute 'Latentmodel'"):
+        latentia.Latentmodel  # noqa: B018

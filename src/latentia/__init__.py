@@ -1,25 +1,32 @@
-"""latentia: latent-variable graphical models, learned in closed form from sums over rows."""
+"""latentia: latent-variable graphical models, learned in closed form from sums over rows.
 
-from latentia import errors, testing
-from latentia.data.moments import Moments
-from latentia.draw.svg import Drawing
-from latentia.exact.tabular_model import TabularModel
-from latentia.inference.operators import Operators
-from latentia.inference.posterior import Assignment, Posterior
-from latentia.inference.posterior_density import Density
-from latentia.kernels.settings import KernelSettings
-from latentia.model.classifier import LatentClassifier
-from latentia.model.frozen_model import FrozenModel
-from latentia.model.latent_model import LatentModel
-from latentia.model.learners import PBP, PublishedPBP, Spectral
-from latentia.networks.em import EM
-from latentia.networks.stepwise import StepwiseEM
-from latentia.reproduce import datasets
-from latentia.store.file import load, save
-from latentia.structure import templates
-from latentia.structure.graph import LatentGraph, as_graph
-from latentia.structure.plan import Plan, make_plan
+Names are loaded when they are first asked for: `import latentia` is quick, and the command line can
+be interrupted from its first moment.
+"""
+
 from latentia.version import LIBRARY
+
+TYPE_CHECKING = False  # `typing` takes its time; type checkers know the name
+if TYPE_CHECKING:
+    from latentia import errors, testing
+    from latentia.data.moments import Moments
+    from latentia.draw.svg import Drawing
+    from latentia.exact.tabular_model import TabularModel
+    from latentia.inference.operators import Operators
+    from latentia.inference.posterior import Assignment, Posterior
+    from latentia.inference.posterior_density import Density
+    from latentia.kernels.settings import KernelSettings
+    from latentia.model.classifier import LatentClassifier
+    from latentia.model.frozen_model import FrozenModel
+    from latentia.model.latent_model import LatentModel
+    from latentia.model.learners import PBP, PublishedPBP, Spectral
+    from latentia.networks.em import EM
+    from latentia.networks.stepwise import StepwiseEM
+    from latentia.reproduce import datasets
+    from latentia.store.file import load, save
+    from latentia.structure import templates
+    from latentia.structure.graph import LatentGraph, as_graph
+    from latentia.structure.plan import Plan, make_plan
 
 __version__ = LIBRARY
 
@@ -51,3 +58,49 @@ __all__ = [
     "datasets",
     "errors",
 ]
+
+_HOMES = {  # the same as above; tests/test_imports.py compares them
+    "LatentGraph": "structure.graph",
+    "as_graph": "structure.graph",
+    "Plan": "structure.plan",
+    "make_plan": "structure.plan",
+    "templates": "structure.templates",
+    "Moments": "data.moments",
+    "Operators": "inference.operators",
+    "PBP": "model.learners",
+    "KernelSettings": "kernels.settings",
+    "PublishedPBP": "model.learners",
+    "Spectral": "model.learners",
+    "EM": "networks.em",
+    "StepwiseEM": "networks.stepwise",
+    "LatentModel": "model.latent_model",
+    "LatentClassifier": "model.classifier",
+    "FrozenModel": "model.frozen_model",
+    "save": "store.file",
+    "load": "store.file",
+    "Posterior": "inference.posterior",
+    "Density": "inference.posterior_density",
+    "Assignment": "inference.posterior",
+    "Drawing": "draw.svg",
+    "TabularModel": "exact.tabular_model",
+    "testing": "testing",
+    "datasets": "reproduce.datasets",
+    "errors": "errors",
+}
+
+if not TYPE_CHECKING:  # type checkers would take any name for granted
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        home = _HOMES[name]
+        module = import_module(f"{__name__}.{home}")
+        found = module if home.split(".")[-1] == name else getattr(module, name)
+        globals()[name] = found  # asked for once
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,10 @@
 """`python -m latentia` is the command `latentia`."""
 
-from latentia.cli import main
+import sys
 
 if __name__ == "__main__":
+    try:
+        from latentia.cli import main
+    except KeyboardInterrupt:
+        sys.exit(130)
     main()

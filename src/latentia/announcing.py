@@ -1,13 +1,31 @@
-"""Telling how far long work has come: lines, a bar in a terminal, or a function of the caller's."""
+"""Telling: warnings where the caller stands, and how far long work has come."""
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 Verbose: TypeAlias = "bool | Callable[[str], None]"
+
+
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def warn(message: str, kind: type[Warning]) -> None:
+    """A warning that points at the first line outside this library and scikit-learn."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _inside(frame.f_code.co_filename):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, kind, stacklevel=level)
+
+
+def _inside(path: str) -> bool:
+    return path.startswith(HERE) or f"{os.sep}sklearn{os.sep}" in path
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from latentia.spelling import printable
+
 __all__ = [
     "ColumnWarning",
     "ConstantColumnWarning",
@@ -25,6 +27,8 @@ __all__ = [
     "MomentsError",
     "NotLearnedError",
     "PlanError",
+    "ImpossibleRowWarning",
+    "UnknownStateWarning",
     "RangeWarning",
     "RepairWarning",
     "RestartWarning",
@@ -38,6 +42,9 @@ __all__ = [
 
 class LatentiaError(Exception):
     """Every error of ours is one of these, and a ValueError, TypeError or KeyError besides."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n")  # names and states may hold anything
 
 
 class GraphError(LatentiaError, ValueError):
@@ -112,11 +119,14 @@ class UnknownNameError(LatentiaError, KeyError):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        return self.message
+        return printable(self.message)
 
 
 class LatentiaWarning(UserWarning):
     """Every warning of ours is one of these."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n")
 
 
 class ColumnWarning(LatentiaWarning):
@@ -155,6 +165,14 @@ class RepairWarning(EvidenceWarning):
     """The signed model gave no positive probability: independence stands in."""
 
 
+class ImpossibleRowWarning(EvidenceWarning):
+    """Rows that have no probability under the model: marginals stand in."""
+
+
+class UnknownStateWarning(EvidenceWarning):
+    """Cells that hold no state of the model: they count as missing."""
+
+
 class RangeWarning(EvidenceWarning):
     """Evidence lies beyond the values of training: the nearest of these stands in."""
 
@@ -165,6 +183,10 @@ class RestartWarning(LatentiaWarning):
 
 class IndependenceWarning(LatentiaWarning):
     """The columns tell nothing of each other that holds up on other rows."""
+
+
+class LeftOutWarning(LatentiaWarning):
+    """A candidate model, or some of the rows, took no part in learning."""
 
 
 class StatesWarning(LatentiaWarning):

@@ -10,4 +10,5 @@ from numpy.typing import NDArray
 
 Label: TypeAlias = Hashable
 Array: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.signedinteger[Any]]

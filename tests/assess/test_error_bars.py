@@ -11,7 +11,6 @@ from sklearn.linear_model import LinearRegression
 from typer.testing import CliRunner
 
 import latentia as lt
-from latentia.assess.error_bars import intervals, replicate
 from latentia.assess.influence import (
     moved,
     row_counts,
@@ -19,6 +18,7 @@ from latentia.assess.influence import (
     table_replicates,
     tables_without,
 )
+from latentia.assess.intervals import intervals
 from latentia.assess.jackknife import (
     alike,
     frozen_replicates,
@@ -29,6 +29,7 @@ from latentia.assess.jackknife import (
     sums_in_groups,
     whole_of,
 )
+from latentia.assess.without_groups import replicate
 from latentia.cli.application import application as app
 from latentia.closed_form.frozen import freeze_basis
 from latentia.data.rows import Rows

@@ -108,6 +108,7 @@ def test_residuals_are_sums_over_rows() -> None:
     """G = Σ 1{x_i = b} (1{x_j = a} − P̂), by a loop over rows; and blocks add up."""
     from latentia.assess.fit_figures import measure_fit
     from latentia.assess.residuals import sum_residuals
+    from latentia.data.sources.engine import OneBlock
     from latentia.data.sources.table import read_table
 
     train, held = strong_chain(4, 300)
@@ -135,7 +136,9 @@ def test_residuals_are_sums_over_rows() -> None:
         for s in (slice(100), slice(100, None))
     ]
     np.testing.assert_allclose((parts[0] + parts[1]).score, found.score, atol=1e-9)
-    fit = measure_fit(model.plan_, model.operators_, model.columns_, read_table(held, NAMES))
+    fit = measure_fit(
+        model.plan_, model.operators_, model.columns_, OneBlock(read_table(held, NAMES))
+    )
     assert len(fit.pairs) == 15
 
 

@@ -12,10 +12,10 @@ from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from latentia import PBP, Spectral
+from latentia.closed_form import pairs
 from latentia.closed_form.pairs import pair_layout, sum_pairs
 from latentia.closed_form.published.two_stage_tables import sum_tables
 from latentia.closed_form.solving import learn_closed_form
-from latentia.data import moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, MomentsError
@@ -137,7 +137,7 @@ def test_large_graphs_are_counted_in_panels(monkeypatch):
     source = LocalRows(random_rows(plan, np.random.default_rng(0), 200, missing=0.1))
     assert len(pair_layout(plan).spans) == 1
     one = learn_closed_form(plan, source)
-    monkeypatch.setattr(moments, "PANEL_STATES", 128)
+    monkeypatch.setattr(pairs, "PANEL_STATES", 128)
     pair_layout.cache_clear()
     several = len(pair_layout(plan).spans)
     other = learn_closed_form(plan, source)

@@ -109,7 +109,7 @@ def column_of(plan, block):
 
 def test_a_chain_of_1000_is_right_against_exact_inference(chain, monkeypatch):
     model, moments = chain
-    monkeypatch.setattr("latentia.data.moments.PANEL_STATES", 64)  # few pairs per panel
+    monkeypatch.setattr("latentia.closed_form.pairs.PANEL_STATES", 64)  # few pairs per panel
     plan = make_plan(model.graph, width=2)
     layout = pair_layout(plan)
     pairs = population_pairs(layout, moments)

@@ -1,12 +1,10 @@
 """refine="auto": the choice, its evidence, where it is kept; numbers of states from the data."""
 
 import warnings
-from dataclasses import dataclass
-from functools import partial, reduce
-from operator import add
 
 import numpy as np
 import pytest
+from tests.blocks import FoldOnly
 
 import latentia as lt
 from latentia.closed_form.basis import canonical_basis
@@ -16,16 +14,17 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, counted_once
 from latentia.data.sources.row_sample import deal_rows, split_rows
-from latentia.data.sources.sketch import sketch_rows
 from latentia.errors import (
     IdentifiabilityWarning,
     IndependenceWarning,
+    LeftOutWarning,
     NotLearnedError,
+    PlanError,
     StatesWarning,
     UnknownNameError,
 )
 from latentia.inference.messages import answer, read_evidence
-from latentia.model.choice import left_out_loss
+from latentia.model.trials import left_out_loss
 from latentia.networks.branch_classes import class_shares
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import random_model
@@ -52,19 +51,6 @@ def strong(states, n, seed=0):
 
 def frame(codes):
     return {f"X{i}": c for i, c in enumerate(codes.T)}
-
-
-@dataclass(frozen=True)
-class FoldOnly:
-    """A source of several blocks, none of them in memory as far as learners can tell."""
-
-    blocks: list
-
-    def fold(self, summary):
-        return reduce(add, (summary(block) for block in self.blocks))
-
-    def sample(self, size, rng):
-        return self.fold(partial(sketch_rows, size, int(rng.integers(2**31)))).draw()
 
 
 class TestTheChoice:
@@ -100,6 +86,7 @@ class TestTheChoice:
     def test_a_handful_of_rows_is_not_compared(self):
         choice = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 15))).diagnostics_.choice
         assert (choice.chosen, dict(choice.losses), choice.held_out) == ("closed", {}, 0)
+        assert "too few rows to compare (15, at least 20)" in str(choice)
 
     @pytest.mark.parametrize("count", [60, 400])
     @pytest.mark.filterwarnings("ignore::latentia.errors.ConstantColumnWarning")
@@ -144,6 +131,35 @@ class TestTheChoice:
         assert choice.chosen in choice.losses
         source = LocalRows(Rows(tuple(holes.T), rng.random(2000) * 2))
         assert lt.PBP().learn(make_plan(CHAIN), source).choice.chosen in choice.losses
+
+    @pytest.mark.parametrize("count", [60, 400])
+    def test_a_network_that_is_too_large_says_so(self, count, monkeypatch, tmp_path):
+        """The closed form then answers, and why is told, in files too."""
+
+        def refuse(plan):
+            raise PlanError("a clique of 1.0e+09 cells is too large.")
+
+        monkeypatch.setattr("latentia.model.choice.plan_refinement", refuse)
+        with pytest.warns(LeftOutWarning, match="no refined model .* 1.0e[+]09 cells"):
+            model = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, count)))
+        choice = model.diagnostics_.choice
+        assert set(choice.losses) == {"marginal", "closed"}
+        assert choice.left_out == {"refined": "a clique of 1.0e+09 cells is too large."}
+        assert "no refined model: a clique of" in repr(model.diagnostics_)
+        model.save(tmp_path / "m")
+        assert lt.load(tmp_path / "m").diagnostics_.choice == choice
+
+    def test_a_mixed_network_that_is_too_large_says_so(self, monkeypatch):
+        def refuse(*given):
+            raise PlanError("a clique of 1.0e+09 cells is too large.")
+
+        monkeypatch.setattr("latentia.model.choice_mixed.refine_mixed", refuse)
+        rng = np.random.default_rng(0)
+        h = rng.integers(2, size=300)
+        data = {x: h + rng.normal(size=300) for x in "xyz"}
+        with pytest.warns(LeftOutWarning, match="no refined model"):
+            choice = lt.LatentModel("H->x,y,z", {"H": 2}).fit(data).operators_.choice
+        assert choice.left_out == {"refined": "a clique of 1.0e+09 cells is too large."}
 
     def test_files_keep_the_choice(self, tmp_path):
         model = lt.LatentModel(CHAIN).fit(frame(drawn(CHAIN, 2000)))

@@ -412,7 +412,7 @@ class TestErrors:
                     FRAME.assign(D=np.arange(6000))
                 ),
                 DataError,
-                "6000 different values",
+                "more than 1000 different values",
             ),
             (lambda m: m.fit(FRAME.assign(D=None)), DataError, "'D' has no value at all"),
             (lambda m: m.fit({"D": [1], "E": [1, 2]}), DataError, "different lengths"),

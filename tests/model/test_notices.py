@@ -4,6 +4,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import latentia as lt
 from latentia import errors, testing
 from latentia.errors import LatentiaWarning
-from latentia.model.notices import note_plan
+from latentia.model.notices import note_left_out, note_plan
 from latentia.structure.plan import SHORTFALL
 
 CLASSES = [
@@ -95,6 +96,27 @@ def anew() -> None:
     model.partial_fit(class_rows(seed=1))
 
 
+def impossible() -> None:
+    data = {"x": [0, 0, 1, 1] * 10, "y": [0, 0, 1, 1] * 10}
+    known = {"x": [[1.0, 0.0], [0.0, 1.0]], "y": [[1.0, 0.0], [0.0, 1.0]]}
+    model = lt.LatentModel("H->x,y", {"H": 2}, lt.EM(known=known)).fit(data)
+    model.score_samples({"x": [0, 0], "y": [0, 1]})
+
+
+def unknown() -> None:
+    model = fit(class_rows(), learner=lt.PBP(refine=False))
+    model.predict_proba({"w": [0, 99], "x": [1, 1]}, "y", unknown="warn")
+
+
+def left_out() -> None:
+    """A network of more cells than may be, and rows beyond those that are kept."""
+    model = fit(class_rows())
+    choice = replace(
+        model.operators_.choice, left_out={"refined": "its tables would have 1.0e+09 cells."}
+    )
+    note_left_out(replace(model.operators_, choice=choice))
+
+
 CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.IgnoredColumnWarning: ignored,
     errors.ConstantColumnWarning: constant,
@@ -103,9 +125,12 @@ CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.ConvergenceWarning: unfinished,
     errors.WeightWarning: relative,
     errors.IndependenceWarning: independent,
+    errors.LeftOutWarning: left_out,
     errors.StatesWarning: too_many_states,
     errors.RepairWarning: repaired,
     errors.RangeWarning: beyond,
+    errors.ImpossibleRowWarning: impossible,
+    errors.UnknownStateWarning: unknown,
     errors.RestartWarning: anew,
 }
 

@@ -6,7 +6,7 @@ import pytest
 import latentia as lt
 from latentia.errors import DataError, NotLearnedError, UnknownNameError
 from latentia.networks import stepwise
-from latentia.networks.em_problem import random_tables, spawn_seeds
+from latentia.networks.starts import random_tables, spawn_seeds
 
 GRAPH = lt.as_graph("H->x,y,z,w", {"H": 2})
 

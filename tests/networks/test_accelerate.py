@@ -9,7 +9,7 @@ import pytest
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, equal_rows, unique_rows
 from latentia.linear_algebra import whitener
-from latentia.model.choice import prefer_refined
+from latentia.model.trials import prefer_refined
 from latentia.networks.accelerate import Prior, accelerate, normalised
 from latentia.networks.em_problem import counts_in, pose
 from latentia.structure import templates

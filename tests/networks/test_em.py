@@ -24,7 +24,8 @@ from latentia.inference.messages import answer, read_evidence
 from latentia.networks import em
 from latentia.networks import to_operators as cpts
 from latentia.networks.em import climb, maximise
-from latentia.networks.em_problem import pose, random_tables, spawn_seeds
+from latentia.networks.em_problem import pose
+from latentia.networks.starts import random_tables, spawn_seeds
 from latentia.networks.to_operators import check_operators, in_fixed_order, operators_of
 from latentia.structure.plan import make_plan
 from latentia.structure.templates import factorial_markov, hidden_markov, latent_class

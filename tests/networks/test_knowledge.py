@@ -9,8 +9,9 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, LatentiaError, PlanError, UnknownNameError
 from latentia.networks.em import climb
-from latentia.networks.em_problem import pose, random_tables
+from latentia.networks.em_problem import pose
 from latentia.networks.knowledge import read_knowledge
+from latentia.networks.starts import random_tables
 from latentia.networks.tied import matched
 from latentia.structure.plan import make_plan
 from latentia.structure.templates import hidden_markov, homogeneous

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import xlogy
+from tests.blocks import FoldOnly
 
 import latentia as lt
 from latentia.data.rows import Rows
@@ -11,7 +12,8 @@ from latentia.errors import ConvergenceWarning, DataError
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.networks.em import maximise
-from latentia.networks.em_problem import counts_in, pose, random_tables
+from latentia.networks.em_problem import counts_in, pose
+from latentia.networks.starts import random_tables
 from latentia.networks.stepwise import batch_rows, climb_stepwise, shuffled
 from latentia.structure.plan import make_plan
 from latentia.structure.templates import hidden_markov, latent_class
@@ -133,12 +135,13 @@ def test_parameters(parameters):
         lt.StepwiseEM(**parameters).learn(make_plan(CHAIN), LocalRows(rows))
 
 
-def test_a_source_without_rows_is_refused():
-    _, rows = rows_of(CHAIN, 0, 20)
-
-    class Stream:
-        def fold(self, summary):
-            return summary(rows)
-
-    with pytest.raises(DataError, match="bring them into memory"):
-        lt.StepwiseEM().learn(make_plan(CHAIN), Stream())
+def test_more_rows_than_are_kept_are_sampled_and_told(monkeypatch):
+    """Rows in memory are all learned from; those of a source that only folds, up to a limit."""
+    _, rows = rows_of(CHAIN, 0, 2000)
+    monkeypatch.setattr("latentia.networks.stepwise.MOST_KEPT", 40)
+    learner = lt.StepwiseEM(epochs=1, restarts=1, random_state=0)
+    found = learner.learn(make_plan(CHAIN), FoldOnly.of(rows, 3))
+    assert found.weight == pytest.approx(40)
+    assert "a random sample of 40" in found.remarks[0]
+    local = learner.learn(make_plan(CHAIN), LocalRows(rows))
+    assert (local.weight, local.remarks) == (2000, ())

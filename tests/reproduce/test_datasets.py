@@ -1,6 +1,9 @@
 """Public data: found where they lie, checked, never fetched here."""
 
 import dataclasses
+import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -112,9 +115,22 @@ def test_a_download_is_checked_and_kept(alone: Path, monkeypatch: pytest.MonkeyP
     assert len(lt.datasets.splice()) == 2
 
 
-def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("LATENTIA_DATA", str(tmp_path))
+def test_only_the_environment_and_the_cache_are_searched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert datasets.folders()[0] == tmp_path
-    assert datasets.folders()[1].parts[-2:] == ("shared", "data")
-    assert datasets.folders()[-1] == tmp_path / "cache" / "latentia"
+    monkeypatch.delenv("LATENTIA_DATA", raising=False)
+    assert datasets.folders() == [tmp_path / "cache" / "latentia"]
+    monkeypatch.setenv("LATENTIA_DATA", str(tmp_path))
+    assert datasets.folders() == [tmp_path, tmp_path / "cache" / "latentia"]
+
+
+def test_the_old_name_is_the_same_module() -> None:
+    """`latentia.datasets` moved to `latentia.reproduce.datasets`; both for one release."""
+    assert importlib.import_module("latentia.datasets") is datasets is lt.datasets
+
+
+def test_experiments_are_loaded_by_those_who_run_them_only() -> None:
+    code = "import sys, latentia; print(*(m for m in sys.modules if 'latentia.reproduce.' in m))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["latentia.reproduce.datasets"]

@@ -17,10 +17,12 @@ import latentia as lt
 from latentia.cli.application import application as app
 from latentia.cli.reproducing import reproduce_command
 from latentia.errors import MissingLibraryError, UnknownNameError
-from latentia.reproduce import EXPERIMENTS, cells, datasets, reproduce
+from latentia.reproduce import cells, datasets
 from latentia.reproduce.cells import Cell, CellProgress, Experiment, Figure, run_cells
 from latentia.reproduce.nltcs import _log_loss
 from latentia.reproduce.pages import Outcome, sheets
+from latentia.reproduce.rivals import RIVALS
+from latentia.reproduce.running import EXPERIMENTS, reproduce
 from latentia.reproduce.splice import _split, naive_bayes_scores
 from latentia.reproduce.synthetic import divergences, draw_truth
 
@@ -55,7 +57,7 @@ def check_report(outcome: Outcome, page: Path) -> None:
                 outcome.values(figure.metric, v, learner, outcome.sizes[0])
                 for v in outcome.variants
             ):
-                assert lt.experiments.report.RIVALS[learner].label in svg
+                assert RIVALS[learner].label in svg
     for fact in ("Python", "numpy", "processor", "latentia reproduce", "restarts", "seed"):
         assert fact in text
     with (folder / f"{experiment.name}.csv").open(encoding="utf-8") as file:

@@ -24,8 +24,8 @@ from sklearn.linear_model import Ridge
 import latentia as lt
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 from latentia.store.file import HEAD, VERSION, load, save
+from latentia.store.model_record import write_latent_model
 from latentia.store.plain import pack, unpack
-from latentia.store.record import write_record
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:.*cat\.get_categories")  # by narwhals 2.26
 
@@ -203,10 +203,10 @@ def test_forests_numpy_labels_and_frames(tmp_path: Path) -> None:
     assert quiet_answers(loaded, data) == quiet_answers(model, data)
 
 
-@pytest.mark.parametrize("learner", [lt.PBP(), lt.PublishedPBP()])
-def test_groups_of_columns(learner: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("refine", ["auto", False])
+def test_groups_of_columns(refine: Any, tmp_path: Path) -> None:
     data = rows({x: [0, 1, 2][: 2 + i % 2] for i, x in enumerate("abcdef")})
-    learner.groups = [("b", "a"), ("e", "f")]
+    learner = lt.PBP(refine=refine, groups=[("b", "a"), ("e", "f")])
     model = fitted(data, "H->a,b,c,d,e,f; a->b; e->f", learner=learner)
     assert any(len(node.columns) == 2 for node in model.plan_.nodes)
     assert quiet_answers(round_trip(model, tmp_path), data) == quiet_answers(model, data)
@@ -232,7 +232,7 @@ def test_a_learner_with_objects_is_kept_by_what_it_prints(tmp_path: Path) -> Non
 
 
 def test_every_parameter_is_kept() -> None:
-    record, _ = write_record(fitted(rows(STATES["whole"])))
+    record, _ = write_latent_model(fitted(rows(STATES["whole"])))
     assert set(record["parameters"]) == set(lt.LatentModel().get_params())
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from latentia.inference.operators import Ascent, Choice, Operators
+from latentia.spelling import printable
 from latentia.typing import Label
 
 MOST_SHOWN = 6
@@ -45,7 +46,7 @@ class Diagnostics:
         lines = [f"{self.learner} on a weight of {self.weight:,.10g} rows"]
         gaps = {name: share for name, share in self.missing.items() if share > 0}
         if gaps:
-            shown = ", ".join(f"{n} {s:.1%}" for n, s in list(gaps.items())[:8])
+            shown = ", ".join(f"{printable(n)} {s:.1%}" for n, s in list(gaps.items())[:8])
             lines.append(f"missing cells: {shown}" + (" …" if len(gaps) > 8 else ""))
         if self.choice is not None:
             lines.append(str(self.choice))
@@ -66,7 +67,7 @@ class Diagnostics:
             for r in rows
             if self.separators
         ]
-        return "\n".join(lines + [f"! {note}" for note in self.notes])
+        return "\n".join(lines + [f"! {printable(note)}" for note in self.notes])
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"
@@ -105,4 +106,4 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
 
 
 def _listing(names: tuple[Label, ...]) -> str:
-    return ",".join(str(n) for n in names)
+    return ",".join(printable(n) for n in names)

@@ -2,14 +2,15 @@
 
 Column by column the log loss of P̂(column | all others) against that of its marginal, and whether
 probabilities come true; pair by pair what the model leaves untold (`residuals`); latent by latent
-how clearly its states are told (`telling`).
+how clearly its states are told (`latents`). All figures come from sums over rows, so that
+they can be had of any table, block by block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from operator import add
 from typing import final
 
@@ -18,16 +19,18 @@ import numpy as np
 from latentia.assess.latents import LatentFit, tell_latents
 from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
 from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells, to_values
-from latentia.data.columns.discrete import without_unknown
+from latentia.data.sources.engine import Engine
 from latentia.data.sources.table import Table
-from latentia.inference.many_rows import Asked, in_blocks
+from latentia.errors import DataError
+from latentia.inference.many_rows import Asked, in_blocks, without_odd
 from latentia.inference.messages import Evidence, answer, around
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, Bools, Codes, Label
 
 LEVELS = 10  # of predicted probability, for calibration
-COVERED = 0.9
+COVERED = 9  # of ten parts of a density, the middle ones
+LEAST = 1e-12  # probability that counts as none
 
 
 @final
@@ -63,7 +66,7 @@ class Level:
 @final
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """All figures; `checking` turns them into words, `draw` into a picture."""
+    """All figures; `report` turns them into words, `draw` into a picture."""
 
     rows: int
     weight: float  # N of training
@@ -79,170 +82,185 @@ class Fit:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Cells:
-    """A column of the rows: codes or positions, and which of its values training never saw."""
+class FitSums:
+    """Σ over rows: all that the figures need; `+` joins two disjoint sets of rows."""
 
-    codes: Codes
-    outside: Codes
+    rows: int
+    losses: Array  # (columns, 4): cells, Σ loss, Σ marginal loss, Σ of their squared difference
+    seen: Array  # (columns, 2): cells that are there, those of them that training never saw
+    levels: Array  # (columns, LEVELS, 3): answers, Σ of their top probability, Σ right
+    covered: Array  # (columns, LEVELS): values within the middle k + 1 tenths of their density
+    residuals: ResidualSums
+    clipped: float  # Σ of the mean share clipped
+    repaired: float  # rows without positive probability
+
+    def __add__(self, other: FitSums) -> FitSums:
+        return FitSums(
+            self.rows + other.rows,
+            self.losses + other.losses,
+            self.seen + other.seen,
+            self.levels + other.levels,
+            self.covered + other.covered,
+            self.residuals + other.residuals,
+            self.clipped + other.clipped,
+            self.repaired + other.repaired,
+        )
 
 
-def measure_fit(plan: Plan, operators: Operators, columns: Sequence[Column], table: Table) -> Fit:
-    """Look at every row once, and at every pair of columns."""
-    there = set(table.names)
-    cells = [_read(c, table) if c.name in there else None for c in columns]
-    marginals = {i: _marginal(operators, i) for i, own in enumerate(cells) if own is not None}
+def measure_fit(plan: Plan, operators: Operators, columns: Sequence[Column], engine: Engine) -> Fit:
+    """One pass over the rows of a table, and a look at every pair of columns."""
+    there = [i for i, c in enumerate(columns) if c.name in engine.names]
+    marginals = {i: _marginal(operators, i) for i in there}
     bins = {i: column_bins(columns[i], mu) for i, mu in marginals.items()}
-    seen = _look(operators, columns, cells, bins, table.length)
-    fits = tuple(
-        _column_fit(columns[i], own, marginals.get(i), seen.records[i])
-        for i, own in enumerate(cells)
-    )
-    present = [own for own in cells if own is not None]
-    values = sum(int(_present(own.codes).sum() + own.outside.sum()) for own in present)
+    work = partial(sum_fit, operators, tuple(columns), marginals, bins)
+    sums: FitSums | None = engine.fold(work, [columns[i].name for i in there])
+    if sums is None or sums.rows < 2:
+        raise DataError(f"a check needs two rows at least, got {0 if sums is None else sums.rows}.")
+    dense = [isinstance(c, ContinuousColumn) for c in columns]
     return Fit(
-        table.length,
+        sums.rows,
         operators.weight,
-        fits,
-        pair_fits(columns, bins, seen.residuals, operators.weight),
+        tuple(_column_fit(c, sums, i, dense[i]) for i, c in enumerate(columns)),
+        pair_fits(columns, bins, sums.residuals, operators.weight),
         tell_latents(plan, operators),
-        _levels([r for c, r in zip(columns, seen.records, strict=True) if not _dense(c)]),
-        _coverage([r for c, r in zip(columns, seen.records, strict=True) if _dense(c)]),
-        seen.clipped,
-        seen.repaired,
-        sum(int(own.outside.sum()) for own in present) / max(values, 1),
+        _levels(sums.levels[[not d for d in dense]]),
+        _coverage(sums.covered[dense], sums.losses[dense, 0]),
+        sums.clipped / sums.rows,
+        sums.repaired / sums.rows,
+        float(sums.seen[:, 1].sum() / max(sums.seen[:, 0].sum(), 1.0)),
     )
 
 
-def _dense(column: Column) -> bool:
-    return isinstance(column, ContinuousColumn)
+def sum_fit(
+    operators: Operators,
+    columns: Sequence[Column],
+    marginals: Mapping[int, Array],
+    bins: Mapping[int, Array],
+    table: Table,
+) -> FitSums | None:
+    """The sums of one block; states that training never saw are as good as missing, and counted."""
+    if table.length == 0:
+        return None
+    codes: dict[int, Codes] = {}
+    seen = np.zeros((len(columns), 2))
+    for i in marginals:
+        values, odd = without_odd(columns[i], table.column(columns[i].name))
+        codes[i] = place_cells(columns[i], values)
+        present = _present(codes[i])
+        if isinstance(columns[i], ContinuousColumn):
+            odd = odd | (columns[i].outside(to_values(values)) & present)  # type: ignore[union-attr]
+        seen[i] = float((present | odd).sum()), float(odd.sum())
+    parts: dict[int, FitSums] = {}
+
+    def work(part: slice, evidence: Evidence) -> None:
+        block = {i: c[part] for i, c in codes.items()}
+        parts[part.start] = _sum_block(operators, columns, marginals, bins, block, evidence)
+
+    asked = tuple(codes.get(i) for i in range(len(columns)))
+    in_blocks(operators, Asked(table.length, asked, None), work)
+    total = reduce(add, (parts[k] for k in sorted(parts)))  # in order: the same on any machine
+    return replace(total, seen=seen)
 
 
-def _present(codes: Codes) -> Codes:
+def _sum_block(
+    operators: Operators,
+    columns: Sequence[Column],
+    marginals: Mapping[int, Array],
+    bins: Mapping[int, Array],
+    codes: Mapping[int, Codes],
+    evidence: Evidence,
+) -> FitSums:
+    found = answer(operators, evidence, strict=False)
+    observed = operators.plan.graph.observed
+    answers = {i: found.probabilities[observed[i]] for i in codes}
+    losses, seen = np.zeros((len(columns), 4)), np.zeros((len(columns), 2))
+    levels, covered = np.zeros((len(columns), LEVELS, 3)), np.zeros((len(columns), LEVELS))
+    for i, values in codes.items():
+        kept = _present(values)
+        p, own = answers[i][:, kept], values[kept]
+        at, first = _at(p, own)
+        alone = _at(np.broadcast_to(marginals[i][:, None], p.shape), own)[0]
+        loss, base = (-np.log(np.maximum(x, LEAST)) for x in (at, alone))
+        losses[i] = len(own), loss.sum(), base.sum(), ((base - loss) ** 2).sum()
+        if isinstance(columns[i], ContinuousColumn):
+            covered[i] = _sum_coverage(p, at, first)
+        else:
+            levels[i] = _sum_levels(p, own)
+    lost = sum(found.clipped[observed[i]].sum() for i in codes) / len(columns)
+    residuals = sum_residuals(bins, codes, answers)
+    none = float(found.repaired.sum())
+    return FitSums(evidence.rows, losses, seen, levels, covered, residuals, float(lost), none)
+
+
+def _at(p: Array, values: Codes) -> tuple[Array, Codes]:
+    """p at the values, between two cells where they lie between; and the first of these cells."""
+    own, share = around(values, len(p), p.shape[1])
+    wide = np.concatenate([p, np.zeros((1, p.shape[1]))])
+    at = sum(np.take_along_axis(wide, c[None], 0)[0] * s for c, s in zip(own, share, strict=True))
+    return np.asarray(at, dtype=float), own[0]
+
+
+def _sum_levels(p: Array, values: Codes) -> Array:
+    """(LEVELS, 3) by the probability of the likeliest state."""
+    top, right = p.max(axis=0), (p.argmax(axis=0) == values).astype(float)
+    level = np.minimum((top * LEVELS).astype(int), LEVELS - 1)
+    weights = (np.ones(len(top)), top, right)
+    return np.stack([np.bincount(level, w, LEVELS) for w in weights], axis=1)
+
+
+def _sum_coverage(p: Array, at: Array, first: Codes) -> Array:
+    """(LEVELS,): how many values lie within the middle tenths of their density."""
+    level = np.cumsum(p, axis=0)
+    below = np.take_along_axis(level, np.minimum(first, len(p) - 1)[None], 0)[0] - at / 2
+    far = 2.0 * np.abs(below - 0.5)
+    return np.array([float((far <= (k + 1) / LEVELS).sum()) for k in range(LEVELS)])
+
+
+def _present(codes: Codes) -> Bools:
     return np.asarray(~np.isnan(codes) if codes.dtype.kind == "f" else codes >= 0)
 
 
-def _read(column: Column, table: Table) -> _Cells:
-    """States that training never saw are as good as missing, and counted."""
-    values = table.column(column.name)
-    if isinstance(column, ContinuousColumn):
-        codes = place_cells(column, values)
-        return _Cells(codes, column.outside(to_values(values)) & _present(codes))
-    known, odd = without_unknown(column, values)
-    return _Cells(place_cells(column, known), odd)
+# --- figures --------------------------------------------------------------------------------------
 
 
-# --- columns --------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What one look at the rows left: records of each column, and sums."""
-
-    records: list[Array]  # (4, n): P̂(x | others), top, whether the top came true, P̂(X ≤ x)
-    residuals: ResidualSums
-    clipped: float
-    repaired: float
-
-
-def _look(
-    operators: Operators,
-    columns: Sequence[Column],
-    cells: Sequence[_Cells | None],
-    bins: dict[int, Array],
-    rows: int,
-) -> _Seen:
-    records = [np.full((4, rows), np.nan) for _ in columns]
-    lost, none = np.zeros(rows), np.zeros(rows)
-    sums: dict[int, ResidualSums] = {}
-    observed = operators.plan.graph.observed
-    codes = {i: own.codes for i, own in enumerate(cells) if own is not None}
-
-    def work(part: slice, evidence: Evidence) -> None:
-        found = answer(operators, evidence)
-        none[part] = found.repaired
-        answers = {i: found.probabilities[observed[i]] for i in codes}
-        for i, values in codes.items():
-            records[i][:, part] = _record(columns[i], answers[i], values[part])
-            lost[part] += found.clipped[observed[i]] / len(columns)
-        block = {i: values[part] for i, values in codes.items()}
-        sums[part.start] = sum_residuals(bins, block, answers)
-
-    asked = tuple(codes.get(i) for i in range(len(columns)))
-    in_blocks(operators, Asked(rows, asked, None), work)
-    total = reduce(add, (sums[k] for k in sorted(sums)))  # in order: the same on any machine
-    return _Seen(records, total, float(lost.mean()), float(none.mean()))
-
-
-def _record(column: Column, p: Array, values: Codes) -> Array:
-    n = p.shape[1]
-    own, share = around(values, len(p), n)
-    wide = np.concatenate([p, np.full((1, n), np.nan)])
-    at = sum(np.take_along_axis(wide, c[None], 0)[0] * s for c, s in zip(own, share, strict=True))
-    if isinstance(column, ContinuousColumn):
-        level = np.cumsum(p, axis=0)
-        below = np.take_along_axis(level, np.minimum(own[:1], len(p) - 1), 0)[0] - at / 2
-        return np.stack([at, np.zeros(n), np.zeros(n), np.where(np.isnan(at), np.nan, below)])
-    top = p.max(axis=0)
-    right = np.where(np.isnan(at), np.nan, p.argmax(axis=0) == values)
-    return np.stack([at, np.where(np.isnan(at), np.nan, top), right, np.zeros(n)])
-
-
-def _column_fit(
-    column: Column, cells: _Cells | None, marginal: Array | None, record: Array
-) -> ColumnFit:
-    kept = ~np.isnan(record[0])
-    n = int(kept.sum())
-    if cells is None or marginal is None:
-        return ColumnFit(column.name, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    present = _present(cells.codes) | cells.outside
-    outside = float(cells.outside.sum() / max(int(present.sum()), 1))
+def _column_fit(column: Column, sums: FitSums, i: int, dense: bool) -> ColumnFit:
+    n, loss, base, squares = sums.losses[i]
+    there, outside = sums.seen[i]
+    beyond = float(outside / max(there, 1.0))
     if n == 0:
-        return ColumnFit(column.name, 0, 0.0, 0.0, 0.0, 0.0, 0.0, outside)
-    own, share = around(cells.codes[kept], len(marginal), n)
-    alone = sum(marginal[c] * s for c, s in zip(own, share, strict=True))
-    loss, base = (-np.log(np.maximum(p, 1e-12)) for p in (record[0][kept], alone))
-    error = float((base - loss).std() / np.sqrt(n))
-    if _dense(column):
-        inside = np.abs(record[3][kept] - 0.5) <= COVERED / 2
-        off, noise = abs(float(inside.mean()) - COVERED), np.sqrt(COVERED * (1 - COVERED) / n)
+        return ColumnFit(column.name, 0, 0.0, 0.0, 0.0, 0.0, 0.0, beyond)
+    spread = max(squares / n - ((base - loss) / n) ** 2, 0.0)
+    if dense:
+        inside, wanted = sums.covered[i, COVERED - 1] / n, COVERED / LEVELS
+        off, noise = abs(inside - wanted), np.sqrt(wanted * (1 - wanted) / n)
     else:
-        off, noise = _calibration(record[1][kept], record[2][kept])
-    return ColumnFit(
-        column.name, n, float(loss.mean()), float(base.mean()), error, off, float(noise), outside
-    )
+        off, noise = _calibration(sums.levels[i])
+    error = float(np.sqrt(spread / n))
+    figures = (float(loss / n), float(base / n), error, float(off), float(noise), beyond)
+    return ColumnFit(column.name, int(n), *figures)
 
 
-def _levels(records: Sequence[Array]) -> tuple[Level, ...]:
+def _levels(levels: Array) -> tuple[Level, ...]:
     """The probability of the likeliest state, all columns together, against how often it came."""
-    if not records:
-        return ()
-    top, right = np.concatenate([r[1:3][:, ~np.isnan(r[0])] for r in records], axis=1)
-    level = np.minimum((top * LEVELS).astype(int), LEVELS - 1)
-    some = [level == k for k in np.unique(level)]
-    return tuple(Level(float(top[s].mean()), float(right[s].mean()), float(s.sum())) for s in some)
+    total = levels.sum(axis=0)
+    return tuple(Level(float(t / n), float(r / n), float(n)) for n, t, r in total if n > 0)
 
 
-def _coverage(records: Sequence[Array]) -> tuple[Level, ...]:
+def _coverage(covered: Array, counts: Array) -> tuple[Level, ...]:
     """Middle shares of densities against how many values lay there."""
-    below = [r[3][~np.isnan(r[0])] for r in records]
-    far = 2.0 * np.abs(np.concatenate(below) - 0.5) if below else np.empty(0)
-    if not len(far):
+    count = float(counts.sum())
+    if not count:
         return ()
-    shares = [k / LEVELS for k in range(1, LEVELS)]
-    return tuple(Level(p, float((far <= p).mean()), float(len(far))) for p in shares)
+    seen = covered.sum(axis=0) / count
+    return tuple(Level((k + 1) / LEVELS, float(seen[k]), count) for k in range(LEVELS - 1))
 
 
-def _calibration(top: Array, right: Array) -> tuple[float, float]:
+def _calibration(levels: Array) -> tuple[float, float]:
     """Mean |predicted − seen| over levels of the top probability; and by chance."""
-    level = np.minimum((top * LEVELS).astype(int), LEVELS - 1)
-    off = noise = 0.0
-    for k in np.unique(level):
-        here = level == k
-        n, p = int(here.sum()), float(top[here].mean())
-        off += n * abs(p - float(right[here].mean()))
-        noise += n * np.sqrt(2 / np.pi * p * (1 - p) / n)
-    return off / len(top), float(noise / len(top))
+    n, top, right = levels[levels[:, 0] > 0].T
+    p = top / n
+    noise = n * np.sqrt(2 / np.pi * p * (1 - p) / n)
+    return float(np.abs(top - right).sum() / n.sum()), float(noise.sum() / n.sum())
 
 
 def _marginal(operators: Operators, i: int) -> Array:

@@ -12,6 +12,7 @@ from latentia import doors
 from latentia.assess.fit_figures import ColumnFit, Fit
 from latentia.assess.latents import LatentFit
 from latentia.assess.residuals import PairFit
+from latentia.spelling import printable
 from latentia.typing import Label
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class Finding:
 
     @property
     def fact(self) -> str:
-        return f"{self.what} ({self.figure})" if self.figure else self.what
+        what = printable(self.what)
+        return f"{what} ({self.figure})" if self.figure else what
 
     def __str__(self) -> str:
         return f"{self.fact}. {self.advice}" if self.advice else self.fact
@@ -102,7 +104,7 @@ class CheckReport:
         for c in self.fit.columns[:MOST_COLUMNS]:
             rows.append(
                 (
-                    str(c.name),
+                    printable(c.name),
                     f"{c.rows:,}",
                     f"{c.loss:.4f}",
                     f"{c.marginal:.4f}",
@@ -121,7 +123,7 @@ class CheckReport:
             lines.append(f"… and {len(self.fit.columns) - MOST_COLUMNS} more columns")
         worst = self.fit.pairs[:3]
         if worst:
-            shown = ", ".join(f"{p.names[0]}–{p.names[1]} {p.gap:.3f}" for p in worst)
+            shown = ", ".join(f"{'–'.join(map(printable, p.names))} {p.gap:.3f}" for p in worst)
             lines.append(f"pairs with most left untold: {shown}")
         lines += _latent_lines(self.fit.latents)
         lines.append(self.footnote)
@@ -152,8 +154,8 @@ class CheckReport:
 
 def _latent_lines(latents: Sequence[LatentFit]) -> list[str]:
     """The latents that are told least clearly, in a line."""
-    alike = sorted((x.closest, str(x.name)) for x in latents if x.closest is not None)
-    weak = sorted((x.weakest, str(x.name)) for x in latents if x.weakest is not None)
+    alike = sorted((x.closest, printable(x.name)) for x in latents if x.closest is not None)
+    weak = sorted((x.weakest, printable(x.name)) for x in latents if x.weakest is not None)
     lines = []
     if alike:
         shown = ", ".join(f"{name} {value:.2f}" for value, name in alike[:3])

@@ -4,15 +4,23 @@ A new command is one function in a module that `application` names; it reads wit
 `reading`, and answers through `screen` with what `views` and `writing` make of the answer.
 """
 
-from __future__ import annotations
-
-import sys
-
-from latentia.cli.leaving import NEEDED, flush_quietly, missing
+import sys  # and nothing else: what is loaded here comes before anyone listens to Ctrl-C
 
 
 def main() -> None:
     """Run the command line; ends the process with 0, 1, 2, 3 or 130 (see `latentia --help`)."""
+    try:
+        from latentia.cli.leaving import leave_when_interrupted
+
+        leave_when_interrupted()
+        _run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _run() -> None:
+    from latentia.cli.leaving import NEEDED, flush_quietly, missing
+
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a bar must not crash an ASCII terminal
@@ -25,7 +33,5 @@ def main() -> None:
             raise
         print(f"latentia: {missing(error.name or '')}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
     finally:
         flush_quietly()

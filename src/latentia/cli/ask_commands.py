@@ -29,7 +29,7 @@ from latentia.cli.options import (
     Weights,
     app,
 )
-from latentia.cli.reading import as_input, check_weights, look_over, open_table, read_model
+from latentia.cli.reading import check_weights, look_over, open_table, read_model
 from latentia.cli.screen import Screen, answering
 from latentia.cli.views import (
     assignment_facts,
@@ -171,16 +171,15 @@ def _predictions(
     more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
     column = next((c for c in model.columns_ if c.name == name), None)
     if proba:
-        found = model.predict_proba(as_input(table, "predict_proba"), target=name, **more)
+        found = model.predict_proba(table, target=name, **more)
         labels = () if column is None else state_labels(column)
         return answer_of([str(label) for label in labels], found)
-    rows = as_input(table, "predict_quantiles" if levels else "predict")
-    best = answer_of([str(name)], model.predict(rows, target=name, **more))
+    best = answer_of([str(name)], model.predict(table, target=name, **more))
     if isinstance(column, DiscreteColumn):
         best = as_states(best, column.states)
     if not levels:
         return best
-    spread = model.predict_quantiles(rows, name, levels, **more)
+    spread = model.predict_quantiles(table, name, levels, **more)
     return beside(best, answer_of([f"{q:g}" for q in levels], spread))
 
 
@@ -237,10 +236,9 @@ def score(
         facts: dict[str, Any] = {"rows": count}
         with screen.working(f"scoring {count:,} rows"):
             if as_json or not each:
-                rows = as_input(table, "score")
-                facts["mean"] = loaded.score(rows, sample_weight=weights, **more)
+                facts["mean"] = loaded.score(table, sample_weight=weights, **more)
             if each:
-                found = loaded.score_samples(as_input(table, "score_samples"), **more)
+                found = loaded.score_samples(table, **more)
                 scores = answer_of([SCORES], found)
         if as_json:
             screen.dump({**facts, "scores": collected(scores)[SCORES]} if each else facts)

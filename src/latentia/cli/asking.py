@@ -12,7 +12,7 @@ from latentia.data.columns.continuous import KINDS, ContinuousColumn
 from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
-from latentia.model.training import LEARNERS
+from latentia.model.learners import LEARNERS
 from latentia.typing import Label
 
 WORDS = {"true": True, "false": False, "none": None}

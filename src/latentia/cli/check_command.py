@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from latentia.assess.report import CheckReport
-from latentia.cli.options import Data, Debug, Json, Model, Quiet, Unknown, app
-from latentia.cli.reading import as_input, look_over, open_table, read_model
+from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
+from latentia.cli.reading import look_over, open_table, read_model
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.errors import DataError
@@ -25,7 +25,6 @@ Picture: TypeAlias = Annotated[
 def check_command(
     model: Model,
     data: Data,
-    unknown: Unknown = None,
     out: Picture = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -53,8 +52,7 @@ def check_command(
         if count < 2:
             raise DataError(f"a check needs two rows at least, {data!r} has {count}.")
         with screen.working(f"checking {count:,} rows"):
-            more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
-            report = loaded.check(as_input(table, "check"), **more)
+            report = loaded.check(table)
         if out is not None:
             report.save(out)
         if as_json:

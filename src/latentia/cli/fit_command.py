@@ -24,7 +24,6 @@ from latentia.cli.options import (
     app,
 )
 from latentia.cli.reading import (
-    as_input,
     check_weights,
     graph_from_text,
     look_over,
@@ -37,7 +36,7 @@ from latentia.cli.writing import check_folder
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import UnknownNameError
 from latentia.model.latent_model import LatentModel
-from latentia.model.training import LEARNERS
+from latentia.model.learners import LEARNERS
 
 
 @app.command()
@@ -94,8 +93,7 @@ def fit(
                 raise UnknownNameError("column of --state-names", name, names)
         start = time.perf_counter()
         with screen.working(f"learning from {count:,} rows") as say:
-            again = " stepwise" if learner == "stepwise" else " with error bars" * error_bars
-            _learn(model, as_input(table, f"fit{again}"), weights, say, error_bars)
+            _learn(model, table, weights, say, error_bars)
         seconds = time.perf_counter() - start
         model.save(out)
         facts = {"model": out, "rows": count, "seconds": seconds, **model_facts(model)}

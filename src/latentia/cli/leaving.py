@@ -1,11 +1,17 @@
-"""How the command line ends: what it lacks, and who still reads it."""
+"""How the command line ends: what it lacks, who still reads it, and Ctrl-C."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 NEEDED = ("typer", "rich", "pyarrow")
+INTERRUPTED = 130  # what shells report for Ctrl-C
 
 
 def missing(library: str) -> str:
@@ -20,3 +26,35 @@ def flush_quietly() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def leave_when_interrupted() -> None:
+    """From here on Ctrl-C ends the process at once and quietly: there is nothing to tidy up.
+
+    As an exception it could come out anywhere: libraries that are loading turn it into errors of
+    their own, and what is raised within a callback is printed and forgotten. A process that is told
+    to ignore it (nohup, or & in a script) goes on ignoring it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler and _in_main_thread():
+        signal.signal(signal.SIGINT, _leave)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Work that Ctrl-C ends by KeyboardInterrupt, so that half a file is taken away."""
+    if signal.getsignal(signal.SIGINT) is not _leave or not _in_main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(INTERRUPTED)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from latentia.model.training import LEARNERS
+from latentia.model.learners import LEARNERS
 from latentia.version import LIBRARY
 
 UNKNOWN = ("error", "missing", "warn")

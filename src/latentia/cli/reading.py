@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from latentia.cli.asking import read_counts
 from latentia.data.columns.continuous import Column
 from latentia.data.sources.files import open_files
@@ -22,9 +20,6 @@ from latentia.model.latent_model import LatentModel
 from latentia.store.file import load
 from latentia.structure.graph import LatentGraph, as_graph
 from latentia.typing import Label
-
-# Questions that read files block by block; the others get their rows in memory.
-ON_FILES = frozenset({"fit", "score", "score_samples", "predict", "predict_proba"})
 
 
 def read_model(path: str) -> LatentModel:
@@ -142,24 +137,6 @@ def check_weights(table: TableFile, name: str | None, names: Sequence[Label]) ->
     first = next(open_files([table]).tables([name]), None)
     if first is not None and first.column(name).cells.dtype.kind not in "iufb":
         raise DataError(f"the weights in {name!r} must be numbers.")
-
-
-def as_input(table: TableFile, question: str) -> Any:
-    """What the model is given: the file, or all of its rows where a question takes no files yet."""
-    return table if question in ON_FILES else whole_table(table)
-
-
-def whole_table(table: TableFile) -> dict[Label, Any]:
-    """All rows in memory, as columns by name."""
-    stream = open_files([table])
-    parts: dict[Label, list[Any]] = {name: [] for name in stream.names}
-    for block in stream.tables(stream.names):
-        for name, cells in parts.items():
-            values = block.column(name)
-            gone = np.ma.nomask if values.missing is None else values.missing
-            cells.append(np.ma.array(values.cells, mask=gone))
-    join: Any = np.ma.concatenate
-    return {name: join(cells) if cells else np.array([]) for name, cells in parts.items()}
 
 
 def read_state_names(path: str | None) -> dict[str, list[Any]] | None:

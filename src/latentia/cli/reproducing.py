@@ -15,9 +15,9 @@ from rich.text import Text
 from latentia.cli.options import Debug, Json, Quiet, app
 from latentia.cli.screen import Screen, answering
 from latentia.errors import UnknownNameError
-from latentia.reproduce import EXPERIMENTS, reproduce
 from latentia.reproduce.cells import CellProgress
 from latentia.reproduce.pages import Outcome, Sheet, sheets
+from latentia.reproduce.running import EXPERIMENTS, reproduce
 
 EVERY = 10.0  # seconds between two lines of progress where there is no terminal
 

@@ -18,8 +18,9 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from latentia.cli.leaving import NEEDED, flush_quietly, missing
+from latentia.cli.leaving import INTERRUPTED, NEEDED, flush_quietly, interruptible, missing
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
+from latentia.spelling import printable
 
 PATIENCE = 0.5  # seconds before work counts as long and shows progress
 UNCUT = 10_000  # columns of a pipe: tables are never cut there
@@ -52,7 +53,8 @@ class Screen:
         """Print for people: styled in a terminal, plain in a pipe."""
         with self.out.capture() as captured:
             for part in parts:
-                self.out.print(part, soft_wrap=isinstance(part, str))
+                plain = isinstance(part, str)
+                self.out.print(printable(part, keep="\n") if plain else part, soft_wrap=plain)
         text = captured.get()
         if self.out.options.ascii_only:
             text = text.translate(ASCII)
@@ -64,7 +66,8 @@ class Screen:
         """Print for machines: one JSON document on one line, numbers at full precision."""
         notes = list(dict.fromkeys([*facts.get("notes", ()), *self.notes]))
         document = _plain({**facts, "notes": notes})
-        sys.stdout.write(json.dumps(document, allow_nan=False, default=str) + "\n")
+        text = json.dumps(document, allow_nan=False, default=str)
+        sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")  # the one that json leaves
 
     def note(self, text: str) -> None:
         """One line on stderr, once."""
@@ -78,7 +81,7 @@ class Screen:
 
     def _line(self, start: str, style: str, text: str) -> None:
         one = " ".join(text.split())
-        line = Text.assemble((start, style), one)
+        line = Text.assemble((start, style), printable(one))
         self.err.print(line, soft_wrap=not self.err.is_terminal)  # in a pipe one line stays one
 
     @contextmanager
@@ -99,12 +102,12 @@ class Screen:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        task = progress.add_task(what, total=None)
+        task = progress.add_task(printable(what), total=None)
         timer = threading.Timer(PATIENCE, progress.start)
         timer.daemon = True
         timer.start()
         try:
-            yield lambda line: progress.update(task, description=f"{what}; {line}")
+            yield lambda line: progress.update(task, description=printable(f"{what}; {line}"))
         finally:
             timer.cancel()
             timer.join()  # from here on it has started the spinner or never will
@@ -116,7 +119,7 @@ def answering(as_json: bool, quiet: bool, debug: bool) -> Iterator[Screen]:
     """A command's surroundings: warnings become notes, errors become a sentence and a code."""
     screen = Screen(as_json, quiet, debug, _console(sys.stdout), _console(sys.stderr))
     try:
-        with warnings.catch_warnings():
+        with interruptible(), warnings.catch_warnings():
             warnings.simplefilter("default" if debug else "ignore")
             warnings.simplefilter("always", LatentiaWarning)
             shown = warnings.showwarning
@@ -130,7 +133,8 @@ def answering(as_json: bool, quiet: bool, debug: bool) -> Iterator[Screen]:
         raise typer.Exit(141) from None  # what the shell reports for other tools, too
     except (Exception, KeyboardInterrupt) as error:
         if debug:
-            screen.err.print(Text(traceback.format_exc()), soft_wrap=True)
+            told = printable(traceback.format_exc(), keep="\n")
+            screen.err.print(Text(told), soft_wrap=True)
         code, sentence = _explain(error)
         screen.fail(sentence)
         raise typer.Exit(code) from None
@@ -155,7 +159,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
     """The exit code of an error, and the sentence for it."""
     match error:
         case KeyboardInterrupt():
-            return 130, "interrupted."
+            return INTERRUPTED, "interrupted."
         case OSError(strerror=str(reason), filename=name) if name is not None:
             return 3, f"cannot open {str(name)!r}: {reason[:1].lower()}{reason[1:]}."
         case OSError() | StoreError():

@@ -95,7 +95,7 @@ def _plan_of(graph: LatentGraph, kinds: dict[str, str]) -> Plan:
             columns.append(DiscreteColumn(name, tuple(range(graph.states[v] or 1))))
     if not has_continuous(columns):
         return make_plan(graph)
-    return prepare_mixed(graph, columns, PBP())[0]
+    return prepare_mixed(graph, columns, PBP().abilities)[0]
 
 
 def _check_counts(graph: LatentGraph, kinds: dict[str, str]) -> None:

@@ -16,6 +16,7 @@ from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.model.latent_model import LatentModel
+from latentia.spelling import printable
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Side
 
@@ -86,9 +87,9 @@ def _plan_tables(facts: Facts) -> Iterator[Table]:
             cells += [_listing(s["alpha"], most), _listing(s["beta"], most)]
             if features:
                 cells += [_features(s["alpha_features"]), _features(s["beta_features"])]
-            table.add_row(*cells, _shape(s["tensor"]) if s["tensor"] else "leaf")
+            _add(table, *cells, _shape(s["tensor"]) if s["tensor"] else "leaf")
         for root in facts["roots"]:
-            table.add_row("(root)", *[""] * (len(names) - 1), _shape(root))
+            _add(table, "(root)", *[""] * (len(names) - 1), _shape(root))
         yield table
 
 
@@ -163,7 +164,7 @@ def model_view(facts: Facts, fits: Fits) -> View:
             states += "".join(f", often {a:g}" for a in c["atoms"])
         else:
             count, states = str(len(c["states"])), _listing(c["states"], 12, ", ")
-        columns.add_row(str(c["name"]), count, states, missing)
+        _add(columns, c["name"], count, states, missing)
     return [
         _heading("Model"),
         about,
@@ -176,7 +177,7 @@ def model_view(facts: Facts, fits: Fits) -> View:
         "",
         _heading("Plan"),
         *plan_view(facts["plan"], fits),
-        *(Text(f"! {note}", style="yellow") for note in facts["notes"]),
+        *(Text(printable(f"! {note}"), style="yellow") for note in facts["notes"]),
     ]
 
 
@@ -184,7 +185,8 @@ def _diagnostics(separators: Sequence[Mapping[str, Any]], most: int) -> Table:
     table = _table("separator", "inside", "rank", "weakest correlation", "")
     for s in separators:
         low, weakest = s["rank"] < s["wanted"], s["weakest_correlation"]
-        table.add_row(
+        _add(
+            table,
             _set(s["variables"], most),
             _listing(s["inside"], most),
             Text(f"{s['rank']} of {s['wanted']}" if low else str(s["rank"]), "yellow" * low),
@@ -243,7 +245,7 @@ def posterior_view(posterior: Posterior, cut: bool) -> View:
     for states, p, both in cells:
         style = "bold" if p == best else ""
         between = [f"{end:.4f}" for end in both]
-        table.add_row(*map(str, states), f"{p:.4f}", *between, _bar(p), style=style)
+        _add(table, *states, f"{p:.4f}", *between, _bar(p), style=style)
     view: View = [_heading(f"P({_asked(posterior.variables, posterior.evidence)})"), table]
     if hidden > 0:
         view.append(Text(f"… and {hidden:,} less probable", style="dim"))
@@ -279,7 +281,7 @@ def density_view(density: Density) -> View:
     _, picture, axis, *told = repr(density).splitlines()
     table = _table("mean", "std", "mode", *(f"{q:.0%}" for q in QUANTILES))
     numbers = (density.mean, density.std, density.mode, *map(density.quantile, QUANTILES))
-    table.add_row(*(f"{number:.4g}" for number in numbers))
+    _add(table, *(f"{number:.4g}" for number in numbers))
     return [
         _heading(f"p({_asked(density.variables, density.evidence)})"),
         Text(picture, style="cyan"),
@@ -304,7 +306,7 @@ def assignment_facts(found: Assignment, given: Mapping[Any, Any], soft: Mapping[
 def assignment_view(found: Assignment, evidence: Mapping[Any, Any]) -> View:
     table = _table("variable", "state")
     for name, state in found.items():
-        table.add_row(str(name), Text(str(state), style="bold"))
+        _add(table, name, Text(printable(state), style="bold"))
     how = "the best of all assignments" if found.exact else "found by search, perhaps not the best"
     return [
         _heading(f"most probable {_asked(tuple(found), evidence)}"),
@@ -334,7 +336,7 @@ def _rows(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Table:
     table = _table("", *names)
     cells = (columns[name][:MOST_LINES] for name in names)
     for number, row in enumerate(zip(*cells, strict=True)):
-        table.add_row(Text(str(number), style="dim"), *map(_cell, row))
+        _add(table, Text(str(number), style="dim"), *map(_cell, row))
     return table
 
 
@@ -345,8 +347,14 @@ def _table(*headers: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     numbers = ("rank", "probability", "states", "missing", "weakest correlation")
     for header in headers:
-        table.add_column(header, justify="right" if header in numbers else "left")
+        table.add_column(printable(header), justify="right" if header in numbers else "left")
     return table
+
+
+def _add(table: Table, *cells: Any, style: str = "") -> None:
+    """A row; what comes from data is spelled so that it cannot write elsewhere on the screen."""
+    shown = (cell if isinstance(cell, Text) else printable(cell) for cell in cells)
+    table.add_row(*shown, style=style)
 
 
 def _first(fits: Fits, *tables: Table) -> Table:
@@ -358,12 +366,12 @@ def _pairs(*pairs: tuple[str, Any]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     for name, value in pairs:
-        table.add_row(name, str(value))
+        _add(table, name, value)
     return table
 
 
 def _heading(text: str) -> Text:
-    return Text(text, style="bold cyan")
+    return Text(printable(text), style="bold cyan")
 
 
 def _bar(p: float) -> Text:

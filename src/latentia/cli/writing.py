@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ import typer
 from latentia.cli.screen import Screen
 from latentia.cli.views import rows_view
 from latentia.errors import DataError
+from latentia.whole_file import whole_file
 
 PARQUET = (".parquet", ".pq")
 ENDINGS = (".csv", ".csv.gz", *PARQUET)
@@ -56,8 +57,8 @@ def give_rows(
     elif out is None or out == "-":
         _write_csv(names, lists, sys.stdout)
     else:
-        with _whole(out) as part, screen.working(f"writing {out}"):
-            _write_file(names, lists, part, out)
+        with _opened(out) as file, screen.working(f"writing {out}"):
+            _write_file(names, lists, file, out)
 
 
 def give_numbers(screen: Screen, name: str, blocks: Iterable[Any]) -> None:
@@ -79,15 +80,16 @@ def _joined(names: Sequence[str], lists: Iterable[Lists]) -> dict[str, list[Any]
     return whole
 
 
-def _write_file(names: Sequence[str], lists: Iterable[Lists], part: str, out: str) -> None:
+def _write_file(names: Sequence[str], lists: Iterable[Lists], file: IO[bytes], out: str) -> None:
     if out.endswith(PARQUET):
-        _write_parquet(names, lists, part)
+        _write_parquet(names, lists, file)
     elif out.endswith(".gz"):
-        with gzip.open(part, "wt", encoding="utf-8", newline="") as packed:
+        with gzip.open(file, "wt", encoding="utf-8", newline="") as packed:
             _write_csv(names, lists, packed)
     else:
-        with open(part, "w", encoding="utf-8", newline="") as file:
-            _write_csv(names, lists, file)
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        _write_csv(names, lists, text)
+        text.detach()  # flushed; the file is closed by who opened it
 
 
 def _write_csv(names: Sequence[str], lists: Iterable[Lists], file: IO[str]) -> None:
@@ -97,7 +99,7 @@ def _write_csv(names: Sequence[str], lists: Iterable[Lists], file: IO[str]) -> N
         writer.writerows(zip(*(_truths_as_text(cells[name]) for name in names), strict=True))
 
 
-def _write_parquet(names: Sequence[str], lists: Iterable[Lists], path: str) -> None:
+def _write_parquet(names: Sequence[str], lists: Iterable[Lists], file: IO[bytes]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -105,10 +107,10 @@ def _write_parquet(names: Sequence[str], lists: Iterable[Lists], path: str) -> N
     try:
         for cells in lists:
             table = pa.table({name: pa.array(cells[name]) for name in names})
-            writer = writer or pq.ParquetWriter(path, table.schema)
+            writer = writer or pq.ParquetWriter(file, table.schema)
             writer.write_table(table)
         if writer is None:  # no rows
-            pq.write_table(pa.table({name: pa.array([]) for name in names}), path)
+            pq.write_table(pa.table({name: pa.array([]) for name in names}), file)
     except pa.ArrowException as error:
         raise DataError(
             f"Parquet cannot hold states of several types: {error}. Write CSV."
@@ -135,16 +137,7 @@ def _is_device(path: str) -> bool:
 
 
 @contextmanager
-def _whole(path: str) -> Iterator[str]:
-    """A name to write to: the file at `path` appears whole or not at all."""
-    if _is_device(path):
-        yield path
-        return
-    target = Path(path).resolve()  # a link stays one
-    part = target.with_name(f"{target.name}.part")
-    try:
-        yield str(part)
-        os.replace(part, target)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """The file at `path`, which appears whole or not at all; a device is written to as it is."""
+    with open(path, "wb") if _is_device(path) else whole_file(path) as file:
+        yield file

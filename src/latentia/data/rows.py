@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar, final
+from typing import Any, Protocol, Self, TypeVar, final
 
 import numpy as np
 
@@ -27,6 +27,11 @@ class Rows:
     def __getitem__(self, part: slice) -> Rows:
         weight = None if self.weight is None else self.weight[part]
         return Rows(tuple(c[part] for c in self.codes), weight)
+
+    def where(self, kept: Any) -> Rows:
+        """Some rows: a mask, or their numbers."""
+        weight = None if self.weight is None else self.weight[kept]
+        return Rows(tuple(c[kept] for c in self.codes), weight)
 
     @property
     def weights(self) -> Array:

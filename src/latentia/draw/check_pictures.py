@@ -10,7 +10,7 @@ from typing import Any
 from latentia.assess.fit_figures import ColumnFit, Level
 from latentia.assess.report import SURE, CheckReport, misfits
 from latentia.assess.residuals import PairFit
-from latentia.draw.svg import COLOURS, Canvas, Drawing, stack, text_width
+from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, Sample, stack, text_width
 from latentia.errors import DataError
 from latentia.typing import Label
 
@@ -22,6 +22,7 @@ CELL = 26.0
 MOST_PAIRED = 16  # columns of the triangle
 MOST_WORDS = 14  # lines of findings
 NARROWEST = 640.0
+DISCRETE, CONTINUOUS = "likeliest state (± 2 s.e.)", "middle share of a density"  # dots, boxes
 CALM, MARKED = "#8cbfe0", COLOURS["evidence"]
 
 
@@ -144,7 +145,7 @@ def _levels(levels: Sequence[Level], coverage: Sequence[Level]) -> Canvas:
     most = max([level.rows for level in levels], default=1.0)
     for level in coverage:
         at = (SQUARE * level.stated, SQUARE * (1 - level.seen))
-        canvas.box(at, 7, 7, "#f7d9ae", COLOURS["evidence edge"], round=0)
+        _interval(canvas, at)
     for level in levels:
         at = (SQUARE * level.stated, SQUARE * (1 - level.seen))
         error = 2 * math.sqrt(level.stated * (1 - level.stated) / level.rows)
@@ -154,19 +155,18 @@ def _levels(levels: Sequence[Level], coverage: Sequence[Level]) -> Canvas:
         canvas.oval(at, size, size, CALM, COLOURS["up"])
     canvas.text((SQUARE / 2, SQUARE + 28), "probability stated", 11, COLOURS["soft"])
     canvas.text((-34, -17), "came true", 11, COLOURS["soft"], "start")
-    _legend(canvas, bool(levels), bool(coverage))
+    entries: list[tuple[Sample | None, str]] = []
+    if levels:
+        dot = (10, 10, CALM, COLOURS["up"])
+        entries.append((lambda at: canvas.oval((at[0] + 6, at[1]), *dot), DISCRETE))
+    if coverage:
+        entries.append((lambda at: _interval(canvas, (at[0] + 6, at[1])), CONTINUOUS))
+    canvas.legend(entries, (0, SQUARE + 48), room=18)
     return canvas
 
 
-def _legend(canvas: Canvas, discrete: bool, continuous: bool) -> None:
-    y = SQUARE + 48
-    if discrete:
-        canvas.oval((6, y), 10, 10, CALM, COLOURS["up"])
-        canvas.text((18, y), "likeliest state (± 2 s.e.)", 11, COLOURS["soft"], "start")
-        y += 17
-    if continuous:
-        canvas.box((6, y), 7, 7, "#f7d9ae", COLOURS["evidence edge"], round=0)
-        canvas.text((18, y), "middle share of a density", 11, COLOURS["soft"], "start")
+def _interval(canvas: Canvas, at: Point) -> None:
+    canvas.box(at, 7, 7, "#f7d9ae", COLOURS["evidence edge"], round=0)
 
 
 # --- pairs ----------------------------------------------------------------------------------------

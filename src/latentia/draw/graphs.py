@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 from latentia.draw.layered import lay_out
-from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, text_width
+from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, Sample, text_width
 from latentia.errors import GraphError
 from latentia.structure.graph import LatentGraph
 
@@ -160,12 +160,15 @@ def _border(at: Point, towards: Point, shape: Shape, oval: bool) -> Point:
 
 
 def _legend(canvas: Canvas, graph: LatentGraph) -> None:
-    y, x = canvas.bottom + 30, canvas.left
-    if graph.latent:
-        canvas.oval((x + 9, y), 18, 14, COLOURS["paper"], COLOURS["line"], stroke_dasharray="4 2.5")
-        canvas.text((x + 24, y), "latent", 11, COLOURS["soft"], "start")
-        x += 72
-    canvas.box((x + 9, y), 18, 14, COLOURS["column"], COLOURS["column edge"], round=3)
-    canvas.text((x + 24, y), "column", 11, COLOURS["soft"], "start")
-    if any(graph.states):
-        canvas.text((x + 80, y), "small figure: states", 11, COLOURS["soft"], "start")
+    def latent(at: Point) -> None:
+        dashes = {"stroke_dasharray": "4 2.5"}
+        canvas.oval((at[0] + 9, at[1]), 18, 14, COLOURS["paper"], COLOURS["line"], **dashes)
+
+    def column(at: Point) -> None:
+        fill, edge = COLOURS["column"], COLOURS["column edge"]
+        canvas.box((at[0] + 9, at[1]), 18, 14, fill, edge, round=3)
+
+    entries: list[tuple[Sample | None, str]] = [(latent, "latent")] if graph.latent else []
+    entries.append((column, "column"))
+    entries += [(None, "small figure: states")] if any(graph.states) else []
+    canvas.legend(entries, beside=True)

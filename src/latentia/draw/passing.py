@@ -9,8 +9,16 @@ from typing import final
 
 import numpy as np
 
-from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, text_width
-from latentia.draw.trees import CLIQUE, Tree, clique_names, draw_edges, place_tree, separator_names
+from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, Sample, text_width
+from latentia.draw.trees import (
+    CLIQUE,
+    Tree,
+    clique_names,
+    draw_clique,
+    draw_edges,
+    place_tree,
+    separator_names,
+)
 from latentia.inference.messages import Evidence, Message, answer, leaf_message, pass_down, pass_up
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
@@ -61,7 +69,7 @@ def draw_messages(
         if node.parent != k:
             _separator(canvas, plan, tree, k, up[k], down[k] if k in asked else None, rooms[k])
     for k in range(len(plan.nodes)):
-        _node(canvas, plan, tree, k, cards.get(k), own[k])
+        _node(canvas, plan, tree, k, cards.get(k))
     _legend(canvas, bool(observed))
     canvas.text((canvas.left, canvas.top - 18), title, 13, anchor="start", font_weight="bold")
     return canvas.finish(title)
@@ -197,20 +205,15 @@ def _bars(canvas: Canvas, at: Point, value: Array, colour: str) -> None:
     canvas.line([(left - 2, at[1]), (left + width + 2, at[1])], COLOURS["line"], 0.8)
 
 
-def _node(canvas: Canvas, plan: Plan, tree: Tree, k: int, card: Card | None, width: float) -> None:
-    at = (tree.x[k], tree.y[k] + CLIQUE / 2)
+def _node(canvas: Canvas, plan: Plan, tree: Tree, k: int, card: Card | None) -> None:
     kind = card.kind if card is not None else "clique"
-    fill, edge = {
+    colours = {
         "clique": (COLOURS["paper"], COLOURS["line"]),
         "": (COLOURS["column"], COLOURS["column edge"]),
         "evidence": (COLOURS["evidence"], COLOURS["evidence edge"]),
         "answer": (COLOURS["paper"], COLOURS["answer"]),
     }[kind]
-    line = 3.0 if kind == "answer" else 1.5
-    canvas.box(at, width, CLIQUE, fill, edge, round=CLIQUE / 2, stroke_width=line)
-    canvas.text(at, clique_names(plan, k) or "∅", 12)
-    if plan.nodes[k].parent == k:
-        canvas.text((at[0] + width / 2 + 6, at[1]), "root", 11, COLOURS["soft"], "start")
+    draw_clique(canvas, plan, tree, k, colours, 3.0 if kind == "answer" else 1.5)
     if card is None or not card.rows:
         return
     names = _names_width(card)
@@ -226,15 +229,15 @@ def _node(canvas: Canvas, plan: Plan, tree: Tree, k: int, card: Card | None, wid
 
 
 def _legend(canvas: Canvas, any_evidence: bool) -> None:
-    x, y = canvas.left, canvas.bottom + 28
-    entries = [("up", "message up: what the evidence below says", "")]
+    def arrow(colour: str, **style: str) -> Sample:
+        return lambda at: canvas.arrow([at, (at[0] + 30, at[1])], COLOURS[colour], 1.8, **style)
+
+    entries: list[tuple[Sample | None, str]] = [
+        (arrow("up"), "message up: what the evidence below says")
+    ]
     if any_evidence:
-        entries.append(("pale", "message up where nothing was observed", ""))
-    entries.append(("down", "message down: E[θ | evidence outside]", "5 3"))
-    for colour, words, dashes in entries:
-        style = {"stroke_dasharray": dashes} if dashes else {}
-        canvas.arrow([(x, y), (x + 30, y)], COLOURS[colour], 1.8, **style)
-        canvas.text((x + 38, y), words, 11, COLOURS["soft"], "start")
-        y += 16
-    words = "Small bars: coordinates of the message; hollow ones are negative."
-    canvas.text((x, y), words, 11, COLOURS["soft"], "start")
+        entries.append((arrow("pale"), "message up where nothing was observed"))
+    down = arrow("down", stroke_dasharray="5 3")
+    entries.append((down, "message down: E[θ | evidence outside]"))
+    entries.append((None, "Small bars: coordinates of the message; hollow ones are negative."))
+    canvas.legend(entries, room=38)

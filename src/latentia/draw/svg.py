@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, final
 
 from latentia.errors import DataError
+from latentia.spelling import printable
 
 Point: TypeAlias = tuple[float, float]
+Sample: TypeAlias = Callable[[Point], None]
 
 # After Okabe and Ito: told apart by the colour-blind, and by their lightness in grey print.
 COLOURS = {
@@ -31,6 +33,7 @@ COLOURS = {
     "up": "#0072b2",
     "down": "#c34a00",
 }
+SMALL = 11.0  # type size of legends
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 NARROW, WIDE = "iljtfrI.,:;|'!()[] ·", "mwMW@%→×"
 
@@ -117,10 +120,10 @@ class Canvas:
     ) -> None:
         """One line of text whose middle height is at the point."""
         x, y = at
+        words, small = printable(words), printable(style.pop("after", ""))
         width = text_width(words, size)
         start = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
-        small = style.pop("after", "")  # smaller, behind it: a number of states
-        extra = (
+        extra = (  # smaller, behind it: a number of states
             f'<tspan font-size="{size * 0.72:.1f}" dy="3">{escape(small)}</tspan>' if small else ""
         )
         self.parts.append(
@@ -159,6 +162,29 @@ class Canvas:
         wings = ((foot[0] + s * side[0], foot[1] + s * side[1]) for s in (1, -1))
         self.area([points[-1], *wings], colour)
 
+    def legend(
+        self,
+        entries: Iterable[tuple[Sample | None, str]],
+        at: Point | None = None,
+        room: float = 24.0,
+        beside: bool = False,
+    ) -> None:
+        """Samples of marks with words, one below the other or side by side; below all by default.
+
+        A sample is painted from the point at the middle of its left edge, and has some room.
+        """
+        x, y = at or (self.left, self.bottom + 28)
+        for sample, words in entries:
+            start = x
+            if sample is not None:
+                sample((x, y))
+                start += room
+            self.text((start, y), words, SMALL, COLOURS["soft"], "start")
+            if beside:
+                x = start + text_width(words, SMALL) + 16
+            else:
+                y += 16
+
     def finish(self, title: str, margin: float = 12) -> Drawing:
         """The picture, with room around it, on white: dark notebooks would hide black lines."""
         x, y = self.left - margin, self.top - margin
@@ -166,7 +192,7 @@ class Canvas:
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="{x:.1f} {y:.1f} {width:.1f} {height:.1f}" font-family="{FONT}" role="img">'
-            f"<title>{escape(title)}</title>"
+            f"<title>{escape(printable(title))}</title>"
         )
         paper = (
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
@@ -204,7 +230,7 @@ def text_width(words: str, size: float = 12) -> float:
     >>> round(text_width("rank", 10)), round(text_width("WWWW", 10))
     (21, 36)
     """
-    per = (0.3 if c in NARROW else 0.9 if c in WIDE else 0.6 for c in words)
+    per = (0.3 if c in NARROW else 0.9 if c in WIDE else 0.6 for c in printable(words))
     return size * sum(per)
 
 

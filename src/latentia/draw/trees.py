@@ -13,9 +13,13 @@ from latentia.structure.plan import Plan
 
 LARGEST = 120  # leaves: beyond, no one can read the picture
 GAP = 18.0
-SMALL = 10.5  # type size of separators
+NARROW = 10.5  # type size of separators
 LINE = 14.0
 CLIQUE = 30.0  # height of a clique
+EXPLAINED = (
+    "Round: cliques; blue ones are leaves and hold columns. Square: separators S.",
+    "α(S): columns below that stand for S; β(S): its instruments above.",
+)
 
 
 @final
@@ -40,7 +44,7 @@ def tree_panel(plan: Plan) -> Canvas:
     """Cliques as boxes; on every edge its separator with r(S), α(S) and β(S)."""
     words = [_separator_words(plan, k) for k in range(len(plan.nodes))]
     own = [text_width(clique_names(plan, k), 12) + 20 for k in range(len(plan.nodes))]
-    rooms = [max(text_width(w, SMALL) for w in lines) + 16 for lines in words]
+    rooms = [max(text_width(w, NARROW) for w in lines) + 16 for lines in words]
     tree = place_tree(plan, own, rooms, [CLIQUE] * len(own), 3 * LINE + 8)
     canvas = Canvas()
     draw_edges(canvas, plan, tree, lambda k, points: canvas.line(points, COLOURS["line"]))
@@ -58,10 +62,12 @@ def tree_panel(plan: Plan) -> Canvas:
         )
         for i, line in enumerate(words[k]):
             weight = {"font_weight": "bold"} if i == 0 else {}
-            canvas.text((tree.x[k], y + (i - 1) * LINE), line, SMALL, **weight)
-    for k in range(len(plan.nodes)):
-        _clique(canvas, plan, k, tree, own[k])
-    _legend(canvas)
+            canvas.text((tree.x[k], y + (i - 1) * LINE), line, NARROW, **weight)
+    for k, node in enumerate(plan.nodes):
+        leaf, inner = ("column", "column edge"), ("paper", "line")
+        fill, edge = leaf if node.is_leaf else inner
+        draw_clique(canvas, plan, tree, k, (COLOURS[fill], COLOURS[edge]))
+    canvas.legend((None, line) for line in EXPLAINED)
     return canvas
 
 
@@ -150,25 +156,12 @@ def _listing(plan: Plan, variables: Iterable[int], most: int) -> str:
     return ", ".join(names[:most]) + (f", … ({len(names)})" if len(names) > most else "")
 
 
-def _clique(canvas: Canvas, plan: Plan, k: int, tree: Tree, width: float) -> None:
-    at = (tree.x[k], tree.y[k] + CLIQUE / 2)
-    node = plan.nodes[k]
-    if node.is_leaf:
-        fill, edge, style = COLOURS["column"], COLOURS["column edge"], {"stroke_width": 1.5}
-    else:
-        fill, edge, style = COLOURS["paper"], COLOURS["line"], {"stroke_width": 1.5}
-    canvas.box(at, width, CLIQUE, fill, edge, round=CLIQUE / 2, **style)
+def draw_clique(
+    canvas: Canvas, plan: Plan, tree: Tree, k: int, colours: tuple[str, str], line: float = 1.5
+) -> None:
+    """A round box, filled and edged, with the names of its variables; roots are called so."""
+    at, width = (tree.x[k], tree.y[k] + CLIQUE / 2), tree.widths[k]
+    canvas.box(at, width, CLIQUE, *colours, round=CLIQUE / 2, stroke_width=line)
     canvas.text(at, clique_names(plan, k) or "∅", 12)
-    if node.parent == k:
+    if plan.nodes[k].parent == k:
         canvas.text((at[0] + width / 2 + 6, at[1]), "root", 11, COLOURS["soft"], "start")
-
-
-def _legend(canvas: Canvas) -> None:
-    y = canvas.bottom + 26
-    x = canvas.left
-    for line in (
-        "Round: cliques; blue ones are leaves and hold columns. Square: separators S.",
-        "α(S): columns below that stand for S; β(S): its instruments above.",
-    ):
-        canvas.text((x, y), line, 11, COLOURS["soft"], "start")
-        y += 15

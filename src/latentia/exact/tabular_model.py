@@ -31,6 +31,7 @@ from latentia.exact.shafer_shenoy import (
     shares,
     wire,
 )
+from latentia.spelling import printable
 from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph
 from latentia.typing import Array, Label
 
@@ -116,7 +117,7 @@ class TabularModel:
             f"  graph    {shown if len(shown) <= 400 else shown[:400] + ' …'}\n"
             f"  tables   {len(self.tables)} with {cells:,} cells\n"
             f"  cliques  {len(sizes)}, the largest with {max(sizes):,} joint states: "
-            f"{', '.join(str(self.names[v]) for v in widest)}"
+            f"{', '.join(printable(self.names[v]) for v in widest)}"
         )
 
     def log_evidence(self, evidence: Evidence = None, soft: Soft = None) -> Array:

@@ -177,7 +177,9 @@ def _regression(linear: Linear, pattern: Any, target: int) -> tuple[float, Array
         return 0.0, np.zeros(used), 1.0
     C = linear.covariance[np.ix_(pattern, pattern)]
     ridge = RIDGE * len(linear.mean) / linear.weight + 1e-9
-    C = C + np.diag(ridge * np.diag(C) + 1e-9)
+    home = np.repeat(np.arange(len(linear.slots)), [slot.size for slot in linear.slots])[pattern]
+    own_block = home[:, None] == home  # all of it: so it does not matter which state is left out
+    C = C + ridge * np.where(own_block, C, 0.0) + 1e-9 * np.eye(len(C))
     across, own = linear.covariance[pattern, target], float(linear.covariance[target, target])
     weights = cho_solve(cho_factor(C, lower=True, check_finite=False), across, check_finite=False)
     residual = max(own - float(across @ weights), 0.0) * (linear.weight - 1.0) / left

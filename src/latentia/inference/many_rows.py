@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, final
@@ -11,14 +11,14 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells, to_values
+from latentia.data.columns.discrete import DiscreteColumn, Values, without_unknown
 from latentia.data.sources.memory import in_parallel
 from latentia.data.sources.table import Table
-from latentia.errors import DataError, EvidenceError
+from latentia.errors import DataError
 from latentia.inference.messages import Evidence, log_evidence, posteriors, read_evidence
 from latentia.inference.operators import Operators
 from latentia.inference.subtrees import look_up, subtree_tables
-from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_ROWS = 2**12
@@ -61,26 +61,58 @@ class Asked:
     rows: int
     codes: tuple[Codes | None, ...]
     place: np.ndarray[Any, Any] | None  # None: every row is its own
+    unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
 
-    def spread(self, found: Array) -> Array:
+    def spread(self, found: Any) -> Any:
         """From answers (…, asked) to answers (…, rows)."""
         return found if self.place is None else found.take(self.place, axis=-1)
 
 
-def read_asked(columns: Sequence[Column], table: Table, without: int | None = None) -> Asked:
-    """The evidence of a table; what it lacks is not observed."""
+def read_asked(
+    columns: Sequence[Column], table: Table, without: int | None = None, lenient: bool = False
+) -> Asked:
+    """The evidence of a table; what it lacks is not observed.
+
+    A cell that is no state, or no number, is an error, or, where that is allowed, as good as
+    missing.
+    """
     there = set(table.names)
-    codes = [
-        place_cells(c, table.column(c.name)) if c.name in there and i != without else None
-        for i, c in enumerate(columns)
-    ]
+    codes: list[Codes | None] = [None] * len(columns)
+    unknown: list[tuple[Label, int, Any]] = []
+    for i, c in enumerate(columns):
+        if c.name not in there or i == without:
+            continue
+        values = table.column(c.name)
+        if lenient:
+            values, odd = without_odd(c, values)
+            if odd.any():
+                unknown.append((c.name, int(odd.sum()), values.cells[int(odd.argmax())]))
+        codes[i] = place_cells(c, values)
     # one more for missing; rows of continuous columns differ
     sizes = [1 if isinstance(c, ContinuousColumn) else len(c.states) + 1 for c in columns]
     found = distinct(codes, sizes, table.length)
     if found is None:
-        return Asked(table.length, tuple(codes), None)
+        return Asked(table.length, tuple(codes), None, tuple(unknown))
     first, place = found
-    return Asked(len(first), tuple(None if c is None else c[first] for c in codes), place)
+    few = tuple(None if c is None else c[first] for c in codes)
+    return Asked(len(first), few, place, tuple(unknown))
+
+
+def without_odd(column: Column, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
+    """The cells with those that are no state, or no number, made missing; and which these are."""
+    if isinstance(column, DiscreteColumn):
+        return without_unknown(column, values)
+    if values.cells.dtype.kind in "iuf":
+        return values, np.zeros(len(values.cells), dtype=bool)
+    numbers = [_is_number(x) for x in values.cells.tolist()]
+    odd = ~np.array(numbers, dtype=bool)
+    odd = odd if values.missing is None else odd & ~values.missing
+    gone = odd if values.missing is None else values.missing | odd
+    return Values(values.cells, gone, values.categories), odd
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float | np.number) and not isinstance(x, bool)
 
 
 def distinct(
@@ -136,71 +168,61 @@ def block_rows(operators: Operators) -> int:
     return max(128, min(MOST_ROWS, CACHED // max(largest, 1)))
 
 
-def latent_codes(
-    graph: LatentGraph, columns: Sequence[Column], table: Table, leaves: Container[int]
-) -> tuple[Codes, ...]:
-    """What an E-step reads: codes, positions of columns with `leaves`, the nearest cell of others.
+@final
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What was found for every row, and which rows have no probability (marginals stand there)."""
 
-    What the table lacks is missing.
-    """
-    found: list[Codes] = []
-    for v, c in zip(graph.observed, columns, strict=True):
-        continuous = isinstance(c, ContinuousColumn)
-        if c.name in table.names:
-            cells = place_cells(c, table.column(c.name))
-        else:
-            cells = np.full(table.length, np.nan if continuous else -1)
-            cells = cells if continuous else cells.astype(np.int8)
-        if continuous and v not in leaves:
-            cells = np.where(np.isnan(cells), -1, np.rint(cells)).astype(np.int64)
-        found.append(cells)
-    return tuple(found)
+    values: list[Array]  # one per column that was asked for: (numbers, rows)
+    impossible: Bools  # (rows,)
 
 
 def every_column(
     operators: Operators,
     columns: Sequence[Column],
-    table: Table,
+    asked: Asked,
     reduce: Callable[[Column, Array], Array] | None = None,
-) -> list[Array]:
+) -> Answered:
     """P(column | all other present cells) for every column: (states, rows) each.
 
     `reduce` makes fewer numbers of them, block by block: a mean, quantiles.
     """
-    asked = read_asked(columns, table)
     out = [_nothing(operators, c, reduce) for c in columns]
+    impossible = np.zeros(asked.rows, dtype=bool)
+    observed = operators.plan.graph.observed
 
     def work(part: slice, evidence: Evidence) -> None:
-        found = posteriors(operators, evidence, operators.plan.graph.observed)
-        for i, v in enumerate(operators.plan.graph.observed):
+        found = posteriors(operators, evidence, observed, impossible=impossible[part])
+        for i, v in enumerate(observed):
             p = found[v]
             _put(out, i, p if reduce is None else reduce(columns[i], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
-    return [asked.spread(each) for each in out]
+    return Answered([asked.spread(each) for each in out], asked.spread(impossible))
 
 
 def one_column(
     operators: Operators,
     columns: Sequence[Column],
-    table: Table,
+    asked: Asked,
     place: int,
     reduce: Callable[[Column, Array], Array] | None = None,
-) -> Array:
+) -> Answered:
     """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
-    asked = read_asked(columns, table, without=place)
     out = [_nothing(operators, columns[place], reduce)]
+    impossible = np.zeros(asked.rows, dtype=bool)
     plan = operators.plan
     v = plan.graph.observed[place]
     own = {x for x, k in enumerate(plan.leaves) if v in plan.nodes[k].columns}
     tables = subtree_tables(operators, asked.rows, own)
 
     def work(part: slice, evidence: Evidence) -> None:
-        p = posteriors(operators, evidence, [v], look_up(tables, evidence))[v]
+        known = look_up(tables, evidence)
+        p = posteriors(operators, evidence, [v], known, impossible[part])[v]
         _put(out, 0, p if reduce is None else reduce(columns[place], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
-    return asked.spread(out[0])
+    return Answered([asked.spread(out[0])], asked.spread(impossible))
 
 
 def _nothing(
@@ -221,11 +243,23 @@ def _put(out: list[Array], i: int, values: Array, part: slice, rows: int) -> Non
     out[i][:, part] = values
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """log P(present cells) of every row, -inf where impossible; and where independence stood in."""
+
+    logs: Array  # (rows,)
+    repaired: Bools  # (rows,)
+
+    @property
+    def impossible(self) -> Bools:
+        return np.isneginf(self.logs)
+
+
 def row_scores(
-    operators: Operators, columns: Sequence[Column], table: Table
-) -> tuple[Array, np.ndarray[Any, Any]]:
-    """log P(present cells) of each row, and which rows needed the independent mixture."""
-    asked = read_asked(columns, table)
+    operators: Operators, columns: Sequence[Column], asked: Asked, table: Table
+) -> Scored:
+    """log P(present cells) of each row; densities in the columns' own units."""
     out, none = np.empty(asked.rows), np.zeros(asked.rows, dtype=bool)
 
     def work(part: slice, evidence: Evidence) -> None:
@@ -235,11 +269,6 @@ def row_scores(
     scores = asked.spread(out)
     for c in columns:
         if isinstance(c, ContinuousColumn) and c.name in table.names:
-            scores = scores + c.log_density_factor(to_values(table.column(c.name)))
-    if not np.isfinite(scores).all():
-        row = int(np.argmin(np.isfinite(scores)))
-        raise EvidenceError(
-            f"row {row} has probability zero under the model (values never seen, or never seen "
-            "together). Make one of its cells missing to marginalise it."
-        )
-    return scores, asked.spread(none)
+            values = without_odd(c, table.column(c.name))[0]
+            scores = scores + c.log_density_factor(to_values(values))
+    return Scored(scores, asked.spread(none) & ~np.isneginf(scores))

@@ -18,7 +18,7 @@ from latentia.errors import EvidenceError
 from latentia.inference.linear_part import lean_on
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, Codes
 
 RESCALE = 16  # leaves: their messages are near one, but not so near for ever
 LARGEST_LOG = 600.0
@@ -64,6 +64,7 @@ class Answers:
     log_evidence: Array  # (n,)
     clipped: dict[int, Array]  # column -> (n,): share of negative mass
     repaired: Array  # (n,): evidence that the signed model gave no positive probability
+    impossible: Bools  # (n,): no probability at all for some column; its marginal stands there
 
 
 def read_evidence(
@@ -148,18 +149,25 @@ def _joint_likelihood(parts: Sequence[Array | None], sizes: Sequence[int]) -> Ar
 
 
 def answer(
-    operators: Operators, evidence: Evidence, columns: Iterable[int] | None = None
+    operators: Operators,
+    evidence: Evidence,
+    columns: Iterable[int] | None = None,
+    strict: bool = True,
 ) -> Answers:
     """Posterior of each column given the evidence on all *other* columns, in one up and down pass.
 
     `columns` are variables of the graph; default: all of them. The evidence of other columns that
     share the target's leaf counts, its own does not. The log evidence is that of everything.
+    Evidence of probability zero is an error, or, unless `strict`, marked and answered by marginals.
     """
     wanted = list(operators.plan.graph.observed if columns is None else columns)
     up = _upward(operators, evidence)
     total, none = _total(operators, _components(operators, evidence, up), evidence.rows)
-    probabilities, clipped = _at_columns(operators, evidence, up, wanted)
-    return Answers(probabilities, total, clipped, none)
+    impossible = np.zeros(evidence.rows, dtype=bool)
+    probabilities, clipped = _at_columns(operators, evidence, up, wanted, impossible)
+    if strict:
+        check_sound(~impossible)
+    return Answers(probabilities, total, clipped, none, impossible)
 
 
 def posteriors(
@@ -167,19 +175,33 @@ def posteriors(
     evidence: Evidence,
     columns: Iterable[int],
     known: Mapping[int, Message] | None = None,
+    impossible: Bools | None = None,
 ) -> dict[int, Array]:
     """The probabilities of `answer` without its log evidence: (states, n) by column.
 
     `known` are upward messages of subtrees, without any of the columns, that are there already.
+    Rows of probability zero are marked in `impossible`, (n,), and answered by marginals; without
+    it they are an error.
     """
     up = _upward(operators, evidence, known)
-    return _at_columns(operators, evidence, up, list(columns))[0]
+    marks = np.zeros(evidence.rows, dtype=bool) if impossible is None else impossible
+    found = _at_columns(operators, evidence, up, list(columns), marks)[0]
+    if impossible is None:
+        check_sound(~marks)
+    return found
 
 
 def _at_columns(
-    operators: Operators, evidence: Evidence, up: Mapping[int, Message], wanted: Sequence[int]
+    operators: Operators,
+    evidence: Evidence,
+    up: Mapping[int, Message],
+    wanted: Sequence[int],
+    impossible: Bools,
 ) -> tuple[dict[int, Array], dict[int, Array]]:
-    """Down to the leaves of the columns: their probabilities, and the share clipped."""
+    """Down to the leaves of the columns: their probabilities, and the share clipped.
+
+    Rows without any probability are marked.
+    """
     plan = operators.plan
     home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
     down = _downward(operators, up, {plan.leaves[home[v]] for v in wanted})
@@ -189,7 +211,9 @@ def _at_columns(
     for v in wanted:
         below = down[plan.leaves[home[v]]]
         joint, prior = _at_column(operators, evidence, home[v], v, below.value)
-        table, lost = repaired(joint, below.log, prior, operators.mix)
+        table, lost, sound = repaired(joint, below.log, prior, operators.mix)
+        if not sound.all():
+            impossible |= ~sound
         if operators.raw:  # an embedding: without positive evidence only noise is left of it
             table = np.where(joint.sum(axis=0) > 0, table, _by_itself(prior))
         table = np.broadcast_to(table, (len(table), evidence.rows))
@@ -523,10 +547,11 @@ def _at_column(
     return joint, prior
 
 
-def repaired(joint: Array, log: Array, prior: Array, mix: float) -> tuple[Array, Array]:
+def repaired(joint: Array, log: Array, prior: Array, mix: float) -> tuple[Array, Array, Bools]:
     """max(P̂(q, e), 0) + mix · P̂(q) Π P̂(e_i), normalised; and the share clipped (design 6).
 
-    `joint` · exp(log) is P̂(q, e) / Π P̂(e_i): (states, n).
+    `joint` · exp(log) is P̂(q, e) / Π P̂(e_i): (states, n). Last, which rows have any probability;
+    the others get P̂(q).
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
         table = np.maximum(joint, 0.0)
@@ -537,10 +562,17 @@ def repaired(joint: Array, log: Array, prior: Array, mix: float) -> tuple[Array,
             table = table + mix * prior * np.exp(np.minimum(-log, LARGEST_LOG))
         total = table.sum(axis=0)
     sound = (total > 0) & (total < np.inf)
+    if sound.all():
+        return table / total, share, sound
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return np.where(sound, table / total, _by_itself(prior)), share, sound
+
+
+def check_sound(sound: Bools) -> None:
+    """An error that names the first row without any probability."""
     if not sound.all():
         raise EvidenceError(
             f"the evidence of row {int(np.argmin(sound))} has probability zero under the model "
             "(a value never seen in training, or values never seen together). Leave the value out "
             "to marginalise it."
         )
-    return table / total, share

@@ -61,6 +61,7 @@ class Choice:
     errors: Mapping[str, float]  # candidate -> standard error of its distance from the chosen one
     held_out: int  # rows
     learned_from: int  # rows that the candidates saw
+    left_out: Mapping[str, str] = field(default_factory=dict)  # candidate not tried -> why
 
     def __post_init__(self) -> None:
         if {*self.losses} != {*self.errors} or (self.losses and self.chosen not in self.losses):
@@ -68,17 +69,19 @@ class Choice:
 
     def __str__(self) -> str:
         if not self.losses:
-            return f"chose the {self.chosen} model: too few rows to compare"
+            why = next(iter(self.left_out.values()), "too few rows to compare")
+            return f"chose the {self.chosen} model: {why}"
         best = self.losses[self.chosen]
         others = [
             f"{name} {loss - best:+.4f} ± {self.errors[name]:.4f}"
             for name, loss in self.losses.items()
             if name != self.chosen
         ]
-        return (
+        said = (
             f"chose the {self.chosen} model: log loss {best:.4f} per row, one column left out, on "
             f"{self.held_out:,} held-out rows; {', '.join(others)}"
         )
+        return said + "".join(f"; no {name} model: {why}" for name, why in self.left_out.items())
 
 
 @final
@@ -102,6 +105,7 @@ class Operators:
     tables: Mapping[int, Array] = field(default_factory=dict)
     ascent: Ascent | None = None
     notes: tuple[str, ...] = ()  # on stated numbers of states; files leave them out
+    remarks: tuple[str, ...] = ()  # on rows that were left out; files leave them out
     # of continuous columns (design 7):
     targets: Mapping[int, Array] = field(default_factory=dict)  # column -> its leaf, as it answers
     raw: tuple[Array, ...] = ()  # leaves before smoothing

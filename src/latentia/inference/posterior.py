@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from latentia import doors
+from latentia.spelling import printable, printable_evidence
 from latentia.typing import Array, Label
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ class Posterior:
     @property
     def title(self) -> str:
         """The question, as P(variables | evidence)."""
-        what = ", ".join(str(v) for v in self.variables)
-        given = ", ".join(f"{k}={v}" for k, v in (self.evidence or {}).items())
+        what = ", ".join(printable(v) for v in self.variables)
+        given = printable_evidence(self.evidence)
         return f"P({what} | {given})" if given else f"P({what})"
 
     @property
@@ -100,7 +101,11 @@ class Posterior:
         """Words, probability and interval of the cells that there is room for."""
         ends = self.intervals
         cells = [
-            (", ".join(map(str, key)), p, _ends(None if ends is None else ends[self._key(key)]))
+            (
+                ", ".join(map(printable, key)),
+                p,
+                _ends(None if ends is None else ends[self._key(key)]),
+            )
             for key, p in self._cells()
         ]
         if len(cells) <= MOST_ROWS:

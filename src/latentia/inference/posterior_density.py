@@ -14,6 +14,7 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import EvidenceError
 from latentia.inference.grid_density import cdf, densities, draw, means, quantiles, spreads
 from latentia.seeds import as_generator
+from latentia.spelling import printable, printable_evidence
 from latentia.typing import Array, Label
 
 if TYPE_CHECKING:
@@ -116,8 +117,8 @@ class Density:
         return np.array(self.masses, dtype=dtype or float)
 
     def _title(self) -> str:
-        given = ", ".join(f"{k}={v}" for k, v in (self.evidence or {}).items())
-        return f"p({self.column.name} | {given})" if given else f"p({self.column.name})"
+        name, given = printable(self.column.name), printable_evidence(self.evidence)
+        return f"p({name} | {given})" if given else f"p({name})"
 
     def _facts(self) -> Sequence[str]:
         low, high = self.interval(0.9)
@@ -125,7 +126,8 @@ class Density:
             f"mean {self.mean:.4g}, std {self.std:.4g}, median {self.median:.4g}, "
             f"90 % in [{low:.4g}, {high:.4g}]"
         ]
-        facts += [f"P({self.column.name} = {a:.4g}) = {p:.4f}" for a, p in self.atoms.items()]
+        name = printable(self.column.name)
+        facts += [f"P({name} = {a:.4g}) = {p:.4f}" for a, p in self.atoms.items()]
         if self.evidence:
             facts.append(f"log p(evidence) = {self.log_evidence:.4f}")
         if self.fallback:

@@ -12,6 +12,7 @@ import numpy as np
 
 from latentia.inference.messages import (
     Message,
+    check_sound,
     leaf_message,
     pass_down,
     pass_up,
@@ -41,7 +42,8 @@ def sample_rows(operators: Operators, n: int, rng: np.random.Generator) -> tuple
         x = number[k]
         joint = operators.leaves[x] @ down[k].value
         prior = operators.marginals[x][:, None]
-        table, _ = repaired(joint, down[k].log, prior, operators.mix)
+        table, _, sound = repaired(joint, down[k].log, prior, operators.mix)
+        check_sound(sound)
         codes = _draw(np.broadcast_to(table, (len(table), n)), rng)
         drawn[k] = codes
         evidence = replace(nothing, codes=_only(codes, x, len(plan.leaves)))

@@ -231,10 +231,16 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
 def _landmarks(sample: Array, features: int) -> Array:
     """Rows of the sample, each once, as with weights: all if they are few, or the first ones."""
     for part in (sample[:, : 2 * features], sample):  # a part tells as a rule that there are many
-        L = np.unique(part, axis=1)
+        L = _once(part)
         if L.shape[1] > features:
-            return np.unique(sample[:, :features], axis=1)
+            return _once(sample[:, :features])
     return L
+
+
+def _once(points: Array) -> Array:
+    """Equal points once, in the order in which they are met: names of states do not matter."""
+    first = np.unique(points, axis=1, return_index=True)[1]
+    return np.asarray(points[:, np.sort(first)])
 
 
 def _mean_factor(block: BlockMap, i: int) -> Array:

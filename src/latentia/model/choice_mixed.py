@@ -1,7 +1,7 @@
 """Choosing a model of continuous and mixed columns on held-out rows (design 6, 7).
 
 Candidates are the plain marginals, the kernel embedding and, where the numbers of states are known,
-the positive network with smooth leaves. The loss is that of `choice`, with densities at points.
+the positive network with smooth leaves. Losses are of densities at points.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import split_rows
 from latentia.errors import PlanError
-from latentia.inference.operators import Choice, Operators, independent
+from latentia.inference.operators import Operators, independent
 from latentia.kernels.choose_settings import choose_settings
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings
-from latentia.model.choice import HELD_OUT, left_out_loss, prefer_refined
 from latentia.model.mixed_plans import known_ranks
+from latentia.model.trials import HELD_OUT, Trial, decide, left_out_loss, uncompared
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.structure.plan import Plan
+from latentia.typing import Array
 
 POOL = 3000  # rows on which candidates are compared
 FEWEST = 100
+MANY_MORE = 1.5  # times the rows of the pool
 
 
 def learn_best_mixed(
@@ -41,27 +43,20 @@ def learn_best_mixed(
     """The candidate of least loss on held-out rows, learned from all rows."""
     if len(sample) < FEWEST:
         found = learn_embedded(plan, columns, source, sample, settings)
-        return replace(found, choice=Choice("closed", {}, {}, 0, 0))
-    pool = Rows(
-        tuple(c[:POOL] for c in sample.codes),
-        None if sample.weight is None else sample.weight[:POOL],
-    )
-    large, held = split_rows(pool, HELD_OUT, rng)
+        why = f"too few rows to compare ({len(sample)}, at least {FEWEST})"
+        return replace(found, choice=uncompared(why))
+    large, held = split_rows(sample[:POOL], HELD_OUT, rng)
     if known_ranks(plan):  # the network wins as a rule: a short search is enough
         fixed = fixed | {"bandwidth", "ridge", "rank"}
     settings = choose_settings(plan, columns, large, settings, rng, fixed).settings
-    part = LocalRows(large)
-    closed = learn_embedded(plan, columns, part, large, settings)
-    alone = independent(plan, _marginals(closed), closed.weight)
-    losses = {"marginal": left_out_loss(alone, held), "closed": left_out_loss(closed, held)}
-    smooth = SmoothSettings()
-    refined = _network(plan, columns, part, settings, rng) if known_ranks(plan) else None
-    if refined is not None:
-        smooth = SmoothSettings(refined.blur[0])
-        losses["refined"] = left_out_loss(refined, held)
-    choice = prefer_refined(losses, held.weights, len(large))
+    closed = learn_embedded(plan, columns, LocalRows(large), large, settings)
+    refined = _network(plan, columns, large, settings, rng) if known_ranks(plan) else None
+    choice = decide([_trial(closed, refined, large, held)])
     if choice.chosen == "refined":
-        smooth = _narrower(smooth, len(large), sample)
+        assert isinstance(refined, Operators)
+        # the bandwidth that suited the pool, unless there are many more rows: then chosen anew
+        more = len(sample) > MANY_MORE * len(large)
+        smooth = SmoothSettings() if more else SmoothSettings(refined.blur[0])
         found = refine_mixed(plan, columns, source, sample, settings, smooth, rng)
     else:
         found = learn_embedded(plan, columns, source, sample, settings)
@@ -73,23 +68,28 @@ def learn_best_mixed(
 def _network(
     plan: Plan,
     columns: Sequence[Column],
-    part: LocalRows,
+    large: Rows,
     settings: KernelSettings,
     rng: np.random.Generator,
-) -> Operators | None:
-    """The refined network of a part of the rows; no candidate where its tables are too large."""
+) -> Operators | str:
+    """The refined network of a part of the rows; or why there is none."""
     try:
-        return refine_mixed(plan, columns, part, part.rows, settings, SmoothSettings(), rng)
-    except PlanError:
-        return None
+        return refine_mixed(plan, columns, LocalRows(large), large, settings, SmoothSettings(), rng)
+    except PlanError as error:  # its tables would be too large
+        return str(error)
 
 
-def _narrower(smooth: SmoothSettings, learned_from: int, sample: Rows) -> SmoothSettings:
-    """The bandwidth that suited the pool, unless there are many more rows: then chosen anew."""
-    return smooth if len(sample) <= 1.5 * learned_from else SmoothSettings()
+def _trial(closed: Operators, refined: Operators | str | None, large: Rows, held: Rows) -> Trial:
+    """The loss of every candidate at every held-out row."""
+    alone = independent(closed.plan, _marginals(closed), closed.weight)
+    losses = {"marginal": left_out_loss(alone, held), "closed": left_out_loss(closed, held)}
+    if isinstance(refined, Operators):
+        losses["refined"] = left_out_loss(refined, held)
+    left_out = {"refined": refined} if isinstance(refined, str) else {}
+    return Trial(losses, held.weights, len(large), left_out)
 
 
-def _marginals(operators: Operators) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+def _marginals(operators: Operators) -> list[Array]:
     """Of every leaf, as it answers."""
     plan, found = operators.plan, []
     for x, k in enumerate(plan.leaves):

@@ -8,48 +8,53 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self, final
 
 import numpy as np
-from joblib import Parallel, delayed
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, clone
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from latentia.data.columns.continuous import Column
-from latentia.data.columns.discrete import Values
-from latentia.data.rows import Rows
-from latentia.data.sources.memory import LocalRows
-from latentia.data.sources.table import Table, read_table
-from latentia.errors import (
-    ConstantColumnWarning,
-    DataError,
-    LatentiaError,
-    LatentiaWarning,
-    UnknownNameError,
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.moments import Moments
+from latentia.data.sources.engine import Engine, OneBlock, row_weights
+from latentia.data.sources.opening import open_question
+from latentia.data.sources.table import Table
+from latentia.data.sources.table_rows import (
+    TableRows,
+    discover_columns,
+    joined,
+    open_rows,
+    with_labels,
 )
-from latentia.inference.linear_part import pool_scores
-from latentia.inference.many_rows import in_blocks, read_asked
-from latentia.inference.messages import Evidence, log_evidence
+from latentia.data.sources.weights import weight_name
+from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.inference.operators import Operators
+from latentia.inference.row_answers import Asking, Found, answer_kind
 from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import FEW
+from latentia.model.class_models import (
+    ClassRows,
+    class_scores,
+    class_training,
+    fit_classes,
+    held_scores,
+    least_loss,
+    log_class_posterior,
+)
 from latentia.model.contract import Estimator
 from latentia.model.latent_model import LatentModel
+from latentia.model.learners import as_learner
 from latentia.model.mixed_plans import has_continuous
-from latentia.model.notices import checked_weight
-from latentia.model.training import as_learner
-from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.model.specification import Specification
+from latentia.model.training import look_at, place_columns
+from latentia.typing import Array, Label
 
-FLOOR = 0.1  # of P̂(x) / Π P̂(x_i) in scores of signed models (design 7.5)
-FAR = 100.0  # a class is at most so many nats behind the best one
 FOLDS = 5  # of the recalibration; one of them compares forms
-COLDEST, HOTTEST = -3.0, 6.0  # log temperature
+CLASS = "class"
 
 
 class LatentClassifier(ClassifierMixin, Estimator):
@@ -112,66 +117,70 @@ class LatentClassifier(ClassifierMixin, Estimator):
     # -- learning ------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn one model per class from a table and its labels."""
-        length = read_table(X).length
-        labels = _checked_labels(y, length)
+        """Learn one model per class from a table and its labels.
+
+        `y` has one class per row, or is the name of the column that holds them.
+        """
         base = LatentModel(self.graph, self.latents, self.learner, self.kinds, self.state_names)
-        weight = checked_weight(sample_weight, length)
-        kept = None if weight is None else weight > 0  # others are dropped by the model, too
-        graph, cells, weight = base._training(X, sample_weight, base._graph_given())
-        rows = TrainingRows(graph, base._discover_all(graph, cells, weight), cells, weight)
-        self.classes_, labels = np.unique(
-            labels if kept is None else labels[kept], return_inverse=True
-        )
-        self.priors_ = self._read_priors(labels, weight)
         learner = as_learner(self.learner)
+        rows, self.classes_ = self._read_rows(X, y, sample_weight, learner)
+        counts = rows.counts()
+        self.priors_ = self._read_priors(counts)
         self.settings_, self.class_losses_ = None, {}
-        if hasattr(learner, "settle") and has_continuous(rows.columns):
-            learner, self.settings_ = self._settle(base, rows, labels, learner)
-        elif getattr(learner, "compares", False):
-            learner, self.class_losses_ = self._compare(base, rows, labels, learner)
+        if learner.abilities.settles and has_continuous(rows.columns):
+            trainings = [class_training(rows, k, learner) for k in range(rows.classes)]
+            learner, choice = learner.settle(
+                [t.plan for t in trainings],
+                rows.columns,
+                [t.source for t in trainings],
+                np.log(self.priors_),
+            )
+            self.settings_ = None if choice is None else choice.settings
+        elif learner.abilities.compares:
+            learner, self.class_losses_ = self._compare(base, rows, counts, learner)
         self.pool_ = _pool_share(learner)
-        self.models_ = self._fit_classes(base, rows, labels, learner)
+        self.models_ = fit_classes(base, rows, learner, self.n_jobs)
         self.columns_ = self.models_[0].columns_
         self.n_features_in_ = self.models_[0].n_features_in_
         self.feature_names_in_ = self.models_[0].feature_names_in_
         self.temperature_ = 1.0
         if self.calibrate:
-            self.temperature_ = self._recalibrated(base, rows, labels, learner)
+            self.temperature_ = self._recalibrated(base, rows, counts, learner)
         return self
 
-    def _settle(
-        self, base: LatentModel, rows: TrainingRows, labels: Codes, learner: Any
-    ) -> tuple[Any, KernelSettings | None]:
-        """Kernel settings, chosen once for all classes."""
-        plans, sources, placed = [], [], tuple(rows.columns)
-        for k in range(len(self.classes_)):
-            own = rows.where(labels == k)
-            plan, placed, codes = base._place_mixed(
-                own.graph, own.columns, own.cells, own.weight, learner
-            )
-            plans.append(plan)
-            sources.append(LocalRows(Rows(codes, own.weight)))
-        learner, choice = learner.settle(plans, placed, sources, np.log(self.priors_))
-        return learner, None if choice is None else choice.settings
+    def _read_rows(
+        self, X: Any, y: Any, sample_weight: Any, learner: Any
+    ) -> tuple[ClassRows, np.ndarray[Any, Any]]:
+        """Rows with their classes, and the classes as the user has them."""
+        wanted = Specification(self.graph, self.latents, self.kinds, self.state_names).read()
+        rows, classes = _labelled(open_rows(X, wanted.columns, sample_weight), y)
+        opened = look_at(wanted, rows, learner.abilities.tied)
+        label = rows.label
+        assert label is not None
+        seen = rows.look([label])
+        if seen.columns[label].missing > 0:
+            raise DataError("some rows have no class. Drop them, or fill in their class.")
+        (labels,) = discover_columns(seen, [label], {label: "discrete"})
+        assert isinstance(labels, DiscreteColumn)
+        states = np.asarray(labels.states)  # those that some row of positive weight has
+        classes = states if classes is None else classes[states]
+        columns = place_columns(opened, learner)
+        source = rows.source((*columns, labels), opened.seen)
+        return ClassRows(opened, columns, labels, source), classes
 
     class_losses_: Mapping[str, float] = {}  # of the forms compared, not stored
 
     def _compare(
-        self, base: LatentModel, rows: TrainingRows, labels: Codes, learner: Any
+        self, base: LatentModel, rows: ClassRows, counts: Array, learner: Any
     ) -> tuple[Any, dict[str, float]]:
         """The closed form for all classes, if that tells the classes of held-out rows better.
 
         Each model chooses by how well it tells its columns; which class a row belongs to is another
         question. Compared are log losses of the class, each at its best temperature.
         """
-        counts = np.bincount(labels)
-        if len(labels) < FEW or counts.min() < FOLDS or len(counts) < 2:
+        if counts.sum() < FEW or counts.min() < FOLDS or len(counts) < 2:
             return learner, {}
-        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-        learn, test = next(folds.split(labels, labels))
-        there = np.isin(np.arange(len(labels)), learn)
-        held = rows.where(~there)
+        part, held = rows.folds(FOLDS)[0]
         log_prior = np.log(counts / counts.sum())  # of these rows, whatever priors are given
         forms = {"auto": learner, "closed": clone(learner).set_params(refine=False)}
         losses: dict[str, float] = {}
@@ -179,47 +188,34 @@ class LatentClassifier(ClassifierMixin, Estimator):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", LatentiaWarning)  # all rows will tell
-                    models = self._fit_classes(base, rows.where(there), labels[learn], own)
+                    models = fit_classes(base, part, own, self.n_jobs)
             except DataError:  # a column that only held-out rows of a class have
                 return learner, {}
-            scores = _scores(models, held.as_table())
-            losses[name] = _least_loss(scores, log_prior, labels[test], held.weight)[0]
+            scores = held_scores(models, held)
+            losses[name] = least_loss(scores, log_prior, held.codes[-1], held.weight)[0]
         return forms[min(losses, key=lambda name: losses[name])], losses
 
-    def _fit_classes(
-        self, base: LatentModel, rows: TrainingRows, labels: Codes, learner: Any
-    ) -> list[LatentModel]:
-        found: list[LatentModel] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_class)(clone(base), rows.where(labels == k), clone(learner), label)
-            for k, label in enumerate(self.classes_)
-        )
-        for model in found:
-            model.learner = self.learner
-        return found
-
     def _recalibrated(
-        self, base: LatentModel, rows: TrainingRows, labels: Codes, learner: Any
+        self, base: LatentModel, rows: ClassRows, counts: Array, learner: Any
     ) -> float:
         """The temperature of least log loss on folds."""
-        folds = min(FOLDS, int(np.bincount(labels).min()))
+        folds = int(min(FOLDS, counts.min()))
         if folds < 2:
             raise DataError(
                 "calibrate=True needs at least two rows of every class. Bring more rows, or "
                 "calibrate=False."
             )
-        scores = np.empty((len(labels), len(self.classes_)))
-        for learn, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(
-            labels, labels
-        ):
-            there = np.zeros(len(labels), dtype=bool)
-            there[learn] = True
-            models = self._fit_classes(base, rows.where(there), labels[learn], learner)
-            scores[test] = _scores(models, rows.where(~there).as_table(), self.pool_)
-        return _least_loss(scores, np.log(self.priors_), labels, rows.weight)[1]
+        scores, held_rows = [], []
+        for part, held in rows.folds(folds):
+            models = fit_classes(base, part, learner, self.n_jobs)
+            scores.append(held_scores(models, held, self.pool_))
+            held_rows.append(held)
+        every = joined(held_rows)
+        log_prior = np.log(self.priors_)
+        return least_loss(np.concatenate(scores), log_prior, every.codes[-1], every.weight)[1]
 
-    def _read_priors(self, labels: Codes, weight: Array | None) -> Array:
+    def _read_priors(self, counts: Array) -> Array:
         if self.priors is None:
-            counts = np.bincount(labels, weight).astype(float)
             return np.asarray(counts / counts.sum())
         known = self.classes_.tolist()
         if isinstance(self.priors, Mapping):
@@ -240,73 +236,129 @@ class LatentClassifier(ClassifierMixin, Estimator):
 
     # -- questions -----------------------------------------------------------------------------
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any, *, unknown: str = "error") -> Any:
         """log P(class | present cells): (rows, classes)."""
-        self._check_fitted()
-        table = read_table(X, [c.name for c in self.columns_])
-        scores = _scores(self.models_, table, self.pool_)
-        return _log_posterior(scores, np.log(self.priors_), self.temperature_)
+        return self._ask(X, self._asking(unknown).logs)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, *, unknown: str = "error") -> Any:
         """P(class | present cells): (rows, classes); missing cells are not evidence."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
+        return self._ask(X, self._asking(unknown).probabilities)
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+    def predict(self, X: Any, *, unknown: str = "error") -> Any:
         """The most probable class of each row."""
+        asking, engine = self._asking(unknown), self._open(X)
+        if isinstance(engine, OneBlock):
+            return asking.classes_of(engine.table)
+        states = DiscreteColumn(CLASS, tuple(self.classes_.tolist()))
+        kinds = {CLASS: answer_kind(states)}
+        return engine.answer(asking.labels, kinds, self._there(engine), "column")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose class is told; `y` may be the name of a column."""
+        engine = self._open(X)
+        if isinstance(engine, OneBlock) and not isinstance(y, str):
+            return float(super().score(X, y, sample_weight))
+        rows = TableRows(engine, weight_name(sample_weight, engine.names))
+        if not isinstance(y, str) or y not in engine.names:
+            raise UnknownNameError("column (as y)", y, engine.names)
+        asides = [name for name in (rows.weight, y) if name is not None]
+        work = partial(self._asking("error").right, y, rows.weight)
+        found = engine.fold(work, [*self._there(engine), *asides])
+        if found is None or not found.weight > 0:
+            raise DataError("0 sample(s): there are no rows to score.")
+        return float(found.sums["right"][0]) / found.weight
+
+    def _asking(self, unknown: str) -> AskingClass:
         self._check_fitted()
-        found: np.ndarray[Any, Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return found
+        asking = Asking(self.models_[0].operators_, self.columns_, unknown)
+        models = tuple(m.operators_ for m in self.models_)
+        log_prior = np.log(self.priors_)
+        return AskingClass(asking, models, self.classes_, log_prior, self.temperature_, self.pool_)
+
+    def _ask(self, X: Any, work: Any) -> Any:
+        """An array for a table in memory, columns named by class for all others."""
+        engine = self._open(X)
+        if isinstance(engine, OneBlock):
+            found = work(engine.table)
+            return np.stack(list(found.values()), axis=1)
+        kinds = dict.fromkeys(self.classes_.tolist(), float)
+        return engine.answer(work, kinds, self._there(engine))
+
+    def _open(self, X: Any) -> Engine:
+        self._check_fitted()
+        known = [c.name for c in self.columns_]
+        engine = open_question(X, self.columns_)
+        if engine.names and not set(known) & set(engine.names):
+            raise UnknownNameError(
+                "column", engine.names[0], known, "None of the columns is there."
+            )
+        return engine
+
+    def _there(self, engine: Engine) -> list[Label]:
+        return [c.name for c in self.columns_ if c.name in engine.names]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class TrainingRows:
-    """Cells of the graph's columns, and what these columns are."""
+class AskingClass:
+    """The models of all classes, as they are asked about rows."""
 
-    graph: LatentGraph
-    columns: Sequence[Column]
-    cells: Sequence[Values]
-    weight: Array | None
+    asking: Asking
+    models: tuple[Operators, ...]
+    classes: np.ndarray[Any, Any]
+    log_prior: Array
+    temperature: float
+    pool: float
 
-    def where(self, kept: Any) -> TrainingRows:
-        cells = [c.where(kept) for c in self.cells]
-        return replace(self, cells=cells, weight=None if self.weight is None else self.weight[kept])
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.asking.columns
 
-    def as_table(self) -> Table:
-        named = {
-            c.name: _masked(values) for c, values in zip(self.columns, self.cells, strict=True)
-        }
-        return read_table(named)
+    def logs(self, table: Table) -> Found:
+        """log P(class | present cells), by class."""
+        scores = class_scores(self.models, self.asking.read(table), self.pool)
+        found = log_class_posterior(scores, self.log_prior, self.temperature)
+        return dict(zip(self.classes.tolist(), found.T, strict=True))
+
+    def probabilities(self, table: Table) -> Found:
+        return {name: np.exp(log) for name, log in self.logs(table).items()}
+
+    def classes_of(self, table: Table) -> np.ndarray[Any, Any]:
+        """The most probable class of each row."""
+        found = np.stack(list(self.logs(table).values()), axis=1)
+        best: np.ndarray[Any, Any] = self.classes[found.argmax(axis=1)]
+        return best
+
+    def labels(self, table: Table) -> Found:
+        return {CLASS: self.classes_of(table)}
+
+    def right(self, label: Label, weight: Label | None, table: Table) -> Moments | None:
+        """Rows whose class is told, and what all rows weigh."""
+        if table.length == 0:
+            return None
+        truth = table.column(label).cells
+        own = row_weights(weight, table)
+        own = np.ones(table.length) if own is None else own
+        right = float(own[np.asarray(self.classes_of(table) == truth)].sum())
+        return Moments("right", float(own.sum()), table.length, {"right": np.array([right])})
 
 
-def _masked(values: Values) -> Any:
-    if values.missing is None:
-        return values.cells
-    return np.ma.MaskedArray(values.cells, values.missing)
-
-
-def _fit_class(model: LatentModel, rows: TrainingRows, learner: Any, label: Any) -> LatentModel:
-    model.set_params(learner=learner)
-    label = label.item() if isinstance(label, np.generic) else label
-    try:
-        for column, values in zip(rows.columns, rows.cells, strict=True):
-            if not len(values.present):
-                raise DataError(
-                    f"column {column.name!r} has no value in its rows. Drop the column, or bring "
-                    "rows that have it."
-                )
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ConstantColumnWarning
-            )  # constant here, not in other classes
-            return model._fit_columns(rows.graph, rows.columns, rows.cells, rows.weight)
-    except LatentiaError as error:
-        raise DataError(f"class {label!r} cannot be learned: {error}") from error
+def _labelled(rows: TableRows, y: Any) -> tuple[TableRows, np.ndarray[Any, Any] | None]:
+    """Rows with a column of classes; the classes, unless the column holds them itself."""
+    if y is None:
+        raise DataError("a classifier requires y to be passed, but the target y is None.")
+    if isinstance(y, str):
+        if y not in rows.engine.names:
+            raise UnknownNameError("column (as y)", y, rows.engine.names)
+        return TableRows(rows.engine, rows.weight, y), None
+    if not isinstance(rows.engine, OneBlock):
+        return with_labels(rows, y), None  # says what is wrong
+    labels = _checked_labels(y, rows.engine.table.length)
+    classes, codes = np.unique(labels, return_inverse=True)
+    return with_labels(rows, codes), classes
 
 
 def _checked_labels(y: Any, rows: int) -> np.ndarray[Any, Any]:
-    if y is None:
-        raise DataError("a classifier requires y to be passed, but the target y is None.")
     try:
         labels: np.ndarray[Any, Any] = column_or_1d(np.asarray(y), warn=True)
         assert_all_finite(labels, input_name="y")
@@ -328,64 +380,3 @@ def _pool_share(learner: Any) -> float:
     """Share of normal densities in scores: of kernel embeddings with settings, else none."""
     settings = getattr(learner, "kernel", None)
     return settings.pool if isinstance(settings, KernelSettings) else 0.0
-
-
-def _scores(models: Sequence[LatentModel], table: Table, pool: float = 0.0) -> Array:
-    """log P̂(present cells | class), floored and never infinite: (rows, classes)."""
-    known = [c.name for c in models[0].columns_]
-    if table.names and not set(known) & set(table.names):
-        raise UnknownNameError("column", table.names[0], known, "None of the columns is there.")
-    asked = read_asked(models[0].columns_, table)  # the same columns for all classes
-    out = np.empty((asked.rows, len(models)))
-    for alike in _alike([_floored(model.operators_) for model in models]):
-
-        def work(part: slice, evidence: Evidence, alike: Mapping[int, Operators] = alike) -> None:
-            for k, operators in alike.items():
-                out[part, k] = log_evidence(operators, evidence)[0]
-
-        in_blocks(max(alike.values(), key=_largest), asked, work)
-    lines = [m.operators_.linear for m in models if m.operators_.linear is not None]
-    out = pool_scores(out.T, lines, asked.codes, pool)
-    out = np.ascontiguousarray(asked.spread(out).T)
-    best = out.max(axis=1, initial=-np.inf, keepdims=True)
-    return np.where(np.isneginf(best), 0.0, np.maximum(out, best - FAR))
-
-
-def _alike(operators: Sequence[Operators]) -> list[dict[int, Operators]]:
-    """Classes whose leaves hold the same columns: evidence is read once for all of them."""
-    found: dict[Any, dict[int, Operators]] = {}
-    for k, own in enumerate(operators):
-        plan = own.plan
-        leaves = tuple(plan.nodes[x].columns for x in plan.leaves)
-        states = tuple(plan.graph.states[v] for v in plan.graph.observed)
-        found.setdefault((plan.graph.observed, leaves, states), {})[k] = own
-    return list(found.values())
-
-
-def _largest(operators: Operators) -> int:
-    return max((t.size for t in operators.tensors.values()), default=0)
-
-
-def _floored(operators: Operators) -> Operators:
-    """Scores of signed models rest on a floor; a valid distribution needs none."""
-    signed = not operators.tables
-    return replace(operators, floor=max(operators.floor, FLOOR)) if signed else operators
-
-
-def _log_posterior(scores: Array, log_prior: Array, temperature: float) -> Array:
-    """log softmax of log P(class) + log P(x | class) / T."""
-    return np.asarray(log_softmax(log_prior + scores / temperature, axis=1))
-
-
-def _least_loss(
-    scores: Array, log_prior: Array, labels: Codes, weight: Array | None
-) -> tuple[float, float]:
-    """The least log loss of the class, and its temperature."""
-    rows = np.arange(len(labels))
-
-    def loss(log_t: float) -> float:
-        own = _log_posterior(scores, log_prior, float(np.exp(log_t)))[rows, labels]
-        return -float(np.average(own, weights=weight))
-
-    found = minimize_scalar(loss, bounds=(COLDEST, HOTTEST), method="bounded")
-    return float(found.fun), float(np.exp(found.x))

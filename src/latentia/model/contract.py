@@ -1,13 +1,22 @@
-"""What every estimator here has: is it fitted, its file, and the tables that it takes."""
+"""What every estimator here has, and what a fitted model keeps, under scikit-learn's names."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from latentia import doors
+from latentia.assess.diagnostics import Diagnostics
+from latentia.data.columns.continuous import Column
+from latentia.errors import NotLearnedError
+from latentia.exact.gaussian_leaves import gaussian_tables
+from latentia.inference.operators import Ascent, Operators
+from latentia.structure.plan import Plan
+from latentia.typing import Array, Label
 
 
 class Estimator(BaseEstimator):
@@ -33,3 +42,91 @@ class Estimator(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+class Learned(Estimator):
+    """Attributes of a fitted model: plan, operators and columns, and what they tell."""
+
+    _learned = "operators_"
+
+    def _keep(
+        self,
+        plan: Plan,
+        operators: Operators,
+        columns: tuple[Column, ...],
+        diagnostics: Diagnostics,
+    ) -> None:
+        self.__dict__.pop("error_bars_", None)  # of what was learned before
+        self.plan_ = plan
+        self.operators_ = operators
+        self.moments_ = operators.moments
+        self.columns_ = columns
+        self.diagnostics_ = diagnostics
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.empty(len(columns), dtype=object)
+        self.feature_names_in_[:] = [c.name for c in columns]
+
+    @property
+    def ranks_(self) -> dict[tuple[Label, ...], int]:
+        """Rank of every separator, by the columns below it."""
+        self._check_fitted()
+        plan = self.plan_
+        columns = [plan.nodes[k].columns for k in plan.leaves]
+        return {
+            tuple(plan.graph.names[v] for x in range(n.first, n.last) for v in columns[x]): n.rank
+            for k, n in enumerate(plan.nodes)
+            if n.parent != k
+        }
+
+    @property
+    def states_(self) -> dict[Label, int]:
+        """Number of states of every latent that says something: as stated, or from the data."""
+        self._check_fitted()
+        graph = self.plan_.graph
+        return {graph.names[v]: graph.states[v] or 1 for v in sorted(graph.latent)}
+
+    @property
+    def cpts_(self) -> dict[Label, Any]:
+        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself).
+
+        Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
+        """
+        self._check_fitted()
+        graph = self.operators_.plan.graph
+        found = {graph.names[v]: x for v, x in sorted(self._tables("cpts_").items())}
+        return found | gaussian_tables(graph, self.operators_.gaussians, self.columns_)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the start that was kept came to rest within its iterations."""
+        ascent = self._ascent("converged_")
+        return ascent.converged[ascent.best]
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations (of stepwise EM: epochs) of the start that was kept."""
+        ascent = self._ascent("n_iter_")
+        return len(ascent.paths[ascent.best]) - 1
+
+    @property
+    def history_(self) -> list[list[float]]:
+        """Log-likelihood per row before the first and after every iteration, for each start."""
+        return [list(path) for path in self._ascent("history_").paths]
+
+    def _tables(self, wanted: str) -> Mapping[int, Array]:
+        if not self.operators_.tables:
+            raise NotLearnedError(_lacks(self, wanted, "tables"))
+        return self.operators_.tables
+
+    def _ascent(self, wanted: str) -> Ascent:
+        self._check_fitted()
+        if self.operators_.ascent is None:
+            raise NotLearnedError(_lacks(self, wanted, "iterations"))
+        return self.operators_.ascent
+
+
+def _lacks(model: Learned, wanted: str, what: str) -> str:
+    return (
+        f"{wanted} needs a learner with {what}, this model was learned by "
+        f"{model.diagnostics_.learner}. Use learner='em' or lt.EM(...)."
+    )

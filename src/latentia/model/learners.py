@@ -31,14 +31,31 @@ from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import learn_best
 from latentia.model.choice_mixed import learn_best_mixed
 from latentia.networks.accelerate import PSEUDO_COUNTS
-from latentia.networks.discrete_network import refine_closed_form
+from latentia.networks.discrete_network import refine_closed_form, refine_known
+from latentia.networks.em import EM
 from latentia.networks.em_problem import at_least
 from latentia.networks.knowledge import read_knowledge, short_tables
-from latentia.networks.known_network import refine_known
+from latentia.networks.learner import Abilities
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
+from latentia.networks.stepwise import StepwiseEM
 from latentia.seeds import as_generator
 from latentia.structure.plan import Plan
 from latentia.typing import Array
+
+
+def as_learner(learner: Any) -> Any:
+    """A learner from its name, or as it is."""
+    if isinstance(learner, str):
+        if learner not in LEARNERS:
+            raise UnknownNameError("learner", learner, LEARNERS)
+        return LEARNERS[learner]()
+    if not hasattr(learner, "learn") or not isinstance(
+        getattr(learner, "abilities", None), Abilities
+    ):
+        raise DataError(
+            f"expected a learner such as 'pbp' or PBP(...), got {type(learner).__name__}."
+        )
+    return learner
 
 
 class PBP(BaseEstimator):
@@ -68,8 +85,6 @@ class PBP(BaseEstimator):
         Known cells of tables and tables that are shared, as in `EM`. The closed form has no tables:
         the refined network is then that of the graph itself, and is taken without a trial.
     """
-
-    pairs = True  # two continuous children of one latent share a leaf (design 7)
 
     def __init__(
         self,
@@ -102,9 +117,21 @@ class PBP(BaseEstimator):
         return bool(given) or isinstance(self.smoothing, Mapping)
 
     @property
-    def compares(self) -> bool:
-        """Does a fit choose between candidates?"""
-        return bool(self.refine == "auto" and self.regularize and not self._informed)
+    def abilities(self) -> Abilities:
+        """What the road from a table to a model must know."""
+        return Abilities(
+            mixed=True,
+            frozen=True,
+            partial=False,
+            pairs=True,
+            chooses_ranks=self.refine is not True,
+            compares=bool(self.refine == "auto" and self.regularize and not self._informed),
+            settles=True,
+            most_directions=_kernel_settings(self.kernel)[0].most,
+            groups=self.groups,
+            known=self.known,
+            tied=self.tied,
+        )
 
     def _check_informed(self) -> None:
         if self._informed and (self.refine is False or not self.regularize):
@@ -143,16 +170,6 @@ class PBP(BaseEstimator):
                 "PBP(refine=False), or rows that can be read again: a file, a list of frames."
             )
         return freeze_basis(plan, pilot, self.regularize)
-
-    @property
-    def most_directions(self) -> int:
-        """Directions that a separator of unknown rank may have."""
-        return _kernel_settings(self.kernel)[0].most
-
-    @property
-    def chooses_ranks(self) -> bool:
-        """Do latents of continuous columns need no number of states?"""
-        return self.refine is not True
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns: settings on held-out rows, then two passes over the rows."""
@@ -262,8 +279,6 @@ class PublishedPBP(BaseEstimator):
         reference and a few thousand rows.
     """
 
-    pairs = True  # two continuous children of one latent share a leaf (design 7)
-
     def __init__(
         self,
         ridge: tuple[float, float] | None = None,
@@ -279,6 +294,11 @@ class PublishedPBP(BaseEstimator):
         self.seed = seed
         self.kernel = kernel
         self.form = form
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the road from a table to a model must know."""
+        return Abilities(mixed=True, frozen=True, partial=False, pairs=True)
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows; with `stage1`, the rows themselves."""
@@ -341,6 +361,11 @@ class Spectral(BaseEstimator):
     def __init__(self, repair: bool = True) -> None:
         self.repair = repair
 
+    @property
+    def abilities(self) -> Abilities:
+        """What the road from a table to a model must know."""
+        return Abilities(mixed=False, frozen=True, partial=False)
+
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows."""
         return learn_spectral(plan, source, self.repair)
@@ -348,3 +373,12 @@ class Spectral(BaseEstimator):
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
         """Counts are enough: nothing depends on the pilot."""
         return FrozenSpectral(plan, self.repair)
+
+
+LEARNERS: dict[str, type[Any]] = {
+    "pbp": PBP,
+    "paper": PublishedPBP,
+    "spectral": Spectral,
+    "em": EM,
+    "stepwise": StepwiseEM,
+}

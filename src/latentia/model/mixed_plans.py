@@ -12,6 +12,7 @@ import numpy as np
 from latentia.data.columns.continuous import PAIRED_POINTS, Column, ContinuousColumn
 from latentia.exact.estep_wiring import check_graph
 from latentia.inference.grid_density import cell_values
+from latentia.networks.learner import Abilities
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, checked_groups, make_plan
 from latentia.typing import Label
@@ -45,18 +46,18 @@ def state_labels(column: Column) -> tuple[Any, ...]:
 
 
 def prepare_mixed(
-    graph: LatentGraph, columns: Sequence[Column], learner: Any
+    graph: LatentGraph, columns: Sequence[Column], able: Abilities
 ) -> tuple[Plan, tuple[Column, ...]]:
     """Which columns share leaves, their grids, and the plan."""
-    if getattr(learner, "gaussian", False):  # leaves that need states above, and hold no atoms
+    if able.gaussian:  # leaves that need states above, and hold no atoms
         check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))
         columns = [without_atoms(c) for c in columns]
-    groups = getattr(learner, "groups", None)
+    groups = able.groups
     if groups is None:
-        groups = pair_children(graph, columns) if getattr(learner, "pairs", False) else []
+        groups = pair_children(graph, columns) if able.pairs else []
     groups = checked_groups(groups)
     placed = paired_grids(columns, groups)
-    return plan_mixed(graph, placed, groups, getattr(learner, "most_directions", 30)), placed
+    return plan_mixed(graph, placed, groups, able.most_directions), placed
 
 
 def without_atoms(column: Column) -> Column:

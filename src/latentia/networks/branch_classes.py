@@ -135,6 +135,7 @@ def class_shares(
     codes: Sequence[Codes], weight: Array, soft: Array, rng: np.random.Generator
 ) -> Array:
     """P(state | codes) of every row, (states, n), under the best local latent class model."""
+    codes = [_as_met(c) for c in codes]
     sizes = [int(c.max()) + 1 for c in codes]
     joint = np.ravel_multi_index(tuple(codes), sizes)
     cells, place = np.unique(joint, return_inverse=True)
@@ -163,6 +164,18 @@ def class_shares(
     best = int(level.argmax())
     own = flat.reshape(starts, states, -1)[best].astype(float)
     return np.asarray((own / own.sum(axis=0))[:, place], dtype=float)
+
+
+def _as_met(codes: Codes) -> Codes:
+    """Codes numbered in the order in which rows show them, so that their names do not matter.
+
+    >>> _as_met(np.array([3, 3, 0, 5, 0]))
+    array([0, 0, 1, 2, 1])
+    """
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[place]
 
 
 def _first_shares(

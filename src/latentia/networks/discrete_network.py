@@ -2,7 +2,9 @@
 
     canonical basis ─> soft separator states ─> first tables ─> accelerated MAP-EM ─> operators
 
-One start, no restarts; every E-step is one more fold.
+One start, no restarts; every E-step is one more fold. Where cells or ties of tables are known, they
+are of tables of the graph itself. So every latent then needs a separator that tells its states; a
+network of separator states has no such tables.
 """
 
 from __future__ import annotations
@@ -11,21 +13,25 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from latentia.closed_form.basis import evaluator
 from latentia.closed_form.solving import Statistics, gather_statistics
-from latentia.data.rows import Source
+from latentia.closed_form.state_counts import state_notes
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
+from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Ascent, Operators, SeparatorReport
 from latentia.networks.accelerate import (
     ENOUGH,
+    MOST_STEPS,
     PSEUDO_COUNTS,
     EStepOf,
     Prior,
+    Refined,
     Tables,
     accelerate,
     make_prior,
@@ -33,7 +39,10 @@ from latentia.networks.accelerate import (
 )
 from latentia.networks.branch_classes import local_states, told_by_branches
 from latentia.networks.em_problem import Problem, counts_in, pose, with_unseen
+from latentia.networks.knowledge import Knowledge
 from latentia.networks.soft_states import first_counts, memberships, shared_parts
+from latentia.networks.starts import random_tables
+from latentia.networks.tied import matched
 from latentia.networks.to_operators import operators_of
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.state_network import PositiveNetwork, own_network, positive_network
@@ -42,11 +51,13 @@ from latentia.typing import Array
 SAMPLE = 1000  # rows whose soft states make the first tables
 LARGE_SAMPLE = 4000  # … where there are many
 ENOUGH_ROWS = 3000  # from here on it pays to look closely at each latent first
-MANY_ROWS = 30_000  # beyond this many different rows, first climb on fewer
-FEWER_ROWS = 20_000
+MOST_KEPT = 20_000  # different rows that are kept in memory; where there are more, a first climb
 OTHER_CUTS = 2  # at random, where branches do not tell the states of a latent
 TRIAL_STEPS = 5  # of each cut on the sample
 CLOSELY = 1e-3  # gain per free parameter still to come, where refinement was asked for
+OTHER_STARTS = 4  # at random, beside that of the closed form, where tables are known
+START_SAMPLE = 4000  # rows on which these are tried
+START_STEPS = 30
 
 
 @final
@@ -76,11 +87,35 @@ def refine_closed_form(
     pseudo_counts: float = PSEUDO_COUNTS,
 ) -> Operators:
     """A positive network started from the basis, polished by EM, as operators of its own plan."""
+    kept, whole = keep_rows(source, MOST_KEPT, rng)
+    if whole:
+        source = LocalRows(kept)
     network = started(found, source, rng, pseudo_counts)
-    if isinstance(source, LocalRows) and len(source.rows) > MANY_ROWS:
-        fewer = LocalRows(source.sample(FEWER_ROWS, rng))
-        network = climbed(network, fewer)[0]
+    if not whole:
+        network = climbed(network, LocalRows(kept))[0]
     return polish(network, source, CLOSELY)
+
+
+def refine_known(
+    plan: Plan, source: Source, rng: np.random.Generator, smoothing: Any, knowledge: Knowledge
+) -> Operators:
+    """Tables of the graph that hold what is known, climbed to from the closed form's."""
+    network = own_network(plan, copies=True)
+    if network is None:
+        raise PlanError(
+            "what is known of tables can be held where every latent has a separator of its own "
+            "that tells its states; some of this graph have none. Use lt.EM(...) with the same "
+            "known, tied and smoothing."
+        )
+    kept, whole = keep_rows(source, MOST_KEPT, rng)
+    if whole:
+        source = LocalRows(kept)
+    problem = pose(plan, source, smoothing, knowledge=knowledge)
+    found = gather_statistics(plan, source)
+    first = started(found, source, rng, network=network).tables
+    start = _best_start(plan, source.sample(START_SAMPLE, rng), rng, smoothing, knowledge, first)
+    tables, ascent = _ascend(problem, start, _prior_of(problem, start))
+    return replace(_reported(plan, tables, problem.weight, ascent), notes=state_notes(found))
 
 
 def polish(
@@ -88,9 +123,13 @@ def polish(
 ) -> Operators:
     """Climb on all rows until it rests, and make operators of the tables."""
     network, ascent, weight = climbed(network, source, enough, patience)
-    found = operators_of(network.plan, network.tables, weight, ascent)
-    nodes = enumerate(network.plan.nodes)
-    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in nodes if n.parent != k}
+    return _reported(network.plan, network.tables, weight, ascent)
+
+
+def _reported(plan: Plan, tables: Tables, weight: float, ascent: Ascent) -> Operators:
+    """Operators of tables; every separator has all states that it was planned to have."""
+    found = operators_of(plan, tables, weight, ascent)
+    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in enumerate(plan.nodes) if n.parent != k}
     return replace(found, reports=ranks)
 
 
@@ -98,12 +137,36 @@ def climbed(
     network: Network, source: Source, enough: float = ENOUGH, patience: float = math.inf
 ) -> tuple[Network, Ascent, float]:
     """EM from the network's tables over the rows of a source; and the weight of these."""
-    problem = replace(pose(network.plan, source), prior=network.prior)
-    found = accelerate(network.tables, network.prior, _estep(problem), enough, patience=patience)
-    path = tuple(level / problem.weight for level in found.history)
-    ascent = Ascent((path,), (found.converged,), 0)
-    tables = with_unseen(without_unseen(found.tables, problem.marginals), problem.marginals)
+    problem = pose(network.plan, source)
+    tables, ascent = _ascend(problem, network.tables, network.prior, enough, patience)
     return replace(network, tables=tables), ascent, problem.weight
+
+
+def _ascend(
+    problem: Problem,
+    start: Tables,
+    prior: Prior,
+    enough: float = ENOUGH,
+    patience: float = math.inf,
+) -> tuple[dict[int, Array], Ascent]:
+    """Accelerated MAP-EM from one start, until it rests."""
+    found = _accelerated(problem, start, prior, enough=enough, patience=patience)
+    path = tuple(level / problem.weight for level in found.history)
+    seen = problem.learned_marginals
+    tables = with_unseen(without_unseen(found.tables, seen), seen)
+    return tables, Ascent((path,), (found.converged,), 0)
+
+
+def _accelerated(
+    problem: Problem,
+    start: Tables,
+    prior: Prior,
+    most: int = MOST_STEPS,
+    enough: float = ENOUGH,
+    patience: float = math.inf,
+) -> Refined:
+    hold = problem.knowledge.held if problem.knowledge.cells else None
+    return accelerate(start, prior, _estep(problem, prior), enough, most, hold, patience)
 
 
 def without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
@@ -167,18 +230,57 @@ def start_of_graph(plan: Plan, source: Source, rng: np.random.Generator) -> dict
             f"states; some have none{which}. Use init='random', or learner='pbp', which learns "
             "such graphs without their tables."
         )
+    kept, whole = keep_rows(source, MOST_KEPT, rng)
+    if whole:
+        source = LocalRows(kept)
     return started(gather_statistics(plan, source), source, rng, network=network).tables
 
 
 def _trial(problem: Problem, network: Network, light: Prior) -> tuple[Network, float]:
     """A few steps on a sample, and how high they led."""
-    found = accelerate(network.tables, light, _estep(problem), most=TRIAL_STEPS)
+    found = _accelerated(problem, network.tables, light, TRIAL_STEPS)
     return replace(network, tables=found.tables), found.history[-1]
 
 
-def _estep(problem: Problem) -> EStepOf:
+def _best_start(
+    plan: Plan,
+    sample: Rows,
+    rng: np.random.Generator,
+    smoothing: Any,
+    knowledge: Knowledge,
+    first: Tables,
+) -> Tables:
+    """The closed form's tables or some at random, whichever climb highest on a sample.
+
+    The closed form knows nothing of ties and zeros: with few rows, its states may be cut otherwise.
+    """
+    seeds = np.random.SeedSequence(int(rng.integers(2**31))).spawn(OTHER_STARTS)
+    drawn = [matched(plan.graph, first, knowledge), *(random_tables(plan.graph, s) for s in seeds)]
+    problem = pose(plan, LocalRows(sample, threads=1), smoothing, knowledge=knowledge)
+    prior = _prior_of(problem, first)
+    starts = [knowledge.imposed(tables) for tables in drawn]
+    trials = [_accelerated(problem, start, prior, START_STEPS) for start in starts]
+    return max(trials, key=lambda trial: trial.history[-1]).tables
+
+
+def _prior_of(problem: Problem, tables: Tables) -> Prior:
+    nothing = {v: np.zeros(table.shape[-1]) for v, table in tables.items()}
+    return Prior(nothing) if problem.prior is None else problem.prior
+
+
+def _estep(problem: Problem, prior: Prior) -> EStepOf:
+    """Counts of tied tables added up, and their pseudo-counts with them.
+
+    The ascent adds each table's own pseudo-counts, so that these are taken off here.
+    """
+    knowledge = problem.knowledge
+
     def estep(tables: Tables) -> tuple[Tables, float]:
         moments = problem.sum(tables)
-        return counts_in(moments), float(moments.sums["log_likelihood"][0])
+        counts = counts_in(moments)
+        if knowledge.tied:
+            total = {v: n + prior.counts[v] for v, n in counts.items()}
+            counts = {v: n - prior.counts[v] for v, n in knowledge.pooled(total).items()}
+        return counts, float(moments.sums["log_likelihood"][0])
 
     return estep

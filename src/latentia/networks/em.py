@@ -34,14 +34,13 @@ from latentia.networks.em_problem import (
     at_least,
     counts_in,
     grid_scales,
-    make_starts,
     pose,
-    seeding_of,
-    spawn_seeds,
     sum_log_units,
     with_unseen,
 )
 from latentia.networks.knowledge import read_knowledge, short_tables
+from latentia.networks.learner import Abilities
+from latentia.networks.starts import make_starts, seeding_of, spawn_seeds
 from latentia.networks.tied import matched
 from latentia.networks.to_operators import fixed_orders, operators_of, renumbered
 from latentia.structure.graph import LatentGraph
@@ -126,7 +125,17 @@ class EM(BaseEstimator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return repr_of(self, self.get_params(deep=False), N_CHAR_MAX)
 
-    gaussian = True  # leaves of continuous columns
+    @property
+    def abilities(self) -> Abilities:
+        """What the road from a table to a model must know."""
+        return Abilities(
+            mixed=True,
+            frozen=False,
+            partial=False,
+            gaussian=True,
+            known=self.known,
+            tied=self.tied,
+        )
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
@@ -149,7 +158,7 @@ class EM(BaseEstimator):
         problem = pose(
             plan, source, self.smoothing, self.variance_floor, scales=scales, knowledge=knowledge
         )
-        seeding = seeding_of(problem, self.mixture)
+        seeding = seeding_of(problem, source, self.mixture)
         if isinstance(self.init, str) and self.init == "pbp":
             first = self._closed_form_start(plan, source, problem)
             starts: list[Callable[[], dict[int, Array]]] = [partial(dict, first)]

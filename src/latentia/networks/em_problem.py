@@ -1,9 +1,9 @@
-"""What EM climbs: rows, the E-step that sums over them, the prior, and where starts come from."""
+"""What EM climbs: rows, the E-step that sums over them, and the prior."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, final
@@ -14,11 +14,10 @@ from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
-from latentia.errors import DataError, UnknownNameError
+from latentia.errors import DataError
 from latentia.exact.estep import Tables, pack_rows, packed_counts, sum_counts
 from latentia.exact.estep_wiring import EStep, check_graph, compile_estep
-from latentia.exact.gaussian_leaves import MOST_SEEDED, draw_leaves, features
-from latentia.exact.reading_tables import read_tables
+from latentia.exact.gaussian_leaves import features
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
 from latentia.networks.knowledge import Knowledge, Smoothing, check_kinds, read_smoothing
@@ -218,91 +217,6 @@ def _pseudo_rows(graph: LatentGraph, v: int, given: float | Array) -> float:
             "with its own mean and variance, got a table."
         )
     return given
-
-
-# --- starts ---------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Seeding:
-    """Rows among which starts of continuous columns are drawn, by columns with the same parents."""
-
-    groups: tuple[tuple[tuple[int, ...], Array], ...]  # columns, and (columns, rows)
-    mixture: int
-
-
-def seeding_of(problem: Problem, mixture: int) -> Seeding | None:
-    """A sample of the standardised rows; None without continuous columns."""
-    at_least("mixture", mixture, 1, whole=True)
-    dense = problem.estep.dense
-    if not dense:
-        return None
-    rng = np.random.default_rng(0)  # the same sample for all starts, which draw from it
-    if not isinstance(problem.source, LocalRows):  # rows that can only be added up
-        drawn = [(g.variables, rng.normal(size=(len(g.variables), 200))) for g in dense]
-        return Seeding(tuple(drawn), mixture)
-    columns = iter(problem.source.sample(MOST_SEEDED, rng).codes[len(problem.estep.packs) :])
-    found = [(g.variables, np.array([next(columns) for _ in g.variables], float)) for g in dense]
-    return Seeding(tuple(found), mixture)
-
-
-def make_starts(
-    graph: LatentGraph,
-    init: Any,
-    restarts: int,
-    random_state: Any,
-    seeding: Seeding | None = None,
-) -> list[Callable[[], dict[int, Array]]]:
-    """One maker of tables per start; each has a seed of its own, whatever thread it runs on."""
-    if isinstance(init, Mapping) and seeding is not None:
-        raise DataError(
-            "init takes tables of discrete columns only, and some of these are continuous. "
-            "Use init='random', with random_state to repeat it."
-        )
-    if isinstance(init, Mapping):
-        _, tables = read_tables(graph, init)
-        given = {scope[-1]: table for scope, table in tables.items()}
-        return [partial(dict, given)]
-    if init != "random":
-        known = ["random", "pbp"]
-        raise UnknownNameError("init", init, known, "Or pass a dict of variable -> table.")
-    at_least("restarts", restarts, 1, whole=True)
-    seeds = spawn_seeds(random_state, restarts)
-    return [partial(random_tables, graph, seed, seeding) for seed in seeds]
-
-
-def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
-    if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(2**63))
-    try:
-        return np.random.SeedSequence(random_state).spawn(count)
-    except (TypeError, ValueError):
-        raise DataError(
-            "expected random_state to be a whole number from 0 on, a numpy Generator or None, "
-            f"got {random_state!r}."
-        ) from None
-
-
-def random_tables(
-    graph: LatentGraph, seed: np.random.SeedSequence, seeding: Seeding | None = None
-) -> dict[int, Array]:
-    """Every row of every table from a flat Dirichlet; Gaussians around rows far apart."""
-    rng = np.random.default_rng(seed)
-    states, parents = [count or 1 for count in graph.states], graph.parents()
-    leaves: dict[int, Array] = {}
-    if seeding is not None:
-        for columns, X in seeding.groups:
-            shape = [states[u] for u in parents[columns[0]]]
-            leaves |= zip(columns, draw_leaves(X, shape, seeding.mixture, rng), strict=True)
-    return {
-        v: leaves[v]
-        if v in leaves
-        else rng.dirichlet(np.ones(states[v]), size=[states[u] for u in above])
-        for v, above in enumerate(parents)
-    }
 
 
 def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:

@@ -11,6 +11,7 @@ from latentia.typing import Array, Codes
 LLOYD = 5
 CLUSTERED = 1000  # points that find the centres
 CELLS = 2**18  # distances at a time
+ROUNDING = 1e-9  # distances that differ by less, relative, are equal: names of states move that
 
 
 def cluster_all(
@@ -51,7 +52,8 @@ def cluster_distances(
     turned = some.swapaxes(1, 2) * own_weight[:, None]
     for _ in range(LLOYD):
         score = centres @ some - (centres**2).sum(axis=2, keepdims=True) / 2  # (clouds, count, n)
-        own = (score == score.max(axis=1, keepdims=True)).astype(float)  # the nearest centre
+        best = score.max(axis=1, keepdims=True)
+        own = (score >= best - ROUNDING * np.abs(best)).astype(float)  # the nearest centre
         size = own @ own_weight
         moved = (own @ turned) / np.maximum(size, 1e-9)[:, :, None]
         centres = np.where(size[:, :, None] > 0, moved, centres)
@@ -59,12 +61,24 @@ def cluster_distances(
 
 
 def _extreme_points(Z: Array, count: int) -> Codes:
-    """Successive projection: points of [1, Z] that stand out most, one after the other."""
+    """Successive projection: points of [1, Z] that stand out most, one after the other.
+
+    Where these are more than there are dimensions, the rest lie far from those before.
+    """
     scale = np.median(np.sqrt((Z**2).sum(axis=1)), axis=1)
     R = np.concatenate([np.broadcast_to(scale[:, None, None], (len(Z), 1, Z.shape[2])), Z], axis=1)
     chosen = np.zeros((len(Z), count), dtype=int)
+    least = ROUNDING * (R**2).sum(axis=1).max(axis=1, keepdims=True)
+    nearest = np.zeros((len(Z), Z.shape[2]))
     for k in range(count):
-        chosen[:, k] = (R**2).sum(axis=1).argmax(axis=1)
+        length = (R**2).sum(axis=1)
+        most = length.max(axis=1, keepdims=True)
+        length = np.where(most > least, length, nearest)  # no direction may be left
+        most = length.max(axis=1, keepdims=True)
+        chosen[:, k] = (length >= most - ROUNDING * most).argmax(axis=1)  # the first of equal ones
+        centre = np.take_along_axis(Z, chosen[:, k, None, None], axis=2)
+        distance = ((Z - centre) ** 2).sum(axis=1)
+        nearest = np.minimum(nearest, distance) if k else distance
         far = np.take_along_axis(R, chosen[:, k, None, None], axis=2)  # (clouds, 1 + dimensions, 1)
         direction = far / np.maximum(np.sqrt((far**2).sum(axis=1, keepdims=True)), 1e-12)
         R = R - direction * (direction.swapaxes(1, 2) @ R)

@@ -73,7 +73,7 @@ def refine_mixed(
     blur = _blurs(network, columns, bandwidth)
     if problem.weight > MANY_ROWS:
         few = LocalRows(pack_rows(problem.estep, nearest_cells(columns, sample)), threads=1)
-        part = replace(problem, source=few, packed=True, weight=float(len(sample)))
+        part = replace(problem, source=few, packed=True, weight=sample.total)
         tables, _, _ = _climb(part, tables, prior, blur, MOST_STEPS)
     scaled = Prior(
         {
@@ -98,7 +98,7 @@ def _start(
     rng: np.random.Generator,
 ) -> tuple[dict[int, Array], Prior]:
     """A few ways to cut a sample into states; the one that climbs highest on it."""
-    few = Rows(tuple(c[:SAMPLE] for c in sample.codes))
+    few = sample[:SAMPLE]
     parts = _shared_parts(plan, columns, network, few, kernel)
     coded = nearest_cells(columns, few)
     small = LocalRows(pack_rows(problem.estep, coded), threads=1)
@@ -223,6 +223,7 @@ def _shared_parts(
     settings: KernelSettings,
 ) -> dict[int, Array]:
     """What inside and outside tell alike of each separator's state: (r − 1, n)."""
+    weight = rows.weights / rows.total
     z = coordinates(columns, rows.codes)
     sides = choose_sides(plan, columns, z, settings)
     source = LocalRows(rows, threads=1)
@@ -236,8 +237,13 @@ def _shared_parts(
         f = np.nan_to_num(f)
         eta = V @ (phi[sides.outside[k]] - middle[:, None])  # predicts f / e: scale back
         predicted = eta * found.strengths[k][:, None]
-        noise = f.var(axis=1) + 1e-12
-        d = np.sqrt(np.clip(predicted.var(axis=1) / noise, 1e-4, 0.98))
+        noise = _variance(f, weight) + 1e-12
+        d = np.sqrt(np.clip(_variance(predicted, weight) / noise, 1e-4, 0.98))
         a, b = f / np.sqrt(noise)[:, None], predicted / (np.sqrt(noise) * d)[:, None]
         parts[network.graph.index(name)] = (a + b) * (np.sqrt(d) / (1 + d))[:, None]
     return parts
+
+
+def _variance(x: Array, share: Array) -> Array:
+    """Of each row of x, whose columns count by their share: (len(x),)."""
+    return np.asarray((x - (x @ share)[:, None]) ** 2 @ share)

@@ -23,6 +23,7 @@ from latentia.announcing import Verbose
 from latentia.data.columns.continuous import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
+from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import DataError
 from latentia.exact.estep import Tables, packed_counts
 from latentia.exact.gaussian_leaves import leaf_sums, rescaled
@@ -42,17 +43,15 @@ from latentia.networks.em_problem import (
     Counts,
     Problem,
     Scale,
-    Seeding,
     Seen,
     at_least,
     counts_in,
     grid_scales,
     pose,
-    random_tables,
-    seeding_of,
-    spawn_seeds,
 )
 from latentia.networks.knowledge import read_knowledge
+from latentia.networks.learner import Abilities
+from latentia.networks.starts import Seeding, random_tables, seeding_of, spawn_seeds
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
 
@@ -60,6 +59,7 @@ STEPS = 2000  # M-steps of a start, at least: small tables get smaller batches
 SMALLEST_BATCH = 20
 RESTS = 1e-3  # a start rests if its last epoch gained less than this per row
 MOST_DRAWN = 10**7  # rows of an epoch where weights are not whole numbers
+MOST_KEPT = 2**18  # different rows that are brought into memory; of more, a sample of so many
 
 
 class StepwiseEM(BaseEstimator):
@@ -115,7 +115,17 @@ class StepwiseEM(BaseEstimator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return repr_of(self, self.get_params(deep=False), N_CHAR_MAX)
 
-    gaussian = True  # leaves of continuous columns
+    @property
+    def abilities(self) -> Abilities:
+        """What the road from a table to a model must know."""
+        return Abilities(
+            mixed=True,
+            frozen=False,
+            partial=True,
+            gaussian=True,
+            known=self.known,
+            tied=self.tied,
+        )
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
@@ -125,23 +135,24 @@ class StepwiseEM(BaseEstimator):
     def learn(
         self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
     ) -> Operators:
-        """Two passes over the rows for every epoch of every start: one learns, one looks."""
+        """Two passes over the rows for every epoch of every start: one learns, one looks.
+
+        Rows are shuffled, so they come into memory: all of them, or, of sources beyond it, those
+        that differ, up to 2¹⁸; of more, a random sample of so many.
+        """
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
-        problem = self._pose(plan, source, None, scales)
-        seeding = seeding_of(problem, self.mixture)
-        if not isinstance(problem.source, LocalRows):
-            raise DataError(
-                "stepwise EM shuffles the rows: bring them into memory, or use EM(), which only "
-                "adds them up."
-            )
+        kept, remarks = rows_to_shuffle(source)
+        problem = self._pose(plan, kept, None, scales)
+        seeding = seeding_of(problem, kept, self.mixture)
         size = batch_rows(self.batch_size, problem.weight * self.epochs)
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [
             partial(_climb_from, alone, seed, self.exponent, size, self.epochs, seeding)
             for seed in spawn_seeds(self.random_state, self.restarts)
         ]
-        return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
+        found = best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
+        return replace(found, remarks=remarks)
 
     def partial_learn(
         self,
@@ -158,11 +169,10 @@ class StepwiseEM(BaseEstimator):
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
         before = _seen(plan, previous)
-        problem = self._pose(plan, source, before, self._scales(plan, columns))
-        if not isinstance(problem.source, LocalRows):
-            raise DataError("stepwise EM shuffles the rows of each call: bring them into memory.")
-        now = _resumed(self, problem, previous)
-        rows = problem.source.rows.total
+        kept, remarks = rows_to_shuffle(source)
+        problem = self._pose(plan, kept, before, self._scales(plan, columns))
+        now = _resumed(self, problem, kept, previous)
+        rows = kept.rows.total
         size, k = batch_rows(self.batch_size, rows), now.steps
         shift = log_units(plan.graph, columns, source, problem.scales)
         runs = []
@@ -177,7 +187,7 @@ class StepwiseEM(BaseEstimator):
         )
         climbs = [Climb(run.tables, run.path, _rests(run.path)) for run in runs]
         best = int(np.argmax([run.foretold for run in runs]))
-        return best_of(plan, problem, climbs, best), progress
+        return replace(best_of(plan, problem, climbs, best), remarks=remarks), progress
 
     def _pose(
         self,
@@ -201,6 +211,20 @@ class StepwiseEM(BaseEstimator):
             )
         for name in ("batch_size", "epochs", "restarts"):
             at_least(name, getattr(self, name), 1, whole=True)
+
+
+def rows_to_shuffle(source: Source) -> tuple[LocalRows, tuple[str, ...]]:
+    """The rows in memory, in one order for every kind of source; a remark if it is not all."""
+    kept, whole = keep_rows(source, MOST_KEPT, np.random.default_rng(0))
+    if whole:
+        return LocalRows(kept), ()
+    if isinstance(source, LocalRows):  # they are in memory: no need to leave any out
+        return source, ()
+    return LocalRows(kept), (
+        f"stepwise EM shuffles rows in memory, and more than {MOST_KEPT:,} of them differ: it "
+        f"learned from a random sample of {len(kept):,}. Use EM(), which adds up all of them where "
+        "they are.",
+    )
 
 
 def batch_rows(wanted: int, rows: float) -> int:
@@ -298,14 +322,17 @@ def _seen(plan: Plan, previous: StepwiseState | Operators | None) -> Seen:
 
 
 def _resumed(
-    learner: StepwiseEM, problem: Problem, previous: StepwiseState | Operators | None
+    learner: StepwiseEM,
+    problem: Problem,
+    source: Source,
+    previous: StepwiseState | Operators | None,
 ) -> StepwiseState:
     """Random starts; or where the last call, or a model file, left off."""
     if isinstance(previous, StepwiseState):
         return previous
     if previous is None:
         seeds = spawn_seeds(learner.random_state, learner.restarts)
-        seeding = seeding_of(problem, learner.mixture)
+        seeding = seeding_of(problem, source, learner.mixture)
         drawn = [random_tables(problem.estep.graph, seed, seeding) for seed in seeds]
         starts = [problem.knowledge.imposed(tables) for tables in drawn]
         runs = [Run(t, first_sums(problem, t), 0.0, ()) for t in starts]

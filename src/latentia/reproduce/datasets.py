@@ -1,7 +1,7 @@
 """Public data of the experiments: pen digits, splice junctions, NLTCS.
 
-A set is looked for in LATENTIA_DATA, in ../shared/data beside the checkout and in a cache of the
-user; else it is fetched from its public source into that cache, and its checksum compared.
+A set is looked for in the folder that LATENTIA_DATA names and in a cache of the user; else it is
+fetched from its public source into that cache, and its checksum compared.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.errors import DatasetError, UnknownNameError
+from latentia.whole_file import whole_file
 
 __all__ = ["Dataset", "nltcs", "pendigits", "splice"]
 
@@ -210,9 +211,8 @@ FILES: dict[str, tuple[File, ...]] = {
 def folders() -> list[Path]:
     """Where data are looked for, in this order; the last is the cache that downloads go to."""
     given = os.environ.get("LATENTIA_DATA")
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return [*([Path(given)] if given else []), beside, Path(caches) / "latentia"]
+    return [*([Path(given)] if given else []), Path(caches) / "latentia"]
 
 
 def digest(content: bytes, sort: bool) -> str:
@@ -259,9 +259,8 @@ def _keep(path: Path, content: bytes) -> None:
     """Into the cache, at once or not at all; a cache that cannot be written is no error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        part.write_bytes(content)
-        part.replace(path)
+        with whole_file(path) as file:
+            file.write(content)
     except OSError:
         return
 

@@ -17,8 +17,9 @@ import numpy as np
 from latentia.errors import StoreError
 from latentia.kernels.settings import KernelSettings
 from latentia.model.classifier import LatentClassifier
+from latentia.store.array_table import Fetch, Shape
+from latentia.store.model_record import read_latent_model, write_latent_model
 from latentia.store.plain import fields, items, number, pack, text, unpack, whole
-from latentia.store.record import Fetch, Shape, read_record, write_record
 from latentia.typing import Array
 
 MOST_NUMBERS = 2**31
@@ -31,7 +32,7 @@ def write_classifier(model: LatentClassifier) -> tuple[dict[str, Any], list[Arra
     """Everything that questions need; parameters are those of the models, and a few more."""
     records, arrays = [], []
     for own in model.models_:
-        record, parts = write_record(own)
+        record, parts = write_latent_model(own)
         records.append(record)
         arrays.append(np.concatenate([np.ascontiguousarray(part).ravel() for part in parts]))
     return {
@@ -62,7 +63,7 @@ def read_classifier(record: Any, fetch: Fetch) -> LatentClassifier:
     sizes = [whole(count, MOST_NUMBERS, lowest=1) for count in items(counts, n)]
     flat = fetch([(size,) for size in sizes])
     models = [
-        read_record(own, _part_of(row))
+        read_latent_model(own, _part_of(row))
         for own, row in zip(items(records, n), flat, strict=True)
     ]  # fmt: skip
     if any(own.columns_ != models[0].columns_ for own in models):

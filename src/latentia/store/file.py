@@ -13,11 +13,9 @@ import json
 import math
 import os
 import re
-import secrets
 import stat
 import struct
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from io import BufferedReader
 from typing import Any, NoReturn, TypeAlias
@@ -29,12 +27,14 @@ from latentia.errors import LatentiaError, StoreError
 from latentia.model.classifier import LatentClassifier
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
+from latentia.store.array_table import Fetch
 from latentia.store.classifier_record import read_classifier, write_classifier
+from latentia.store.model_record import read_latent_model, write_latent_model
 from latentia.store.plain import text
-from latentia.store.record import Fetch, read_record, write_record
 from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
 from latentia.typing import Array
 from latentia.version import LIBRARY
+from latentia.whole_file import whole_file
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
 VERSION = 4
@@ -113,7 +113,7 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
     model._check_fitted()
     if isinstance(model, LatentClassifier):
         return write_classifier(model)
-    return write_record(model)
+    return write_latent_model(model)
 
 
 def _version(record: dict[str, Any]) -> int:
@@ -152,25 +152,13 @@ def _digest(parts: Sequence[bytes | memoryview]) -> bytes:
 
 
 def _write_at_once(name: str, parts: Sequence[bytes | memoryview]) -> None:
-    """Into a new file next to the place, which then takes its place; or nothing at all."""
-    place = os.path.realpath(name)  # a link stays one
-    mode = os.stat(place).st_mode if os.path.exists(place) else None
+    """Into a new file, which then takes its place; or nothing at all."""
+    mode = os.stat(name).st_mode if os.path.exists(name) else None
     if mode is not None and not stat.S_ISREG(mode):
         raise StoreError(f"{name}: expected a file to write to, got {_what_is(mode)}.")
-    fresh = os.path.join(os.path.dirname(place), f".latentia-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(fresh, "xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(fresh, stat.S_IMODE(mode))
-        os.replace(fresh, place)
-    except BaseException:  # Ctrl-C too
-        with suppress(OSError):
-            os.unlink(fresh)
-        raise
+    with whole_file(name) as file:
+        for part in parts:
+            file.write(part)
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -280,7 +268,7 @@ def _rebuild(encoded: bytes, fetch: Fetch, advice: str) -> Stored:
         if not isinstance(record, dict):
             raise StoreError(f"expected a JSON object, got {type(record).__name__}.")
         text(record.pop("library", None))  # for people; any version may have written it
-        read = READERS.get(record.get("kind"), read_record)
+        read = READERS.get(record.get("kind"), read_latent_model)
         found: Stored = read(record, fetch)
         return found
     except (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,20 @@ import numpy as np
 from latentia.assess.jackknife import Replicates, node_ranks
 from latentia.errors import StoreError
 from latentia.inference.operators import Operators
+from latentia.store.array_table import (
+    LARGEST_NUMBER,
+    Name,
+    Shape,
+    check_shares,
+    check_sizes,
+    of_kind,
+    tree_shapes,
+)
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, wholes
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 MOST_GROUPS = 10_000
-LARGEST_NUMBER = 1e100
 
 
 def write_replicates(kept: Replicates) -> tuple[dict[str, Any], list[Array]]:
@@ -23,51 +31,47 @@ def write_replicates(kept: Replicates) -> tuple[dict[str, Any], list[Array]]:
     every = [kept.whole, *kept.without]
     if len(every) > MOST_GROUPS:
         raise StoreError(f"at most {MOST_GROUPS:,} groups of error bars are kept in a file.")
-    plan = kept.whole.plan
     record = {
         "ranks": node_ranks(kept.whole),
         "weights": [float(each.weight) for each in every],
         "mixes": [float(each.mix) for each in every],
     }
-    leaves = [np.stack([each.leaves[x] for each in every]) for x in range(len(plan.leaves))]
-    shares = [np.stack([each.marginals[x] for each in every]) for x in range(len(plan.leaves))]
-    nodes = sorted({*plan.inner, *plan.roots})
-    tensors = [np.stack([each.tensors[k] for each in every]) for k in nodes]
-    return record, [*leaves, *shares, *tensors]
+    parts = (
+        [*each.leaves, *each.marginals, *(each.tensors[k] for k in sorted(each.tensors))]
+        for each in every
+    )
+    return record, [np.stack(same) for same in zip(*parts, strict=True)]
 
 
-def replicate_shapes(record: Any, plan: Plan) -> list[tuple[int, ...]]:
+def replicate_shapes(record: Any, plan: Plan) -> dict[Name, Shape]:
     """Of leaf tables, marginals and tensors, each with one axis for the replicates."""
     ranks, weights, _ = fields(record, "ranks", "weights", "mixes")
-    count, states = len(items(weights)), plan.leaf_states()
+    count = len(items(weights))
     if not 3 <= count <= MOST_GROUPS:
         raise StoreError(f"expected 3 to {MOST_GROUPS:,} models of error bars, got {count:,}.")
-    sizes = wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes))
-    shapes = [(count, states[x], sizes[k]) for x, k in enumerate(plan.leaves)]
-    found: list[tuple[int, ...]] = [*shapes, *((count, each) for each in states)]
-    for k in sorted({*plan.inner, *plan.roots}):
-        below = tuple(sizes[c] for c in plan.nodes[k].children)
-        found.append((count, *below) if plan.nodes[k].parent == k else (count, *below, sizes[k]))
-    return found
+    shapes = tree_shapes(plan, wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes)))
+    return {(f"replicate {kind}", k): (count, *shape) for (kind, k), shape in shapes.items()}
 
 
-def read_replicates(record: Any, plan: Plan, arrays: Sequence[Array]) -> Replicates:
+def read_replicates(record: Any, plan: Plan, arrays: Mapping[Name, Array]) -> Replicates:
     """What `write_replicates` wrote, checked number by number."""
     _, weights, mixes = fields(record, "ranks", "weights", "mixes")
-    count, n = len(items(weights)), len(plan.leaves)
-    for array in arrays:
-        if not (array.min() >= -LARGEST_NUMBER and array.max() <= LARGEST_NUMBER):
-            raise StoreError(f"expected finite numbers up to {LARGEST_NUMBER:g} in error bars.")
-    for mu in arrays[n : 2 * n]:
-        if mu.min() < 0 or not np.allclose(mu.sum(axis=1), 1.0, rtol=0, atol=1e-6):
-            raise StoreError("expected the probabilities of a column to be positive with sum 1.")
-    nodes = sorted({*plan.inner, *plan.roots})
+    count = len(items(weights))
+    leaves, marginals, tensors = (
+        of_kind(arrays, f"replicate {kind}") for kind in ("leaf", "marginal", "tensor")
+    )
+    check_sizes([*leaves.values(), *marginals.values(), *tensors.values()], "error bars")
+    check_shares(marginals.values())
+
+    def own(stacked: Mapping[int, Array], g: int) -> dict[int, Array]:
+        return {k: np.ascontiguousarray(array[g]) for k, array in stacked.items()}
+
     whole, *without = (
         Operators(
             plan,
-            tuple(np.ascontiguousarray(t[g]) for t in arrays[:n]),
-            {k: np.ascontiguousarray(t[g]) for k, t in zip(nodes, arrays[2 * n :], strict=True)},
-            tuple(np.ascontiguousarray(mu[g]) for mu in arrays[n : 2 * n]),
+            tuple(own(leaves, g).values()),
+            own(tensors, g),
+            tuple(own(marginals, g).values()),
             number(weight, 0.0, LARGEST_NUMBER),
             number(mix, 0.0, 1.0),
         )

@@ -20,14 +20,9 @@ from latentia.data.rows import Rows
 from latentia.errors import StoreError
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
+from latentia.store.array_table import Fetch, Shape
+from latentia.store.model_record import read_columns, read_parameters, write_parameters
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, pack, text, whole, wholes
-from latentia.store.record import (
-    Fetch,
-    Shape,
-    read_columns,
-    read_parameters,
-    write_parameters,
-)
 from latentia.store.structure_record import read_plan, write_plan
 from latentia.structure.plan import Plan
 from latentia.typing import Array

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from latentia import doors
 from latentia.errors import GraphError, UnknownNameError
+from latentia.spelling import printable
 from latentia.typing import Label
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ class LatentGraph:
     def __str__(self) -> str:
         def show(v: int) -> str:
             count = "" if self.states[v] is None else f"[{self.states[v]}]"
-            return f"({self.names[v]}{count})" if v in self.latent else f"{self.names[v]}{count}"
+            shown = f"{printable(self.names[v])}{count}"
+            return f"({shown})" if v in self.latent else shown
 
         arrow = "->" if self.directed else "--"
         tied = {v for edge in self.edges for v in edge}

@@ -20,6 +20,7 @@ import numpy as np
 from latentia import doors
 from latentia.errors import GraphError, PlanError
 from latentia.linear_algebra import one_thread
+from latentia.spelling import printable
 from latentia.structure.generic_rank import (
     GenericModel,
     check_clique,
@@ -360,7 +361,7 @@ def _fingerprint(plan: Plan) -> str:
 
 
 def _table(plan: Plan) -> str:
-    names = [str(name) for name in plan.graph.names]
+    names = [printable(name) for name in plan.graph.names]
     columns = [plan.nodes[k].columns for k in plan.leaves]
 
     def listing(items: Iterable[str], most: int = 4) -> str:
@@ -404,4 +405,4 @@ def _table(plan: Plan) -> str:
         f"{len(plan.leaves)} leaves, {len(plan.roots)} root(s); "
         f"{plan.cost:,} multiplications per row upwards."
     )
-    return "\n".join(lines + [f"! {note}" for note in plan.notes])
+    return "\n".join(lines + [f"! {printable(note)}" for note in plan.notes])

@@ -2,7 +2,7 @@
 
 The observable representation, just identified: W = C_κη (Uᵀ C_θη)⁺ with U the leading left singular
 vectors of C_θη, ranks as given, no ridge. Several outside columns are stacked in one least squares.
-It is one setting of the algebra of `paper`: the same core groups, counts and messages.
+It is one setting of the algebra of `two_stage_tables`: the same core groups, counts and messages.
 """
 
 from __future__ import annotations

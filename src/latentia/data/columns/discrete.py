@@ -92,8 +92,8 @@ def discover_states(
         )
     if len(states) > MOST_STATES:
         raise DataError(
-            f"column {name!r} has {len(states)} different values; at most {MOST_STATES} states are "
-            "sensible. Is it an identifier or continuous? Bin it or leave it out of the graph."
+            f"column {name!r} has more than {MOST_STATES} different values, more than are sensible "
+            "as states. Is it an identifier or continuous? Bin it or leave it out of the graph."
         )
     return DiscreteColumn(name, states)
 

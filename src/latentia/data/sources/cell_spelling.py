@@ -94,17 +94,17 @@ class Look:
         return self.seen and not (numbers or self.truths)
 
 
-def look_at(texts: Any, before: Look | None = None) -> Look:
+def look_at_cells(texts: Any, before: Look | None = None) -> Look:
     """A look at cells of text, an Arrow array; what was ruled out `before` is not looked for.
 
     >>> import pyarrow as pa
-    >>> look_at(pa.array(["1", "NA", "-3"])).kind, look_at(pa.array(["01", "1"])).kind
+    >>> look_at_cells(pa.array(["1", "NA", "-3"])).kind, look_at_cells(pa.array(["01", "1"])).kind
     ('integers', 'text')
     """
     import pyarrow.compute as pc
 
     if before is None:
-        before = Look() if len(texts) <= FEW else look_at(texts[:FEW])
+        before = Look() if len(texts) <= FEW else look_at_cells(texts[:FEW])
     if before.settled:
         return before
     few = len(pc.unique(texts[:FEW])) < FEW // 2

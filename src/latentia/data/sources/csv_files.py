@@ -21,7 +21,7 @@ from latentia.data.sources.cell_spelling import (
     Look,
     as_known,
     as_number,
-    look_at,
+    look_at_cells,
     plain_cells,
     typed,
 )
@@ -75,7 +75,7 @@ def survey(file: Located) -> Survey:
     for table in _text_tables(file, head, head.names):
         rows += len(table)
         for name, before in looks.items():
-            looks[name] = look_at(table.column(name), before)
+            looks[name] = look_at_cells(table.column(name), before)
     check_unchanged(file)
     return Survey(head, rows, {name: look or Look() for name, look in looks.items()})
 

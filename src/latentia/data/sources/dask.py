@@ -12,7 +12,7 @@ from typing import Any, TypeVar, final
 from dask.delayed import delayed
 
 from latentia.data.rows import Additive
-from latentia.data.sources.engine import Answer, add_up
+from latentia.data.sources.engine import Answer, Form, add_up
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import FrameError
 from latentia.typing import Label
@@ -29,6 +29,7 @@ class DaskEngine:
 
     frame: Any
     once: bool = False
+    local: bool = False
 
     @property
     def names(self) -> tuple[Label, ...]:
@@ -49,11 +50,17 @@ class DaskEngine:
         found: Sum | None = sums[0].compute()
         return found
 
-    def answer(self, work: Answer, kinds: Mapping[Any, type], columns: Sequence[Label]) -> Any:
+    def answer(
+        self,
+        work: Answer,
+        kinds: Mapping[Any, type],
+        columns: Sequence[Label],
+        form: Form = "table",
+    ) -> Any:
         wanted = self.frame[list(columns)]
         meta = _answered(wanted._meta, work)
         found = wanted.map_partitions(_answered, work, meta=meta)
-        return found[next(iter(kinds))] if len(kinds) == 1 else found
+        return found if form == "table" else found[next(iter(kinds))]
 
 
 def _on_partition(part: Any, work: Callable[[Table], Sum | None]) -> Sum | None:

@@ -1,28 +1,31 @@
-"""Engines: tables that are not in memory. One verb, `fold`, and rows as a source made from it.
+"""Engines: tables wherever they are. One verb, `fold`, and rows as a source made from it.
 
 An engine cuts its table into blocks, hands each to a function where the block is, and adds up what
-comes back, in the order of the blocks. Only sums travel. Encoding happens inside the fold.
+comes back, in the order of the blocks. Only sums travel. Encoding happens inside the fold. A table
+in memory is an engine of one block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 import numpy as np
 
 from latentia.data.columns.continuous import Column, place_cells
-from latentia.data.rows import Additive, Rows
+from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.memory import LocalRows
-from latentia.data.sources.sketch import RowSketch, TableSketch, sketch_column, sketch_rows
+from latentia.data.sources.row_sketch import RowSketch, sketch_rows
+from latentia.data.sources.sketch import TableSketch, sketch_column
 from latentia.data.sources.table import Table
-from latentia.errors import DataError, UnknownNameError
+from latentia.errors import DataError, LatentiaError, UnknownNameError
 from latentia.typing import Array, Label
 
 Sum = TypeVar("Sum", bound=Additive)
-Answer = Callable[[Table], Mapping[Any, np.ndarray[Any, Any]]]
+Answer: TypeAlias = Callable[[Table], Mapping[Any, np.ndarray[Any, Any]]]
+Form: TypeAlias = Literal["table", "column", "array"]  # of an answer; blocks: the last two alike
 
 
 class Engine(Protocol):
@@ -38,11 +41,22 @@ class Engine(Protocol):
         """Can it be read only once?"""
         ...
 
+    @property
+    def local(self) -> bool:
+        """Are its blocks read by this process? Then small tables may be kept in memory."""
+        ...
+
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
         """Σ over blocks, in their order, of `work(block)`; None stands for nothing."""
         ...
 
-    def answer(self, work: Answer, kinds: Mapping[Any, type], columns: Sequence[Label]) -> Any:
+    def answer(
+        self,
+        work: Answer,
+        kinds: Mapping[Any, type],
+        columns: Sequence[Label],
+        form: Form = "table",
+    ) -> Any:
         """The columns that `work` finds for each block, as a table of the engine's own kind.
 
         `kinds` tells their names and types: float, int, bool, str or object.
@@ -52,20 +66,100 @@ class Engine(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True)
+class OneBlock:
+    """A table in memory."""
+
+    table: Table
+    once: bool = False
+    local: bool = True
+
+    @property
+    def names(self) -> tuple[Label, ...]:
+        return self.table.names
+
+    def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
+        return work(self.table)
+
+    def answer(
+        self,
+        work: Answer,
+        kinds: Mapping[Any, type],
+        columns: Sequence[Label],
+        form: Form = "table",
+    ) -> Any:
+        found = work(self.table)
+        if form == "table":
+            return self.table.like(found)
+        ((name, values),) = found.items()
+        return values if form == "array" else self.table.like_column(values, name)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What tells that two passes read the same rows: sums that every row changes."""
+
+    rows: int
+    weight: float
+    sums: tuple[int, ...]  # per column: Σ code, cells that are not the first state
+
+    def __add__(self, other: Marks) -> Marks:
+        sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        return Marks(self.rows + other.rows, self.weight + other.weight, sums)
+
+    def same(self, other: Marks) -> bool:
+        """Weights may be rounded in another order."""
+        close = abs(self.weight - other.weight) <= 1e-9 * max(self.weight, other.weight)
+        return self.rows == other.rows and self.sums == other.sums and close
+
+
+def mark_rows(rows: Rows) -> Marks:
+    """The marks of one block; positions on grids count in thousandths."""
+    sums: list[int] = []
+    for codes in rows.codes:
+        if codes.dtype.kind == "f":
+            codes = np.rint(1000.0 * np.nan_to_num(codes, nan=-1.0)).astype(np.int64)
+        sums += [int(codes.sum(dtype=np.int64)), int(np.count_nonzero(codes))]
+    return Marks(len(rows), rows.total, tuple(sums))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Marked(Generic[Sum]):
+    """A sum over rows, and the marks of these rows."""
+
+    value: Sum
+    marks: Marks
+
+    def __add__(self, other: Marked[Sum]) -> Marked[Sum]:
+        return Marked(self.value + other.value, self.marks + other.marks)
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class EngineRows:
-    """A source over the rows of an engine: blocks are encoded where they are read."""
+    """A source over the rows of an engine: blocks are encoded where they are read.
+
+    Every pass must read the rows that the first one read.
+    """
 
     engine: Engine
     columns: tuple[Column, ...]
     weight: Label | None = None  # the column that holds the weights
+    only: tuple[int, int] | None = None  # rows whose column of that place, left out, has that code
+    first: list[Marks] = field(default_factory=list, compare=False)  # of the first pass
 
     def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
         names = [c.name for c in self.columns]
         wanted = names if self.weight is None else [*names, self.weight]
-        found = self.engine.fold(partial(summarise, self.columns, self.weight, summary), wanted)
+        work = partial(summarise, self.columns, self.weight, self.only, summary)
+        found: Marked[Sum] | None = self.engine.fold(work, wanted)
         if found is None:
             raise DataError("there are no rows to learn from, or their weights are all zero.")
-        return found
+        if not self.first:
+            self.first.append(found.marks)
+        check_same(self.first[0], found.marks)
+        return found.value
 
     def sample(self, size: int, rng: np.random.Generator) -> Rows:
         """About `size` rows, drawn by weight; all of them with their weights if they are few."""
@@ -74,25 +168,59 @@ class EngineRows:
         return found.draw()
 
 
+def check_same(first: Marks, now: Marks) -> None:
+    """An error if a later pass read other rows than the first."""
+    if first.same(now):
+        return
+    if first.rows != now.rows:
+        change = f"{first.rows:,} rows at first, {now.rows:,} now"
+    else:
+        change = "as many rows as before, but with other values or weights"
+    raise DataError(
+        f"the table changed while it was read: {change}. Learning reads it several times and must "
+        "find the same rows each time. Fix the seed of what makes them, wait until nobody writes "
+        "to the files any more, or write the rows to a Parquet file and pass its path."
+    )
+
+
 def summarise(
     columns: Sequence[Column],
     weight: Label | None,
+    only: tuple[int, int] | None,
     summary: Callable[[Rows], Sum],
     table: Table,
-) -> Sum | None:
+) -> Marked[Sum] | None:
     """`summary` of one block of a table; nothing if no row counts."""
     rows = encode_table(columns, weight, table)
-    return LocalRows(rows, threads=1).fold(summary) if len(rows) else None
+    rows = rows if only is None else rows_with(rows, *only)
+    if not len(rows):
+        return None
+    return Marked(LocalRows(rows, threads=1).fold(summary), mark_rows(rows))
+
+
+def rows_with(rows: Rows, place: int, code: int) -> Rows:
+    """The rows whose column at `place` has this code, without that column."""
+    found = rows.where(rows.codes[place] == code)
+    return Rows(found.codes[:place] + found.codes[place + 1 :], found.weight)
+
+
+def restrict(source: Source, place: int, code: int) -> Source:
+    """The same of a source."""
+    if isinstance(source, EngineRows):
+        return replace(source, only=(place, code), first=[])
+    if isinstance(source, LocalRows):
+        return replace(source, rows=rows_with(source.rows, place, code))
+    raise LatentiaError(f"a {type(source).__name__} cannot be restricted to some of its rows.")
 
 
 def encode_table(columns: Sequence[Column], weight: Label | None, table: Table) -> Rows:
     """Codes of one block, rows of weight zero left out."""
     own = row_weights(weight, table)
-    codes = [place_cells(c, table.column(c.name)) for c in columns]
-    if own is not None and not own.all():
+    cells = [table.column(c.name) for c in columns]
+    if own is not None and not own.all():  # as if these rows were not there
         kept = own > 0
-        codes, own = [c[kept] for c in codes], own[kept]
-    return Rows(tuple(codes), own)
+        cells, own = [values.where(kept) for values in cells], own[kept]
+    return Rows(tuple(place_cells(c, x) for c, x in zip(columns, cells, strict=True)), own)
 
 
 def row_weights(weight: Label | None, table: Table) -> Array | None:

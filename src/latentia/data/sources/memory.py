@@ -14,7 +14,7 @@ from typing import TypeVar, final
 import numpy as np
 
 from latentia.data.rows import Additive, Rows, row_chunks
-from latentia.data.sources.sketch import sketch_rows
+from latentia.data.sources.row_sketch import sketch_rows
 from latentia.linear_algebra import one_thread
 from latentia.typing import Array, Codes
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from latentia.data.columns.continuous import Column
 from latentia.data.sources import handing_back as giving
-from latentia.data.sources.engine import Engine
+from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.files import dataset_stream, open_files
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.stream import BLOCK_ROWS, OneShot, Stream
@@ -27,10 +28,8 @@ from latentia.typing import Label
 PILOT_ROWS = 2**17  # of a table that can be read once: enough for good projections
 
 
-def open_engine(
-    data: Any, graph_names: Sequence[Label] | None, progress: PassProgress
-) -> Engine | None:
-    """The engine that can fold this table; None: it is in memory, or no table at all."""
+def open_engine(data: Any, graph_names: Sequence[Label] | None, progress: PassProgress) -> Engine:
+    """The engine that can fold this table; a table in memory is one block."""
     root = _root(data)
     if root == "dask":
         from latentia.data.sources.dask import open_dask
@@ -42,27 +41,35 @@ def open_engine(
         return open_spark(data)
     found = open_stream(data, graph_names)
     if found is None:
-        return None
+        return OneBlock(read_table(data, graph_names))
     stream, once = found
     stream = replace(stream, progress=progress)
     return OneShot(stream, PILOT_ROWS) if once else stream
 
 
-def open_question(data: Any, names: Sequence[Label]) -> Engine | None:
-    """The same for rows to be asked about: nothing is read before they are answered."""
+def open_question(data: Any, columns: Sequence[Column]) -> Engine:
+    """The same for rows to be asked about: no more is read than tells that they are there.
+
+    The cells of text files are read as the states and numbers of the model's `columns`.
+    """
+    names = [c.name for c in columns]
     if _root(data) in ("dask", "pyspark"):
         return open_engine(data, names, PassProgress(None))
-    found = open_stream(data, names)
-    return None if found is None else replace(found[0], once=found[1])
+    found = open_stream(data, names, columns)
+    if found is None:
+        return OneBlock(read_table(data, names))
+    return replace(found[0], once=found[1])
 
 
-def open_stream(data: Any, graph_names: Sequence[Label] | None) -> tuple[Stream, bool] | None:
+def open_stream(
+    data: Any, graph_names: Sequence[Label] | None, known: Sequence[Column] = ()
+) -> tuple[Stream, bool] | None:
     """A stream over the blocks of a table, and whether they can be read only once."""
     if isinstance(data, str | os.PathLike):
-        return open_files([data]), False
+        return open_files([data], known), False
     if isinstance(data, list | tuple):
         if data and all(isinstance(x, str | os.PathLike) for x in data):
-            return open_files(list(data)), False
+            return open_files(list(data), known), False
         return _frames(data, graph_names, giving.give_list) if _holds_frames(data) else None
     if isinstance(data, np.ndarray | Mapping) or hasattr(data, "__array__"):
         return None

@@ -1,15 +1,13 @@
 """Sketches: what a first pass over rows must tell, as values that add up like any other sum.
 
 Of each column: Σ 1, Σ missing, its different values up to a limit, and of numbers min, max, Σ x and
-Σ x². Of whole rows: a weighted random sample (priority sampling), and, while they are few, all
-different rows with their weights. `a + b` is the sketch of both sets of rows, in either order.
+Σ x². `a + b` is the sketch of both sets of rows, in either order. Whole rows: see `row_sketch`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import zlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -17,7 +15,6 @@ import numpy as np
 
 from latentia.data.columns.continuous import MANY_INTEGERS
 from latentia.data.columns.discrete import MANY_FLOATS, MOST_STATES, Values, distinct_states
-from latentia.data.rows import Rows
 from latentia.errors import MomentsError
 from latentia.typing import Array, Label
 
@@ -25,7 +22,6 @@ MOST_VALUES = MOST_STATES + 1  # one more than any discrete column may have
 SAMPLE = 2**13  # numbers that tell the range and shape of a continuous column
 BLOCK_SAMPLE = 2**11  # of one block
 FEW_VALUES = 16  # small whole numbers that are counted one by one
-FEW_ROWS = 2**12  # enough of a block to see that its rows differ
 
 
 @final
@@ -211,104 +207,3 @@ def _all_categories(
     if a is None or b is None or a == b:
         return b if a is None else a
     return (*a, *(state for state in b if state not in set(a)))
-
-
-# --- rows -----------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class RowSketch:
-    """Some of many rows: those of smallest u / w, u uniform, and all different ones while few.
-
-    With τ the smallest key left out, a row kept stands for max(w, 1/τ) rows (priority sampling):
-    sums over the sample are unbiased whatever the weights.
-    """
-
-    size: int
-    keys: Array  # (at most size + 1,), rising
-    rows: Rows  # in the order of the keys; weights are those they came with
-    all_rows: Rows | None  # different rows with their weights, sorted; None: too many
-
-    def __add__(self, other: RowSketch) -> RowSketch:
-        if not isinstance(other, RowSketch):
-            return NotImplemented
-        if self.size != other.size:
-            raise MomentsError(f"these samples are of {self.size} and {other.size} rows.")
-        keys = np.concatenate([self.keys, other.keys])
-        order = np.argsort(keys, kind="stable")[: self.size + 1]
-        few = None
-        if self.all_rows is not None and other.all_rows is not None:
-            few = distinct_rows(_joined(self.all_rows, other.all_rows), self.size)
-        both = _joined(self.rows, other.rows)
-        return RowSketch(self.size, keys[order], _taken(both, order), few)
-
-    def draw(self) -> Rows:
-        """All rows with their weights if they are few; else about `size` of them, as one each."""
-        if self.all_rows is not None:
-            return self.all_rows
-        if len(self.keys) <= self.size:
-            return _taken(self.rows, _sorted_order(self.rows))
-        kept = _taken(self.rows, np.arange(self.size))
-        weight = np.maximum(kept.weights, 1.0 / self.keys[self.size])
-        kept = Rows(kept.codes, weight * (self.size / weight.sum()))
-        return _taken(kept, _sorted_order(kept))
-
-
-def sketch_rows(size: int, seed: int, rows: Rows) -> RowSketch:
-    """The sketch of one block; its random numbers depend on the seed and on what it holds.
-
-    So they do not depend on the order of blocks, nor on who reads them.
-    """
-    rng = np.random.default_rng([seed, _digest(rows)])
-    keys = rng.random(len(rows))
-    if rows.weight is not None:
-        keys = keys / np.maximum(rows.weight, 1e-300)
-    count = min(size + 1, len(keys))
-    order = np.argpartition(keys, count - 1)[:count] if count < len(keys) else np.arange(count)
-    order = order[np.argsort(keys[order], kind="stable")]
-    few: Rows | None = None
-    if len(rows) <= FEW_ROWS or distinct_rows(rows[:FEW_ROWS], size) is not None:
-        few = distinct_rows(rows, size)
-    return RowSketch(size, keys[order], _taken(rows, order), few)
-
-
-def distinct_rows(rows: Rows, most: int) -> Rows | None:
-    """Equal rows once, with their weight, in a fixed order; None if more than `most` differ."""
-    order = _sorted_order(rows)
-    fresh = np.zeros(len(rows), dtype=bool)
-    fresh[:1] = True
-    for codes in rows.codes:
-        c = codes[order]
-        same = c[1:] == c[:-1]
-        if c.dtype.kind == "f":
-            same |= np.isnan(c[1:]) & np.isnan(c[:-1])
-        fresh[1:] |= ~same
-    if int(fresh.sum()) > most:
-        return None
-    weight = np.bincount(np.cumsum(fresh) - 1, rows.weights[order]) if len(rows) else np.zeros(0)
-    first = order[fresh]
-    return Rows(tuple(c[first] for c in rows.codes), weight.astype(float))
-
-
-def _sorted_order(rows: Rows) -> np.ndarray[Any, Any]:
-    return np.lexsort(rows.codes[::-1])
-
-
-def _digest(rows: Rows) -> int:
-    found = hashlib.sha256(str(len(rows)).encode())
-    for codes in rows.codes:
-        found.update(np.ascontiguousarray(codes).tobytes())
-    return int.from_bytes(found.digest()[:8], "little")
-
-
-def _taken(rows: Rows, order: np.ndarray[Any, Any]) -> Rows:
-    weight = None if rows.weight is None else rows.weight[order]
-    return Rows(tuple(c[order] for c in rows.codes), weight)
-
-
-def _joined(a: Rows, b: Rows) -> Rows:
-    codes: Sequence[Any] = [np.concatenate(pair) for pair in zip(a.codes, b.codes, strict=True)]
-    if a.weight is None and b.weight is None:
-        return Rows(tuple(codes))
-    return Rows(tuple(codes), np.concatenate([a.weights, b.weights]))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, final
 from pyspark import TaskContext
 
 from latentia.data.rows import Additive
-from latentia.data.sources.engine import Answer, add_up, plus
+from latentia.data.sources.engine import Answer, Form, add_up, plus
 from latentia.data.sources.handing_back import arrow_batch, arrow_schema
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import FrameError
@@ -33,6 +33,7 @@ class SparkEngine:
 
     frame: Any
     once: bool = False
+    local: bool = False
 
     @property
     def names(self) -> tuple[Label, ...]:
@@ -54,7 +55,13 @@ class SparkEngine:
         except Exception:  # Spark Connect has no rdd and tells so in many ways
             return 1
 
-    def answer(self, work: Answer, kinds: Mapping[Any, type], columns: Sequence[Label]) -> Any:
+    def answer(
+        self,
+        work: Answer,
+        kinds: Mapping[Any, type],
+        columns: Sequence[Label],
+        form: Form = "table",
+    ) -> Any:
         fields = [f"{_quoted(name)} {NAMES.get(kind, 'string')}" for name, kind in kinds.items()]
         run = _partition_answers(work, kinds)
         return self._selected(columns).mapInArrow(run, ", ".join(fields))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from latentia.data.rows import Additive
-from latentia.data.sources.engine import Answer, add_up, plus
+from latentia.data.sources.engine import Answer, Form, add_up, plus
 from latentia.data.sources.memory import usable_cores
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, read_table
@@ -42,6 +42,7 @@ class Stream:
     threads: int | None = None
     progress: PassProgress = field(default_factory=lambda: PassProgress(None))
     once: bool = False
+    local: bool = True
 
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
         return fold_blocks(self.tables(columns), work, self.threads, self.progress, self.rows)
@@ -51,13 +52,21 @@ class Stream:
         for block in self.blocks(columns):
             yield read_table(block, self.names)
 
-    def answer(self, work: Answer, kinds: Mapping[Any, type], columns: Sequence[Label]) -> Any:
+    def answer(
+        self,
+        work: Answer,
+        kinds: Mapping[Any, type],
+        columns: Sequence[Label],
+        form: Form = "table",
+    ) -> Any:
         return self.give(self, work, kinds, columns)
 
 
 @final
 class OneShot:
     """Blocks that can be read once; the first of them, the pilot, are kept until then."""
+
+    local = True
 
     def __init__(self, stream: Stream, pilot_rows: int) -> None:
         self.names = stream.names
@@ -102,7 +111,13 @@ class OneShot:
         if not self.whole:
             yield from rest
 
-    def answer(self, work: Answer, kinds: Mapping[Any, type], columns: Sequence[Label]) -> Any:
+    def answer(
+        self,
+        work: Answer,
+        kinds: Mapping[Any, type],
+        columns: Sequence[Label],
+        form: Form = "table",
+    ) -> Any:
         raise DataError("a pilot has been read from these rows. Open them anew to ask about them.")
 
 

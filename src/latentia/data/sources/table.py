@@ -7,7 +7,7 @@ numpy arrays (names from the graph), dicts of arrays, and through narwhals every
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import narwhals.stable.v2 as nw
@@ -27,11 +27,18 @@ class Table:
     length: int
     native: Any
     frame: nw.DataFrame[Any] | None  # None: numpy or dict
+    extra: Mapping[Label, np.ndarray[Any, Any]] = field(default_factory=dict)  # besides the frame
+
+    def beside(self, name: Label, values: np.ndarray[Any, Any]) -> Table:
+        """The same rows with one more column."""
+        return replace(self, names=(*self.names, name), extra={**self.extra, name: values})
 
     def column(self, name: Label) -> Values:
         """The cells of one column."""
         if name not in self.names:
             raise UnknownNameError("column", name, self.names, "The graph names it; add it.")
+        if name in self.extra:
+            return _array_values(self.extra[name], name)
         if self.frame is not None:
             return _series_values(self.frame.get_column(str(name)))
         if isinstance(self.native, Mapping):

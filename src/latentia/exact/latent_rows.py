@@ -1,0 +1,92 @@
+"""P(latent | present cells) of every row, from tables: an E-step that keeps its posteriors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells
+from latentia.data.rows import Rows
+from latentia.data.sources.table import Table
+from latentia.errors import EvidenceError
+from latentia.exact.estep import latent_posteriors
+from latentia.exact.estep_wiring import EStep, compile_estep
+from latentia.inference.many_rows import without_odd
+from latentia.inference.row_answers import Found, note_impossible
+from latentia.structure.graph import LatentGraph
+from latentia.typing import Array, Codes
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskingLatent:
+    """One latent of a network with tables, as it is asked about rows."""
+
+    graph: LatentGraph
+    columns: tuple[Column, ...]
+    tables: Mapping[int, Array]
+    leaves: Mapping[int, Array]  # Gaussian leaves of continuous columns
+    latent: int
+    unknown: str = "error"
+
+    def memberships(self, table: Table) -> Found:
+        """P(state | present cells), numbered as in the tables; (rows,) each."""
+        codes = self._codes(table)
+        observed = self.graph.observed
+        gaps = [u for u, c in zip(observed, codes, strict=True) if (c < 0).any() or _holes(c)]
+        estep = compile_estep(self.graph, gaps, continuous=self.leaves)
+        p, impossible = _one_by_one(estep, {**self.tables, **self.leaves}, Rows(codes), self.latent)
+        if impossible.any():  # what is left without the cells of these rows
+            hidden = tuple(
+                np.full_like(c[:1], np.nan if c.dtype.kind == "f" else -1) for c in codes
+            )
+            blind = compile_estep(self.graph, observed, continuous=self.leaves)
+            both = {**self.tables, **self.leaves}
+            alone = latent_posteriors(blind, both, Rows(hidden), [self.latent])[self.latent]
+            p[:, impossible] = alone
+        note_impossible(impossible)
+        return dict(enumerate(p))
+
+    def _codes(self, table: Table) -> tuple[Codes, ...]:
+        """What an E-step reads: codes, positions of columns with leaves, nearest cells of others.
+
+        What the table lacks is missing.
+        """
+        found: list[Codes] = []
+        for v, c in zip(self.graph.observed, self.columns, strict=True):
+            continuous = isinstance(c, ContinuousColumn)
+            if c.name in table.names:
+                values = table.column(c.name)
+                lenient = self.unknown != "error"
+                cells = place_cells(c, without_odd(c, values)[0] if lenient else values)
+            else:
+                cells = np.full(table.length, np.nan if continuous else -1)
+                cells = cells if continuous else cells.astype(np.int8)
+            if continuous and v not in self.leaves:
+                cells = np.where(np.isnan(cells), -1, np.rint(cells)).astype(np.int64)
+            found.append(cells)
+        return tuple(found)
+
+
+def _holes(codes: Codes) -> bool:
+    return codes.dtype.kind == "f" and bool(np.isnan(codes).any())
+
+
+def _one_by_one(
+    estep: EStep, tables: Mapping[int, Any], rows: Rows, v: int
+) -> tuple[Array, np.ndarray[Any, Any]]:
+    """Posteriors (states, n); impossible rows are found by halving, marked, and left empty."""
+    try:
+        found = latent_posteriors(estep, tables, rows, [v])[v]
+        return found, np.zeros(len(rows), dtype=bool)
+    except EvidenceError:
+        if len(rows) == 1:
+            return np.zeros((estep.states[v], 1)), np.ones(1, dtype=bool)
+    half = len(rows) // 2
+    parts: Sequence[Any] = [
+        _one_by_one(estep, tables, part, v) for part in (rows[:half], rows[half:])
+    ]
+    return np.concatenate([p for p, _ in parts], axis=1), np.concatenate([m for _, m in parts])

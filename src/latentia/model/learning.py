@@ -1,0 +1,188 @@
+"""Learning: the methods by which a model learns, each on the one road of `training`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+
+from latentia.assess.diagnostics import diagnose
+from latentia.assess.jackknife import Replicates
+from latentia.assess.without_groups import check_all_discrete, group_count, replicate
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.moments import Moments
+from latentia.data.sources.table_rows import missing_shares, open_rows
+from latentia.errors import DataError, NotLearnedError
+from latentia.model.contract import Learned
+from latentia.model.frozen_model import FrozenModel
+from latentia.model.learners import as_learner
+from latentia.model.mixed_plans import has_continuous
+from latentia.model.notices import note_plan, note_restart
+from latentia.model.specification import Specification, columns_of
+from latentia.model.training import (
+    Opened,
+    Training,
+    learn_training,
+    learned_plan,
+    open_training,
+    plan_discrete,
+    plan_training,
+    rows_again,
+    warn_of,
+)
+from latentia.networks.learner import freeze_learner
+from latentia.typing import Label
+
+
+def _goes_on(model: Any) -> bool:
+    """Whether the learner has partial_fit."""
+    learner = as_learner(model.learner)
+    if not learner.abilities.partial and not learner.abilities.frozen:
+        raise NotLearnedError(
+            f"{type(learner).__name__} learns from all rows at once and has no partial_fit. "
+            "Use learner='pbp' or 'stepwise', or fit a table with all rows."
+        )
+    return True
+
+
+class Learning(Learned):
+    """Parameters, and every way to learn from rows: at once, in parts, where they are."""
+
+    def __init__(
+        self,
+        graph: Any = None,
+        latents: Any = None,
+        learner: Any = "pbp",
+        kinds: Mapping[Any, str] | None = None,
+        state_names: Mapping[Any, Sequence[Any]] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.latents = latents
+        self.learner = learner
+        self.kinds = kinds
+        self.state_names = state_names
+
+    def _wanted(self) -> Specification:
+        return Specification(self.graph, self.latents, self.kinds, self.state_names)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        progress: Any = None,
+        error_bars: bool | int = False,
+    ) -> Self:
+        """Learn from a table: in memory, in files, or of an engine (docs/scale.md tells which).
+
+        `sample_weight` is one number per row or the name of a column. `progress`: True, or a
+        function that is told of every pass over rows that are read block by block. With
+        `error_bars` (True, or a number of groups of rows) questions can be asked with a confidence.
+        """
+        groups = 0 if error_bars is False else group_count(error_bars)
+        for name in ("progress_", "frozen_", "sums_"):
+            self.__dict__.pop(name, None)  # fit starts anew
+        learner = as_learner(self.learner)
+        opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        self._ignored = opened.ignored
+        return self._learn(plan_training(opened, learner), learner, groups)
+
+    _ignored: Sequence[Label] = ()  # columns that fit has told of already
+
+    def _learn(self, training: Training, learner: Any, groups: int = 0) -> Self:
+        """From rows on their columns to what the model keeps."""
+        operators, replicates = learn_training(training, learner, groups)
+        warn_of(training, operators, learner)
+        told = diagnose(operators, repr(learner), training.missing)
+        self._keep(learned_plan(training, operators), operators, training.columns, told)
+        if replicates is not None:
+            self.error_bars_ = replicates
+        return self
+
+    error_bars_: Replicates
+
+    def with_error_bars(self, X: Any, sample_weight: Any = None, groups: bool | int = True) -> Self:
+        """One more look at the rows that the model was learned from, for answers with intervals.
+
+        Rows fall into groups at random (20, unless told otherwise); kept are the models without one
+        group each. `query` and `predict_proba` then take a confidence.
+        """
+        self._check_fitted()
+        count = group_count(groups)
+        check_all_discrete(self.columns_)
+        source = rows_again(self.columns_, self.operators_.weight, X, sample_weight)
+        frozen = self.frozen_.frozen if hasattr(self, "frozen_") else None
+        learner = as_learner(self.learner)
+        self.error_bars_ = replicate(learner, self.operators_, source, count, frozen=frozen)
+        return self
+
+    frozen_: FrozenModel
+    sums_: Moments
+
+    def freeze(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrozenModel:
+        """Fix columns, states, plan and basis from a pilot; sums can then be gathered anywhere.
+
+        Name all states in `state_names`, unless the pilot shows them all.
+        """
+        learner = as_learner(self.learner)
+        opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
+        return self._freeze(opened, learner)
+
+    def _freeze(self, opened: Opened, learner: Any) -> FrozenModel:
+        if has_continuous(opened.columns):
+            raise DataError(
+                "sums are gathered for discrete columns only; some are continuous. Bin them, or "
+                "name their kind: kinds={column: 'discrete'}."
+            )
+        first = opened.first(opened.columns)
+        plan = plan_discrete(opened.graph, opened.columns, first, learner, opened.counted)
+        note_plan(plan.notes)
+        columns = tuple(c for c in opened.columns if isinstance(c, DiscreteColumn))
+        return FrozenModel(clone(self), plan, columns, freeze_learner(learner, plan, first))
+
+    @available_if(_goes_on)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from the rows of a table; the first call fixes columns and states.
+
+        Learners from sums add to the sums: their basis is that of the first table, which should
+        hold some thousands of rows. Stepwise EM takes further steps. States that the first table
+        does not show must be named in `state_names`.
+        """
+        learner = as_learner(self.learner)
+        if not learner.abilities.partial:
+            return self._add_sums(X, sample_weight)
+        first = not hasattr(self, "operators_")
+        if first:
+            opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
+            training = plan_training(opened, learner)
+            plan, columns, source = training.plan, training.columns, training.source
+            gaps = training.missing
+        else:
+            plan, columns = self.plan_, self.columns_
+            names = columns_of(plan.graph)
+            rows = open_rows(X, names, sample_weight)
+            self._wanted().check(plan.graph, rows)
+            seen = rows.look(names)
+            source, gaps = rows.source(columns, seen), missing_shares(seen)
+        last = getattr(self, "progress_", None) or (None if first else self.operators_)
+        operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+        self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
+        return self
+
+    def _add_sums(self, X: Any, sample_weight: Any) -> Self:
+        if not hasattr(self, "frozen_"):
+            if hasattr(self, "operators_"):
+                note_restart(self.operators_.weight)
+            learner = as_learner(self.learner)
+            opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
+            frozen = self._freeze(opened, learner)
+            sums = frozen.sums(opened.rows.source(frozen.columns, plain=True))
+        else:
+            frozen = self.frozen_
+            sums = self.sums_ + frozen.gather(X, sample_weight)
+        frozen.solve_into(self, sums)
+        self.frozen_, self.sums_ = frozen, sums
+        return self

@@ -1,0 +1,79 @@
+"""What a user says of a model before any row: graph, latents, kinds and states of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from latentia.data.sources.engine import OneBlock
+from latentia.data.sources.table_rows import TableRows
+from latentia.errors import DataError, UnknownNameError
+from latentia.model.notices import note_ignored
+from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.templates import latent_class
+from latentia.typing import Label
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """The parameters of a `LatentModel`, as they were given."""
+
+    graph: Any = None
+    latents: Any = None
+    kinds: Mapping[Any, str] | None = None
+    state_names: Mapping[Any, Sequence[Any]] | None = None
+
+    def read(self) -> Specification:
+        """The same with its graph read, if that does not depend on the table."""
+        if self.graph is None or callable(self.graph):
+            return self
+        return replace(self, graph=as_graph(self.graph, self.latents), latents=None)
+
+    @property
+    def columns(self) -> tuple[Label, ...] | None:
+        """Names of the graph's columns; None if they depend on the table."""
+        return columns_of(self.graph) if isinstance(self.graph, LatentGraph) else None
+
+    def over(self, rows: TableRows) -> LatentGraph:
+        """The graph over the columns of a table: as read, made from them, or one latent class."""
+        if isinstance(self.graph, LatentGraph):
+            return self.graph
+        names = list(rows.names)
+        if not names:
+            count = rows.engine.table.length if isinstance(rows.engine, OneBlock) else "n"
+            raise DataError(
+                f"0 feature(s) (shape=({count}, 0)) while a minimum of 1 is required: the table "
+                "has no column to learn from."
+            )
+        if callable(self.graph):
+            return as_graph(self.graph(names), self.latents)
+        if self.latents is not None:
+            raise DataError("latents were given without a graph. Pass the graph that ties them.")
+        return latent_class(names, 2)  # its number of states comes from the data
+
+    def check(self, graph: LatentGraph, rows: TableRows) -> tuple[Label, ...]:
+        """Do names of graph, table and settings fit together? The columns that take no part."""
+        names = columns_of(graph)
+        for v in sorted(graph.latent):
+            if graph.names[v] in rows.names:
+                raise DataError(
+                    f"{graph.names[v]!r} is latent in the graph but a column of the table. "
+                    "Rename the latent, drop the column, or do not declare it latent."
+                )
+        for name in (*(self.state_names or {}), *(self.kinds or {})):
+            if name not in names:
+                raise UnknownNameError("column (in state_names or kinds)", name, names)
+        missing = [name for name in names if name not in rows.engine.names]
+        if missing:
+            raise UnknownNameError(
+                "column", missing[0], rows.names, "The graph names it: add it or make it latent."
+            )
+        extra = tuple(name for name in rows.names if name not in names)
+        note_ignored(extra)
+        return extra
+
+
+def columns_of(graph: LatentGraph) -> tuple[Label, ...]:
+    return tuple(graph.names[v] for v in graph.observed)

@@ -1,0 +1,294 @@
+"""Questions to a model about every row of a table: any table, answered as the kind that came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from latentia.assess.fit_figures import measure_fit
+from latentia.assess.intervals import Bars, bars_of, checked_confidence
+from latentia.assess.jackknife import Replicates
+from latentia.assess.report import CheckReport, make_report
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.sources.engine import Answer, Engine, Form, OneBlock
+from latentia.data.sources.opening import open_question
+from latentia.data.sources.table import Table
+from latentia.data.sources.table_rows import WEIGHT, TableRows
+from latentia.data.sources.weights import check_total, checked_weight, weight_name
+from latentia.errors import DataError, EvidenceError, NotLearnedError, UnknownNameError
+from latentia.exact.latent_rows import AskingLatent
+from latentia.inference.many_rows import in_precision
+from latentia.inference.operators import Operators
+from latentia.inference.questions import column_place, read_levels
+from latentia.inference.row_answers import SCORE, Asking, Found, answer_kind
+from latentia.model.learning import Learning
+from latentia.model.notices import note_not_asked
+from latentia.networks.accelerate import free_parameters
+from latentia.typing import Label
+
+
+class TableQuestions(Learning):
+    """Everything that a fitted model can be asked about rows.
+
+    Tables may be whatever `fit` takes. `unknown` tells what becomes of cells that hold no state
+    which was learned: an "error", as good as "missing", or the same with a warning ("warn").
+    """
+
+    def predict_proba(
+        self,
+        X: Any,
+        target: Any = None,
+        *,
+        dtype: Any = None,
+        confidence: float | None = None,
+        unknown: str = "error",
+    ) -> Any:
+        """P(target | all other present cells) of every row: (rows, states), as the frame came.
+
+        Without a target: those of all discrete columns side by side, named ``column=state``. With
+        ``dtype="float32"`` messages are passed in single precision. With a `confidence`, such as
+        0.9: three such tables, ``proba, lower, upper = …``, the ends of intervals that cover the
+        sampling error; it needs fit(frame, error_bars=True).
+        """
+        asking = self._asking(unknown).in_precision(dtype)
+        place = None if target is None else self._place(target)
+        if confidence is not None:
+            return self._bars(X, place, asking, dtype, checked_confidence(confidence))
+        if place is None:
+            return self._ask(X, asking.everything, asking.everything_kinds())
+        if isinstance(self.columns_[place], ContinuousColumn):
+            raise EvidenceError(
+                f"{target!r} is continuous and has no list of states. Use predict for its mean, "
+                "predict_quantiles for its spread, or query for its density."
+            )
+        return self._ask(X, partial(asking.one, place), asking.one_kinds(place), place)
+
+    def _error_bars(self) -> Replicates:
+        if not hasattr(self, "error_bars_"):
+            raise NotLearnedError(
+                "a confidence needs error bars, which this model was learned without. Use "
+                "fit(frame, error_bars=True); or model.with_error_bars(frame) with the same rows."
+            )
+        return self.error_bars_
+
+    def _bars(
+        self, X: Any, place: int | None, asking: Asking, dtype: Any, confidence: float
+    ) -> Bars:
+        """Probabilities with both ends, as the frame came."""
+        kept = self._error_bars()
+        without = tuple(in_precision(each, dtype) for each in kept.without)
+        replicates = Replicates(in_precision(kept.whole, dtype), without)
+        ask = partial(bars_of, partial(_asked, asking, place), asking.operators, replicates)
+        kinds = asking.everything_kinds() if place is None else asking.one_kinds(place)
+        engine = self._open(X)
+        if isinstance(engine, OneBlock):
+            found = ask(confidence, engine.table)
+            return Bars(*(engine.table.like(each) for each in found))
+        if engine.once:
+            raise DataError(
+                "these rows can be read only once, but probabilities with a confidence are three "
+                "tables. Pass a function that opens them anew, or write them to a Parquet file."
+            )
+        wanted = self._there(engine, place)
+        ends = (partial(_one_of, ask, confidence, k) for k in range(3))
+        return Bars(*(engine.answer(work, kinds, wanted) for work in ends))
+
+    def predict(self, X: Any, target: Any = None, *, unknown: str = "error") -> Any:
+        """The most probable state of `target` given all other present cells of each row.
+
+        Of a continuous target the posterior mean. Without a target: the model's columns with their
+        missing cells filled in, each so, given the present cells of its row.
+        """
+        asking = self._asking(unknown)
+        if target is None:
+            kinds = {c.name: answer_kind(c) for c in self.columns_}
+            return self._ask(X, asking.filled, kinds)
+        place = self._place(target)
+        column = self.columns_[place]
+        kinds = {column.name: answer_kind(column)}
+        return self._ask(X, partial(asking.best, place), kinds, place, "column")
+
+    def predict_quantiles(
+        self,
+        X: Any,
+        target: Any,
+        quantile: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
+        *,
+        unknown: str = "error",
+    ) -> Any:
+        """Quantiles of a continuous target given all other present cells: (rows, quantiles)."""
+        asking = self._asking(unknown)
+        place = self._place(target)
+        if not isinstance(self.columns_[place], ContinuousColumn):
+            raise EvidenceError(f"{target!r} is discrete; use predict_proba for its states.")
+        levels = read_levels(quantile)
+        kinds = dict.fromkeys((f"{q:g}" for q in levels), float)
+        return self._ask(X, partial(asking.spread, place, levels), kinds, place)
+
+    def marginals(self, X: Any, *, dtype: Any = None, unknown: str = "error") -> dict[Any, Any]:
+        """P(column | all other present cells) for every column: name -> (rows, states).
+
+        Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95.
+        """
+        asking = self._asking(unknown).in_precision(dtype)
+        engine = self._open(X)
+        if isinstance(engine, OneBlock):  # all columns in one look
+            found = asking.all_columns(engine.table)
+            return {name: engine.table.like(each) for name, each in found.items()}
+        if engine.once:
+            raise DataError(
+                "these rows can be read only once, but marginals makes a table for each column. "
+                "Use predict_proba(X), which has them all side by side."
+            )
+        return {
+            c.name: engine.answer(
+                partial(asking.one, i), asking.one_kinds(i), self._there(engine, i)
+            )
+            for i, c in enumerate(self.columns_)
+        }
+
+    def predict_latent(self, X: Any, name: Any, *, unknown: str = "error") -> Any:
+        """P(latent | all present cells) of every row: (rows, states), as the frame came.
+
+        States are numbered as in `cpts_`. Only learners of tables (learner='em') tell latents.
+        """
+        self._check_fitted()
+        tables, graph = self._tables("predict_latent"), self.operators_.plan.graph
+        latents = {graph.names[v]: v for v in sorted(graph.latent)}
+        if name in [c.name for c in self.columns_]:
+            raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
+        if name not in list(latents):  # a list: names may be of any kind, and be compared only
+            raise UnknownNameError("latent", name, latents)
+        v, leaves = latents[name], self.operators_.gaussians
+        asking = AskingLatent(graph, self.columns_, tables, leaves, v, unknown)
+        kinds = dict.fromkeys(range(graph.states[v] or 1), float)
+        return self._ask(X, asking.memberships, kinds)
+
+    def score_samples(self, X: Any, *, unknown: str = "error") -> Any:
+        """log P(present cells) of each row: an array, or a column of the engine's own kind.
+
+        The closed form is signed: its scores need not sum to one over all rows and are no
+        likelihood; rows to which it gives no positive probability are scored as if their columns
+        were independent, times N^-½, with a warning. Impossible rows are scored -inf.
+        """
+        asking = self._asking(unknown)
+        return self._ask(X, asking.scores, {SCORE: float}, form="array")
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, unknown: str = "error"
+    ) -> float:
+        """Mean log P(present cells) per row; -inf if one of them is impossible."""
+        total, weight = self._score_sums(X, sample_weight, unknown)
+        return total / weight
+
+    def _score_sums(self, X: Any, sample_weight: Any, unknown: str) -> tuple[float, float]:
+        """Σ w log P(row) and Σ w: a fold like any other."""
+        asking, engine = self._asking(unknown), self._open(X)
+        name = weight_name(sample_weight, engine.names)
+        if isinstance(engine, OneBlock) and sample_weight is not None and name is None:
+            own = checked_weight(sample_weight, engine.table.length)
+            engine, name = OneBlock(engine.table.beside(WEIGHT, own)), WEIGHT
+        elif sample_weight is not None and name is None:
+            raise DataError(
+                "expected sample_weight to be the name of a column for a table that is read in "
+                f"blocks, got {type(sample_weight).__name__}. Put the weights into a column."
+            )
+        known = [*(c.name for c in self.columns_), *self._ignored]
+        note_not_asked([n for n in TableRows(engine, name).names if n not in known])
+        wanted = [*self._there(engine, None), *([] if name is None else [name])]
+        found = engine.fold(partial(asking.score_sum, name), wanted)
+        if found is None or not found.rows:
+            raise DataError("0 sample(s): there are no rows to score.")
+        check_total(0, found.weight)
+        return float(found.sums["log"][0]), found.weight
+
+    def check(self, X: Any) -> CheckReport:
+        """Does the model fit these rows? Best asked of rows that it was not learned from.
+
+        Log loss of every column against its marginal, calibration, the worst-fitting pairs of
+        columns, clipped mass and identifiability: in words, as a table, and as values. Cells that
+        hold no state which was learned are as good as missing, and counted.
+        """
+        self._check_fitted()
+        fit = measure_fit(self.plan_, self.operators_, self.columns_, self._open(X))
+        return make_report(fit, (*self.plan_.notes, *self.operators_.notes))
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """k log N - 2 log P(rows), k free parameters and N the weight of the rows: less is better.
+
+        Only for valid distributions: EM, stepwise EM, a refined network.
+        """
+        k = self._parameters("bic")
+        log, N = self._score_sums(X, sample_weight, "error")
+        return k * float(np.log(N)) - 2.0 * log
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """2k - 2 log P(rows), k free parameters: less is better. For valid distributions only."""
+        k = self._parameters("aic")
+        return 2.0 * k - 2.0 * self._score_sums(X, sample_weight, "error")[0]
+
+    def _parameters(self, wanted: str) -> int:
+        """Free parameters of a valid distribution."""
+        self._check_fitted()
+        choice = self.operators_.choice
+        if choice is not None and choice.chosen == "marginal":
+            return sum(len(mu) - 1 for mu in self.operators_.marginals)
+        if self.operators_.tables:
+            return free_parameters(self.operators_.tables)
+        raise NotLearnedError(
+            f"{wanted} needs the likelihood of a valid distribution; this model was learned by "
+            f"{self.diagnostics_.learner} and is signed. Use PBP(refine=True) or lt.EM(...)."
+        )
+
+    # -- the way of a question -----------------------------------------------------------------
+
+    def _asking(self, unknown: str) -> Asking:
+        self._check_fitted()
+        return Asking(self.operators_, self.columns_, unknown)
+
+    def _ask(
+        self,
+        X: Any,
+        work: Answer,
+        kinds: Mapping[Any, type],
+        without: int | None = None,
+        form: Form = "table",
+    ) -> Any:
+        """What `work` finds for every row of a table, as the kind of table that came."""
+        engine = self._open(X)
+        return engine.answer(work, kinds, self._there(engine, without), form)
+
+    def _open(self, X: Any) -> Engine:
+        """The table that is asked about; some of its columns must be the model's."""
+        self._check_fitted()
+        known = [c.name for c in self.columns_]
+        engine = open_question(X, self.columns_)
+        if engine.names and not set(known) & set(engine.names):
+            raise UnknownNameError(
+                "column", engine.names[0], known, "None of the model's columns is there."
+            )
+        return engine
+
+    def _there(self, engine: Engine, without: int | None) -> list[Label]:
+        """The model's columns that the table has and the question needs; at least one, to count."""
+        names = [c.name for c in self.columns_ if c.name in engine.names]
+        kept = [n for n in names if without is None or n != self.columns_[without].name]
+        return kept or names
+
+    def _place(self, name: Label) -> int:
+        self._check_fitted()
+        return column_place(name, self.columns_, self.plan_.graph.names)
+
+
+def _asked(asking: Asking, place: int | None, operators: Operators, table: Table) -> Found:
+    """What a table is asked: probabilities of one column's states, or of all columns'."""
+    own = asking if operators is asking.operators else asking.using(operators)
+    return own.everything(table) if place is None else own.one(place, table)
+
+
+def _one_of(ask: Any, confidence: float, which: int, table: Table) -> Found:
+    found: Found = ask(confidence, table)[which]
+    return found

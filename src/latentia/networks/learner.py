@@ -1,0 +1,86 @@
+"""What a learner is: from a plan and rows to operators, and what else it can do.
+
+A learner is a file with a class that has `abilities` and `learn`; those that say so have
+`learn_mixed`, `freeze` or `partial_learn` besides. `model.learners` names the ones that come along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+from latentia.closed_form.frozen import Frozen
+from latentia.data.columns.continuous import Column
+from latentia.data.rows import Source
+from latentia.errors import DataError
+from latentia.inference.operators import Operators
+from latentia.structure.plan import Plan
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What the road from a table to a model must know of a learner; every learner states it."""
+
+    mixed: bool  # has learn_mixed: continuous columns
+    frozen: bool  # has freeze: sums in one pass
+    partial: bool  # has partial_learn: goes on where it stopped
+    gaussian: bool = False  # leaves of continuous columns are Gaussian: states above, no atoms
+    pairs: bool = False  # two continuous children of one latent share a leaf (design 7)
+    chooses_ranks: bool = False  # latents of continuous columns need no number of states
+    compares: bool = False  # a fit chooses between candidates, by `refine`
+    settles: bool = False  # has settle: kernel settings for several classes at once
+    most_directions: int = 30  # of a separator of unknown rank
+    groups: Any = None  # columns that share a leaf, as the user gave them
+    known: Any = None  # cells of tables, as the user gave them
+    tied: Any = None  # tables that are shared, as the user gave them
+
+
+class Learner(Protocol):
+    """From rows of codes to operators."""
+
+    @property
+    def abilities(self) -> Abilities: ...
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """With discrete columns: codes, -1 where missing."""
+        ...
+
+
+class MixedLearner(Learner, Protocol):
+    """One for continuous columns, too."""
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns: positions on grids, NaN where missing."""
+        ...
+
+
+class FreezingLearner(Learner, Protocol):
+    """One whose sums can be gathered in one pass, in parts and elsewhere."""
+
+    def freeze(self, plan: Plan, pilot: Source) -> Frozen:
+        """What to sum, fixed by a pilot."""
+        ...
+
+
+class GoingLearner(Learner, Protocol):
+    """One that goes on learning where it stopped."""
+
+    def partial_learn(
+        self, plan: Plan, columns: Sequence[Column], source: Source, previous: Any
+    ) -> tuple[Operators, Any]:
+        """`previous`: the state that the last call gave, a loaded model's operators, or None."""
+        ...
+
+
+def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:
+    """What the learner would sum in one pass."""
+    if not learner.abilities.frozen:
+        raise DataError(
+            f"{type(learner).__name__} reads the rows again and again; it cannot learn from sums "
+            "that are gathered once. Use PBP(), PBP.paper() or Spectral(), or rows that can be "
+            "read again: a file, a list of frames, a function that opens them."
+        )
+    found: Frozen = learner.freeze(plan, pilot)
+    return found

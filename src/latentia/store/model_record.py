@@ -1,0 +1,201 @@
+"""Records: a fitted LatentModel as JSON values and a list of arrays, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from latentia.assess.diagnostics import diagnose
+from latentia.data.columns.continuous import Column
+from latentia.errors import LatentiaError, StoreError
+from latentia.inference.operators import Operators
+from latentia.kernels.settings import KernelSettings
+from latentia.model.latent_model import LatentModel
+from latentia.model.learners import LEARNERS
+from latentia.model.mixed_plans import column_cells
+from latentia.store.array_table import Fetch, fetch_named
+from latentia.store.column_record import read_column, write_column
+from latentia.store.operators_record import (
+    build_operators,
+    read_blueprint,
+    read_choice,
+    read_embedding_settings,
+    write_choice,
+    write_operators,
+)
+from latentia.store.plain import fields, items, number, pack, text, unpack
+from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
+from latentia.store.structure_record import read_graph, read_plan, write_graph, write_plan
+from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.plan import Plan
+from latentia.typing import Array
+
+SOME = ("network", "choice", "settings", "replicates")  # fields of some models, of newer files
+
+
+# -- the whole model -------------------------------------------------------------------------------
+
+
+def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
+    """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
+    operators, missing = model.operators_, model.diagnostics_.missing
+    learned, arrays = write_operators(operators)
+    record: dict[str, Any] = {
+        "kind": "LatentModel",
+        "parameters": write_parameters(model, model.plan_),
+        "plan": write_plan(model.plan_),
+        "states": [write_column(c) for c in model.columns_],
+        "operators": learned,
+        "fit": {
+            "learner": model.diagnostics_.learner,
+            "missing": [float(missing[c.name]) for c in model.columns_],
+        },
+    }
+    if operators.choice is not None:
+        record["choice"] = write_choice(operators.choice)
+    if operators.settings:
+        record["settings"] = [[name, float(x)] for name, x in operators.settings.items()]
+    if operators.plan is not model.plan_:  # a refined model answers by a network of its own
+        record["network"] = write_plan(operators.plan)
+    if hasattr(model, "error_bars_"):
+        record["replicates"], more = write_replicates(model.error_bars_)
+        arrays += more
+    return record, arrays
+
+
+def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
+    """The model of a record; `fetch` brings the arrays once their shapes are known."""
+    there = record if isinstance(record, dict) else {}
+    more = [name for name in SOME if name in there]
+    kind, parameters, structure, states, learned, fit, *rest = fields(
+        record, "kind", "parameters", "plan", "states", "operators", "fit", *more
+    )
+    given = dict(zip(more, rest, strict=True))
+    if kind != "LatentModel":
+        raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
+    plan = read_plan(structure)
+    columns = read_columns(states, plan)
+    inner = read_plan(given["network"]) if "network" in given else plan
+    if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
+        raise StoreError("expected the network of a refined model to have the model's columns.")
+    blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
+    beyond = {} if bars is None else replicate_shapes(bars, inner)
+    arrays = fetch_named(fetch, {**blueprint.stored, **beyond})
+    operators = _with_history(build_operators(blueprint, arrays), given)
+    learner, missing = fields(fit, "learner", "missing")
+    shares = zip(columns, items(missing, len(columns)), strict=True)
+    gaps = {column.name: number(share) for column, share in shares}
+    model = LatentModel(**read_parameters(parameters))
+    model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
+    if bars is not None:
+        model.error_bars_ = read_replicates(bars, inner, arrays)
+    return model
+
+
+def _with_history(operators: Operators, given: Mapping[str, Any]) -> Operators:
+    """What is told of how they were chosen."""
+    if "choice" in given:
+        operators = replace(operators, choice=read_choice(given["choice"]))
+    if "settings" in given:
+        operators = replace(operators, settings=read_embedding_settings(given["settings"]))
+    return operators
+
+
+def read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
+    observed = plan.graph.observed
+    return tuple(
+        read_column(states, plan.graph.names[v], plan.graph.states[v] or 0)
+        for v, states in zip(observed, items(record, len(observed)), strict=True)
+    )
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
+    graph = None if model.graph is None else _graph_given(model, plan)
+    latents = None
+    if graph is not None and model.latents is not None:
+        latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
+    given = model.state_names
+    names = None if given is None else {name: list(states) for name, states in given.items()}
+    return {
+        "graph": None if graph is None else write_graph(graph),
+        "latents": pack(latents, "a latent"),
+        "learner": _write_learner(model.learner),
+        "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
+        "state_names": pack(names, "a name in state_names"),
+    }
+
+
+def read_parameters(record: Any) -> dict[str, Any]:
+    graph, latents, learner, kinds, names = fields(
+        record, "graph", "latents", "learner", "kinds", "state_names"
+    )
+    found = {"latents": unpack(latents), "kinds": unpack(kinds), "state_names": unpack(names)}
+    for name, value in found.items():
+        if value is not None and not isinstance(value, dict):
+            raise StoreError(f"expected a dict for the parameter {name}, got {value!r:.80}.")
+    return {
+        "graph": None if graph is None else read_graph(graph),
+        "learner": _read_learner(learner),
+        **found,
+    }
+
+
+def _graph_given(model: LatentModel, plan: Plan) -> LatentGraph:
+    try:
+        given = model.graph
+        if callable(given):
+            given = given([c.name for c in model.columns_])
+        return as_graph(given, model.latents)
+    except LatentiaError:  # a generator of edges is used up by fit
+        return plan.graph
+
+
+def _write_learner(learner: Any) -> dict[str, Any]:
+    """A name, a known kind with plain parameters, or else what it prints."""
+    if isinstance(learner, str):
+        return {"name": learner}
+    name = type(learner).__name__
+    if _kinds().get(name) is type(learner):
+        try:
+            values = learner.get_params(deep=False)
+            if isinstance(values.get("kernel"), KernelSettings):
+                values["kernel"] = asdict(values["kernel"])
+            return {"kind": name, "parameters": {k: pack(_lists(v), k) for k, v in values.items()}}
+        except StoreError:
+            pass
+    return {"text": repr(learner)}
+
+
+def _lists(value: Any) -> Any:
+    """Tables of a setting ({variable: array}) as lists."""
+    if isinstance(value, Mapping):
+        return {name: _lists(table) for name, table in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _read_learner(record: Any) -> Any:
+    if isinstance(record, dict) and set(record) == {"text"}:
+        return "pbp"
+    if isinstance(record, dict) and set(record) == {"name"}:
+        if text(record["name"]) not in LEARNERS:
+            raise StoreError(f"expected a learner among {list(LEARNERS)}, got {record['name']!r}.")
+        return record["name"]
+    kind, values = fields(record, "kind", "parameters")
+    made = _kinds().get(text(kind))
+    if made is None:
+        raise StoreError(f"expected a learner among {list(_kinds())}, got {kind!r:.80}.")
+    names = list(made().get_params(deep=False))
+    known = [name for name in names if isinstance(values, dict) and name in values]
+    parameters = zip(known, fields(values, *known), strict=True)  # the others are newer: defaults
+    return made(**{name: unpack(value) for name, value in parameters})
+
+
+def _kinds() -> dict[str, Any]:
+    """Learners whose parameters are kept: those of the estimator's table, by class name."""
+    return {kind.__name__: kind for kind in LEARNERS.values()}
