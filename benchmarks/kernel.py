@@ -26,13 +26,14 @@ from latentia.data.columns.continuous import ContinuousColumn, discover, place_c
 from latentia.data.columns.discrete import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.evidence import read_evidence
 from latentia.inference.many_rows import block_rows
-from latentia.inference.messages import log_evidence, read_evidence
+from latentia.inference.messages import log_evidence
 from latentia.inference.operators import Operators
 from latentia.kernels.gram import PublishedKernel
 from latentia.linear_algebra import one_thread
 from latentia.model.mixed_plans import prepare_mixed
-from latentia.structure.graph import as_graph
+from latentia.structure.reading_graphs import as_graph
 
 POINTS = 8
 NAMES = [f"{c}{t}" for t in range(POINTS) for c in "xy"]

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from latentia.reproduce import datasets
     from latentia.store.file import load, save
     from latentia.structure import templates
-    from latentia.structure.graph import LatentGraph, as_graph
+    from latentia.structure.graph import LatentGraph
     from latentia.structure.plan import Plan, make_plan
+    from latentia.structure.reading_graphs import as_graph
 
 __version__ = LIBRARY
 
@@ -61,7 +62,7 @@ __all__ = [
 
 _HOMES = {  # the same as above; tests/test_imports.py compares them
     "LatentGraph": "structure.graph",
-    "as_graph": "structure.graph",
+    "as_graph": "structure.reading_graphs",
     "Plan": "structure.plan",
     "make_plan": "structure.plan",
     "templates": "structure.templates",

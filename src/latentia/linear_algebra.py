@@ -1,4 +1,7 @@
-"""Linear algebra with its trouble reported: ridge, truncated inverse, canonical correlations."""
+"""Linear algebra with its trouble reported: decompositions that fail on finite numbers try again.
+
+LAPACK's fast drivers (divide and conquer) can fail to converge; slower ones then do.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from threading import Lock
 from typing import Any, final
 
 import numpy as np
+import scipy.linalg
 from scipy.linalg.lapack import dpotrf, dtrtri
 from threadpoolctl import ThreadpoolController
 
+from latentia.errors import DataError
 from latentia.typing import Array
 
 ROOT_CUT = 1e-8  # directions of relative variance below this are none
@@ -59,6 +64,104 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+# --- decompositions -------------------------------------------------------------------------------
+
+
+def svd(X: Array) -> tuple[Array, Array, Array]:
+    """U (p, k), falling singular values (k,), Vᵀ (k, q) of X (p, q), k = min(p, q)."""
+    try:
+        u, s, vt = np.linalg.svd(X, full_matrices=False)
+    except np.linalg.LinAlgError:
+        u, s, vt = _slow_svd(X)
+    if not np.isfinite(s).all():
+        raise _undecomposed("singular values", X)
+    return u, s, vt
+
+
+def _slow_svd(X: Array) -> tuple[Array, Array, Array]:
+    if not np.isfinite(X).all():
+        raise _undecomposed("singular values", X)
+    try:
+        u, s, vt = scipy.linalg.svd(X, full_matrices=False, lapack_driver="gesvd")
+    except np.linalg.LinAlgError:
+        raise _undecomposed("singular values", X) from None
+    return np.asarray(u), np.asarray(s), np.asarray(vt)
+
+
+def singular_values(X: Array) -> Array:
+    """Of X (p, q), falling: (min(p, q),)."""
+    try:
+        s = np.linalg.svd(X, compute_uv=False)
+    except np.linalg.LinAlgError:
+        s = _slow_svd(X)[1]
+    if not np.isfinite(s).all():
+        raise _undecomposed("singular values", X)
+    return np.asarray(s)
+
+
+def eigh(S: Array, largest: int | None = None) -> tuple[Array, Array]:
+    """Rising eigenvalues (k,) and eigenvectors (p, k) of a symmetric S; the `largest` k, or all."""
+    count = len(S) if largest is None else min(max(largest, 0), len(S))
+    if not np.isfinite(S).all():  # its drivers would not always tell
+        raise _undecomposed("eigenvalues", S)
+    if not count:
+        return np.zeros(0), np.zeros((len(S), 0))
+    try:
+        if count == len(S):
+            values, vectors = np.linalg.eigh(S)
+        else:
+            span = [len(S) - count, len(S) - 1]
+            values, vectors = scipy.linalg.eigh(S, subset_by_index=span, driver="evr")
+    except np.linalg.LinAlgError:
+        values, vectors = _slow_eigh(S)
+        values, vectors = values[len(S) - count :], vectors[:, len(S) - count :]
+    return np.asarray(values), np.asarray(vectors)
+
+
+def _slow_eigh(S: Array) -> tuple[Array, Array]:
+    """By QR steps; then by bisection, which hardly anything upsets."""
+    for driver in ("ev", "evx"):
+        try:
+            values, vectors = scipy.linalg.eigh(S, driver=driver)
+        except np.linalg.LinAlgError:
+            continue
+        return np.asarray(values), np.asarray(vectors)
+    raise _undecomposed("eigenvalues", S)
+
+
+def pseudo_inverse(X: Array, cut: float = 1e-15) -> Array:
+    """X⁺ (q, p) over the directions above `cut` times the largest."""
+    if not X.size:
+        return np.zeros(X.shape[::-1])
+    u, s, vt = svd(X)
+    keep = s > cut * s[0]
+    return np.asarray((vt[keep].T / s[keep]) @ u[:, keep].T)
+
+
+def symmetric_inverse(S: Array, cut: float = 1e-15) -> Array:
+    """S⁺ of a symmetric S over the directions above `cut` times the largest, by size."""
+    values, Q = eigh(S)
+    keep = np.abs(values) > cut * np.abs(values).max(initial=0.0)
+    return np.asarray((Q[:, keep] / values[keep]) @ Q[:, keep].T)
+
+
+def _undecomposed(what: str, X: Array) -> DataError:
+    size = "×".join(map(str, X.shape))
+    odd = int((~np.isfinite(X)).sum())
+    if odd:
+        return DataError(
+            f"expected finite numbers in a matrix of {size}, got {odd} that are not, so it has no "
+            f"{what}. Look for infinite or huge values, or weights, in the rows."
+        )
+    return DataError(
+        f"the {what} of a matrix of {size} do not converge by any method; its numbers go up to "
+        f"{np.abs(X).max(initial=0.0):.3g}. Scale the columns, or drop states that are very rare."
+    )
+
+
+# --- regressions ----------------------------------------------------------------------------------
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Solution:
@@ -77,7 +180,7 @@ class Ridge:
     strength: float
 
     def __call__(self, X: Array, Y: Array) -> Solution:
-        u, s, vt = np.linalg.svd(X, full_matrices=False)
+        u, s, vt = svd(X)
         gain = s / (s**2 + self.strength)
         condition = float(np.sqrt((s[0] ** 2 + self.strength) / (s[-1] ** 2 + self.strength)))
         return Solution(((Y @ vt.T) * gain) @ u.T, len(s), condition)
@@ -92,7 +195,7 @@ class Truncated:
     cut: float = 1e-12
 
     def __call__(self, X: Array, Y: Array) -> Solution:
-        u, s, vt = np.linalg.svd(X, full_matrices=False)
+        u, s, vt = svd(X)
         keep = int((s > self.cut * max(float(s[0]), 1e-300)).sum())
         keep = keep if self.rank is None else min(keep, self.rank)
         if keep == 0:
@@ -109,7 +212,7 @@ def whitener(S: Array, cut: float = ROOT_CUT) -> Array:
     pivots = np.diagonal(L) ** 2
     if not trouble and pivots.min() > max(cut, SOUND) * pivots.max():
         return np.asarray(dtrtri(L, lower=1)[0].T, dtype=float)
-    values, Q = np.linalg.eigh(S)
+    values, Q = eigh(S)
     keep = values > cut * max(float(values[-1]), 1e-300)
     return np.asarray(Q[:, keep] / np.sqrt(values[keep]), dtype=float)
 
@@ -130,7 +233,7 @@ def canonical(S_aa: Array, S_ab: Array, S_bb: Array, most: int) -> Canonical:
     R_a, R_b = whitener(S_aa), whitener(S_bb)
     if most <= 0 or R_a.shape[1] == 0 or R_b.shape[1] == 0:
         return Canonical(np.zeros((len(S_aa), 0)), np.zeros((len(S_bb), 0)), np.zeros(0))
-    u, d, vt = np.linalg.svd(R_a.T @ S_ab @ R_b, full_matrices=False)
+    u, d, vt = svd(R_a.T @ S_ab @ R_b)
     keep = min(most, int((d > CORRELATION_CUT).sum()))
     beyond = float(d[keep]) if keep < len(d) else 0.0
     return Canonical(R_a @ u[:, :keep], R_b @ vt[:keep].T, np.minimum(d[:keep], 1.0), beyond)

@@ -58,7 +58,7 @@ def test_windows_find_what_all_coordinates_at_once_find(kind, holes, weighted):
 
 
 def make_graph(graph, states):
-    from latentia.structure.graph import as_graph
+    from latentia.structure.reading_graphs import as_graph
 
     found = as_graph(graph)
     return found.with_states({found.names[v]: states for v in found.observed})

@@ -18,7 +18,7 @@ from latentia.draw.layered import count_crossings, lay_out, spread
 from latentia.draw.passing import pass_all
 from latentia.draw.svg import Drawing
 from latentia.errors import DataError, GraphError
-from latentia.inference.messages import read_evidence
+from latentia.inference.evidence import read_evidence
 
 DIAMOND = "A->B; A->C; B->F; C->F; B->D; C->E; F->G; F->H"
 LATENTS = dict.fromkeys("ABCF", 3)

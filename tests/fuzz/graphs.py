@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 
 import latentia as lt
-from latentia.structure.graph import as_graph
+from latentia.structure.reading_graphs import as_graph
 
 from .trial import Finding
 

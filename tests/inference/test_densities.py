@@ -9,8 +9,9 @@ import pytest
 import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError, EvidenceError, LatentiaError, LatentiaWarning
+from latentia.inference.evidence import read_evidence
 from latentia.inference.grid_density import densities
-from latentia.inference.messages import component_evidence, read_evidence
+from latentia.inference.messages import component_evidence
 
 GRAPH = "H->G; H->bounded,skewed,modes,D; G->heavy,zeros,counts"
 LATENTS = {"H": 3, "G": 2}

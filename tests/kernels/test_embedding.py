@@ -10,7 +10,8 @@ from latentia.data.columns.continuous import place_cells
 from latentia.data.columns.discrete import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
-from latentia.inference.messages import answer, log_evidence, read_evidence
+from latentia.inference.evidence import read_evidence
+from latentia.inference.messages import answer, log_evidence
 from latentia.inference.operators import Operators
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings

@@ -23,7 +23,8 @@ from latentia.errors import (
     StatesWarning,
     UnknownNameError,
 )
-from latentia.inference.messages import answer, read_evidence
+from latentia.inference.evidence import read_evidence
+from latentia.inference.messages import answer
 from latentia.model.trials import left_out_loss
 from latentia.networks.branch_classes import class_shares
 from latentia.structure.plan import make_plan

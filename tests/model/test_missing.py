@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 
 import latentia as lt
-from latentia.closed_form import basis as basis_module
+from latentia.closed_form import evaluating
 from latentia.closed_form.basis import canonical_basis
 from latentia.closed_form.pairs import one_hot, pair_layout, sum_pairs
 from latentia.closed_form.solving import learn_closed_form, solve_operators, sum_products
 from latentia.data.rows import Rows, block_codes
 from latentia.data.sources.memory import LocalRows, compress
-from latentia.inference.messages import answer, read_evidence
+from latentia.inference.evidence import read_evidence
+from latentia.inference.messages import answer
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import brute_force, random_model
 
@@ -235,7 +236,7 @@ def filled_by_regression(plan, source):
         return marks
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(basis_module, "one_hot", filled)
+        patch.setattr(evaluating, "one_hot", filled)
         products = source.fold(lambda rows: sum_products(layout, found, rows))
     return solve_operators(layout, found, pairs, products, True)
 

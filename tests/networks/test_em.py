@@ -20,7 +20,8 @@ from latentia.errors import (
     PlanError,
     UnknownNameError,
 )
-from latentia.inference.messages import answer, read_evidence
+from latentia.inference.evidence import read_evidence
+from latentia.inference.messages import answer
 from latentia.networks import em
 from latentia.networks import to_operators as cpts
 from latentia.networks.em import climb, maximise
@@ -521,7 +522,7 @@ class TestModel:
             np.asarray(model.query(["x", "w"], {"u": 1})), exact.query(["x", "w"], {"u": 1})
         )
         best = model.map_query(["x", "y"], {"z": 0})
-        table = exact.query(["x", "y"], {"z": 0})
+        table = np.asarray(exact.query(["x", "y"], {"z": 0}))
         assert tuple(best.values()) == np.unravel_index(table.argmax(), table.shape)
         evidence = exact.evidence(np.column_stack(self.rows.codes).astype(int))
         np.testing.assert_allclose(

@@ -285,7 +285,7 @@ class TestErrors:
         [
             ({"q": HALF}, UnknownNameError, "in known"),
             ({"x": [0.5, 0.5]}, DataError, r"shape \(2, 2\), axes \(H, x\)"),
-            ({"x": [[0.5, 0.6], [0.5, 0.5]]}, DataError, "off by 0.1"),
+            ({"x": [[0.5, 0.6], [0.5, 0.5]]}, DataError, r"1\.1 in the row of H=0"),
             ({"x": [[1.5, NAN], [0.5, 0.5]]}, DataError, "at most 1"),
             ({"x": [[-0.5, 1.5], [0.5, 0.5]]}, DataError, "0 or more"),
             ({"x": [["a", "b"], [0.5, 0.5]]}, DataError, "numbers"),

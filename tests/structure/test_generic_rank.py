@@ -10,9 +10,10 @@ import pytest
 
 from latentia.errors import PlanError
 from latentia.structure.generic_rank import GenericModel, draw_generic, numerical_rank
-from latentia.structure.graph import LatentGraph, as_graph, relevant
+from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.junction import JunctionTree, leaf_intervals
 from latentia.structure.plan import make_plan
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.triangulate import moralise
 from latentia.testing.random_models import KINDS, random_graph
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latentia.errors import StructureError
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import (
     JunctionTree,
     clique_tree,
@@ -20,6 +20,7 @@ from latentia.structure.junction import (
     leaf_intervals,
     split_branches,
 )
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.triangulate import ORDERINGS, eliminate, log_states, moralise
 
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from latentia.errors import GraphError, PlanError, UnknownNameError
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.sides import Side
 from latentia.testing.random_models import KINDS, random_graph
 
@@ -356,7 +357,7 @@ def test_wrong_groups_are_explained(groups: Any, kind: type[Exception], message:
 # --- the same plan on every run -------------------------------------------------------------------
 
 PRINT_PLANS = """
-from latentia.structure.graph import as_graph
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.plan import make_plan
 
 names = [f"name {k}" for k in range(12)]

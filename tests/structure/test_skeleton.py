@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latentia.errors import PlanError
-from latentia.structure.graph import LatentGraph, as_graph, relevant
+from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.junction import JunctionTree, clique_tree, grow_leaves, split_branches
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.skeleton import Skeleton, contract
 from latentia.structure.triangulate import eliminate, log_states, moralise
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from latentia.errors import UnknownNameError
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.triangulate import ORDERINGS, eliminate, log_states, moralise
 
 GRAPHS = {

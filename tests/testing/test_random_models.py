@@ -8,8 +8,8 @@ import pytest
 
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact.tabular_model import TabularModel
-from latentia.structure.graph import as_graph
 from latentia.structure.junction import clique_tree
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.triangulate import eliminate, log_states, moralise
 from latentia.testing.random_models import (
     KINDS,

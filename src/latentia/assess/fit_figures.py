@@ -22,8 +22,9 @@ from latentia.data.columns.continuous import Column, ContinuousColumn, place_cel
 from latentia.data.sources.engine import Engine
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
+from latentia.inference.evidence import Evidence, around
 from latentia.inference.many_rows import Asked, in_blocks, without_odd
-from latentia.inference.messages import Evidence, answer, around
+from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Bools, Codes, Label

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
+from latentia.inference.evidence import around
 from latentia.inference.grid_density import interval_likelihood, quantiles
-from latentia.inference.messages import around
 from latentia.typing import Array, Codes, Label
 
 BINS = 4  # of a continuous column, and at most …

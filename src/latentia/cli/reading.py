@@ -18,7 +18,8 @@ from latentia.data.sources.located import TableFile, spool
 from latentia.errors import DataError, GraphError, StoreError, UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.store.file import load
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Label
 
 

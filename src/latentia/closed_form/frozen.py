@@ -18,7 +18,8 @@ from typing import Protocol, final
 
 import numpy as np
 
-from latentia.closed_form.basis import Basis, canonical_basis, evaluator
+from latentia.closed_form.basis import Basis, canonical_basis
+from latentia.closed_form.evaluating import evaluator
 from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.published.spectral import solve_stacked, sum_stacked
 from latentia.closed_form.published.two_stage_tables import check_cores, solve_tables, sum_tables
@@ -28,7 +29,7 @@ from latentia.data.moments import Moments, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError, MomentsError
 from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
-from latentia.linear_algebra import canonical, one_thread
+from latentia.linear_algebra import canonical, one_thread, pseudo_inverse
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
@@ -267,7 +268,7 @@ def _leaf(
     seen = seen - np.outer(mu, seen.sum(axis=0))
     z = _leaf_values(frozen, k, float(counts.sum()) / N) @ turn.U
     z = z - mu @ z
-    plain = (mu[:, None] * z) @ np.linalg.pinv((mu[:, None] * z).T @ z, rcond=1e-10)
+    plain = (mu[:, None] * z) @ pseudo_inverse((mu[:, None] * z).T @ z, 1e-10)
     table = seen * gain + plain * (1.0 - turn.d * gain)
     if frozen.regularize:
         smooth = smooth_unseen(mu, N)

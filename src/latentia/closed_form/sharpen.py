@@ -13,7 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from latentia.closed_form.basis import Basis, Round, evaluator, neighbour_products
+from latentia.closed_form.basis import Basis, Round
+from latentia.closed_form.evaluating import evaluator, neighbour_products
 from latentia.closed_form.pairs import PairLayout
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source, row_chunks

@@ -13,7 +13,8 @@ from typing import final
 
 import numpy as np
 
-from latentia.closed_form.basis import Basis, canonical_basis, evaluator, leaf_coordinates
+from latentia.closed_form.basis import Basis, canonical_basis
+from latentia.closed_form.evaluating import evaluator, leaf_coordinates
 from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.sharpen import needs_sharpening, sharpen
 from latentia.closed_form.windows import product_windows, sum_windows

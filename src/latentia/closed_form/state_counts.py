@@ -15,9 +15,9 @@ from latentia.closed_form.basis import (
     Coordinates,
     PanelCovariance,
     canonical_basis,
-    evaluator,
     panel_covariance,
 )
+from latentia.closed_form.evaluating import evaluator
 from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.sharpen import neighbour_correlations, sum_neighbours
 from latentia.closed_form.solving import Statistics

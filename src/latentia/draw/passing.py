@@ -19,7 +19,8 @@ from latentia.draw.trees import (
     place_tree,
     separator_names,
 )
-from latentia.inference.messages import Evidence, Message, answer, leaf_message, pass_down, pass_up
+from latentia.inference.evidence import Evidence
+from latentia.inference.messages import Message, answer, leaf_message, pass_down, pass_up
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array

@@ -61,7 +61,7 @@ class Pack:
 class Dense:
     """Continuous columns with the same parents: their densities are factors of every row."""
 
-    scope: Scope  # the parents, ascending
+    scope: Scope  # the parents, in the order given
     variables: Scope
 
 
@@ -180,7 +180,7 @@ def _compiled(
     groups: dict[Scope, list[int]] = {}
     for v, family in enumerate(families):
         if v in smooth:
-            groups.setdefault(scopes[v], []).append(v)
+            groups.setdefault(parents[v], []).append(v)  # their order is that of a leaf's axes
             continue
         known = tuple(u for u in family if u not in active)
         if known:
@@ -210,7 +210,7 @@ def _compiled(
 
 
 def _fingerprint(graph: LatentGraph) -> str:
-    facts = ([spell(name) for name in graph.names], sorted(graph.edges), sorted(graph.latent))
+    facts = ([spell(name) for name in graph.names], list(graph.edges), sorted(graph.latent))
     return hashlib.sha256(repr((facts, graph.states)).encode()).hexdigest()[:16]
 
 

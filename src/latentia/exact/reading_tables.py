@@ -1,37 +1,21 @@
-"""Reading what a TabularModel is given: tables and evidence, checked and put in order."""
+"""Reading the tables and state names that a TabularModel is given, checked and put in order."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from latentia.errors import DataError, EvidenceError, UnknownNameError
-from latentia.exact.shafer_shenoy import Scope, log
+from latentia.errors import DataError, UnknownNameError
+from latentia.exact.shafer_shenoy import Scope
 from latentia.structure.graph import LatentGraph
 from latentia.structure.triangulate import moralise
 from latentia.typing import Array, Label
 
-Codes: TypeAlias = NDArray[np.int64]
-Evidence: TypeAlias = "Mapping[Any, int] | NDArray[Any] | Sequence[Sequence[int]] | None"
-Soft: TypeAlias = "Mapping[Any, Any] | None"
-
-
-class Variables(Protocol):
-    """What reading evidence needs to know of a model."""
-
-    @property
-    def names(self) -> tuple[Label, ...]: ...
-
-    @property
-    def states(self) -> tuple[int, ...]: ...
-
-
-SUM_TOLERANCE = 1e-8  # rows of a CPT sum to one this well
+# Rows of a table sum to one this well: three shares of .333333 are off by 1e-6, and by rounding.
+SUM_TOLERANCE = 1.001e-6
 ROUNDING = 1e-14  # … and are left as they are if they do so this well
 
 
@@ -50,11 +34,19 @@ def read_tables(
             if counts[v] not in (None, count):
                 raise DataError(
                     f"{graph.names[v]!r} has {counts[v]} states in the graph or in another table, "
-                    f"got {count} in the table of {key!r}. All must agree."
+                    f"got {count} in the table of {key!r}, whose axes are "
+                    f"{_listed(graph, scope)}. All must agree."
                 )
             counts[v] = count
         if graph.directed:
-            tables[scope] = table = _checked_sums(table, key)
+            off = row_off(graph, scope, table, table.sum(axis=-1) - 1)
+            if off:
+                raise DataError(
+                    f"expected every row of the table of {key!r} to sum to 1 (within 1e-6), got "
+                    f"{off}. Its axes are {_listed(graph, scope)}; rows go along the last. If they "
+                    "do, divide by the sums."
+                )
+            tables[scope] = table = _normalised(table)
         table.flags.writeable = False
     for name, count in zip(graph.names, counts, strict=True):
         if count is None:
@@ -118,94 +110,44 @@ def _checked_numbers(table: Any, key: Any, axes: Sequence[Label]) -> Array:
     return numbers
 
 
-def _checked_sums(table: Array, key: Any) -> Array:
+def _listed(graph: LatentGraph, scope: Scope) -> str:
+    return f"({', '.join(str(graph.names[v]) for v in scope)})"
+
+
+def row_off(graph: LatentGraph, scope: Scope, table: Array, off: Array) -> str:
+    """The row that misses its sum by most, in words; the empty string if none is off."""
+    worst = int(np.abs(off).argmax()) if off.size else 0
+    if not off.size or abs(off.flat[worst]) <= SUM_TOLERANCE:
+        return ""
+    where = np.unravel_index(worst, off.shape)
+    sum_ = np.nansum(table[where])
+    row = ", ".join(f"{graph.names[v]}={k}" for v, k in zip(scope, where, strict=False))
+    return f"{sum_:.8g} in the row of {row}" if row else f"{sum_:.8g}"
+
+
+def _normalised(table: Array) -> Array:
     sums = table.sum(axis=-1, keepdims=True)
-    off = float(np.abs(sums - 1).max())
-    if off > SUM_TOLERANCE:
-        raise DataError(
-            f"expected the last axis of the table of {key!r} to sum to 1 (within {SUM_TOLERANCE}), "
-            f"got sums off by up to {off:.3g}. Its axes must be (parents in the graph's order, "
-            "itself); if they are, divide by the sums."
-        )
     return np.where(np.abs(sums - 1) > ROUNDING, table / sums, table)
 
 
-def read_codes(model: Variables, evidence: Evidence, soft: Soft) -> tuple[Codes, dict[int, Array]]:
-    """Codes (rows, variables), and likelihoods {variable: (rows or 1, states)}."""
-    number = {name: v for v, name in enumerate(model.names)}
-    for name in [*(evidence if isinstance(evidence, Mapping) else ()), *(soft or ())]:
-        if name not in number:
-            raise UnknownNameError("variable", name, model.names)
-    if evidence is None or isinstance(evidence, Mapping):
-        codes = np.full((1, len(number)), -1, dtype=np.int64)
-        for name, code in (evidence or {}).items():
-            try:
-                codes[0, number[name]] = operator.index(code)
-            except TypeError:
-                raise EvidenceError(
-                    f"expected the code of a state of {name!r}, a whole number, got {code!r}."
-                ) from None
-    else:
-        codes = np.asarray(evidence)
-    codes = checked_codes(codes, model)
-    weights = {
-        number[name]: _checked_likelihood(x, name, model.states[number[name]])
-        for name, x in (soft or {}).items()
-    }
-    rows = {len(codes), *(len(x) for x in weights.values())} - {1}
-    if len(rows) > 1:
-        raise EvidenceError(
-            f"expected as many rows of soft evidence as of hard, or one, got {sorted(rows)}."
-        )
-    return np.broadcast_to(codes, (max(rows, default=1), codes.shape[1])), weights
-
-
-def checked_codes(codes: NDArray[Any], model: Variables) -> Codes:
-    n = len(model.names)
-    if codes.ndim != 2 or codes.shape[1] != n:
-        raise EvidenceError(
-            f"expected codes of shape (rows, {n}), one column for every variable, latents too, got "
-            f"{codes.shape}. `evidence(columns)` of the model adds the latents to observables."
-        )
-    if not np.issubdtype(codes.dtype, np.integer):
-        raise EvidenceError(
-            f"expected whole numbers as codes, -1 where unobserved, got dtype {codes.dtype}. "
-            "Number the states of each variable 0, 1, … and convert with astype(int)."
-        )
-    wrong = np.argwhere((codes < -1) | (codes >= np.array(model.states)))
-    if len(wrong):
-        row, v = wrong[0]
-        raise EvidenceError(
-            f"variable {model.names[v]!r} has states 0 to {model.states[v] - 1}, got "
-            f"{codes[row, v]} in row {row}. Pass one of the states, or -1 to leave it unobserved."
-        )
-    return codes.astype(np.int64)
-
-
-def _checked_likelihood(likelihood: Any, name: Label, states: int) -> Array:
-    try:
-        numbers = np.atleast_2d(np.asarray(likelihood, dtype=np.float64))  # (rows or 1, states)
-    except (TypeError, ValueError):
-        numbers = np.full((1, 1), np.nan)
-    wanted = numbers.ndim == 2 and numbers.shape[1] == states
-    if not wanted or not np.isfinite(numbers).all() or (numbers < 0).any():
-        raise EvidenceError(
-            f"expected as soft evidence on {name!r} finite likelihoods of 0 or more, of shape "
-            f"({states},) or (rows, {states}), got {likelihood!r}."
-        )
-    return numbers
-
-
-def log_likelihoods(
-    model: Variables, codes: Codes, soft: Mapping[int, Array], rows: slice
-) -> dict[int, Array]:
-    """log λ of each variable with any evidence in this block of rows: (states, rows)."""
-    found: dict[int, Array] = {}
-    for v in np.flatnonzero((codes >= 0).any(axis=0)).tolist():
-        column = codes[:, v]  # (rows,)
-        agrees = (column == np.arange(model.states[v])[:, None]) | (column < 0)
-        found[v] = np.where(agrees, 0.0, -np.inf)
-    for v, likelihood in soft.items():
-        part = likelihood if len(likelihood) == 1 else likelihood[rows]
-        found[v] = found.get(v, np.zeros(1)) + log(part.T)
+def checked_state_names(graph: LatentGraph, given: Any) -> dict[Label, tuple[Hashable, ...]]:
+    """{variable: its states in the order of codes}, of those that were named."""
+    if given is not None and not isinstance(given, Mapping):
+        raise DataError(f"expected state_names as {{variable: [state, …]}}, got {given!r:.80}.")
+    found: dict[Label, tuple[Hashable, ...]] = {}
+    for name, states in (given or {}).items():
+        if name not in graph.names:
+            raise UnknownNameError("variable (in state_names)", name, graph.names)
+        try:
+            listed = () if isinstance(states, str) else tuple(states)
+            different = len(set(listed))
+        except TypeError:
+            listed, different = (), 0
+        count = graph.states[graph.index(name)]
+        if len(listed) != count or different != count:
+            raise DataError(
+                f"expected {count} different names for the states of {name!r}, a list in the order "
+                f"of its codes, got {states!r:.80}."
+            )
+        found[name] = listed
     return found

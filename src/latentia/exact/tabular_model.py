@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, final
@@ -13,15 +13,16 @@ import numpy as np
 from latentia.data.sources.memory import equal_rows
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact.conditioned import infer_rows
-from latentia.exact.reading_tables import (
-    Codes,
-    Evidence,
+from latentia.exact.reading_evidence import (
+    RowsGiven,
     Soft,
+    StateCodes,
     checked_codes,
+    labels_of,
     log_likelihoods,
     read_codes,
-    read_tables,
 )
+from latentia.exact.reading_tables import checked_state_names, read_tables
 from latentia.exact.shafer_shenoy import (
     FactorNetwork,
     Scope,
@@ -31,8 +32,10 @@ from latentia.exact.shafer_shenoy import (
     shares,
     wire,
 )
+from latentia.inference.posterior import Posterior
 from latentia.spelling import printable
-from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
 from latentia.typing import Array, Label
 
 MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence
@@ -43,17 +46,25 @@ MANY = 64  # rows from which on it pays to look for equal ones, and to wire for 
 class TabularModel:
     """P(x) = ∏_v P(x_v | parents of v) from known CPTs, or P(x) ∝ ∏ potentials; exact inference.
 
-    `cpts`, directed graph: {variable: array, axes (its parents in the graph's order, itself)}.
+    `cpts`, directed graph: {variable: array, axes (its parents in the order given, itself)}.
     Undirected: {tuple of variables that form a clique: array of potentials, an axis for each}.
-    Evidence: codes (rows, variables), all variables in the graph's order with latents, -1 where
-    unobserved; or {name: code} for one row; None for one row without any. `soft`: {name: likelihood
-    of its states, (states,) or (rows, states)}, multiplied onto it.
+    `state_names`: {variable: names of its states, in the order of codes 0, 1, …}, for some or all.
+
+    Evidence: {variable: state} for one row, None for one without any; for many rows
+    {variable: [state, …]}, a list of dicts or a data frame, None where unobserved; or codes
+    (rows, variables), all variables in the graph's order with latents, -1 where unobserved. States
+    go by their names, those of variables without names by code. `soft`: {variable: likelihood of
+    its states, (states,) or (rows, states), or {state: likelihood}}, multiplied onto it.
 
     >>> model = TabularModel(
-    ...     "H->X", {"H": [0.5, 0.5], "X": [[0.9, 0.1], [0.2, 0.8]]}, latents=["H"]
+    ...     "H->X",
+    ...     {"H": [0.5, 0.5], "X": [[0.9, 0.1], [0.2, 0.8]]},
+    ...     latents=["H"],
+    ...     state_names={"X": ["no", "yes"]},
     ... )
-    >>> model.query("H", {"X": 1}).round(3)
-    array([0.111, 0.889])
+    >>> answer = model.query("H", {"X": "yes"})
+    >>> round(answer[1], 3), np.asarray(answer).round(3)
+    (0.889, array([0.111, 0.889]))
     """
 
     graph: LatentGraph  # with the number of states of every variable
@@ -61,6 +72,7 @@ class TabularModel:
     order: str
     network: FactorNetwork
     log_partition: float  # log Σ_x ∏ tables: 0 for a directed graph
+    state_names: Mapping[Label, tuple[Hashable, ...]]  # of the variables whose states have names
 
     def __init__(
         self,
@@ -68,6 +80,7 @@ class TabularModel:
         cpts: Mapping[Any, Any],
         latents: Latents = None,
         order: str = "min_fill",
+        state_names: Mapping[Any, Sequence[Any]] | None = None,
     ) -> None:
         read, tables = read_tables(as_graph(graph, latents), cpts)
         network = wire(read, tables, order)
@@ -83,11 +96,12 @@ class TabularModel:
             ("order", order),
             ("network", network),
             ("log_partition", partition),
+            ("state_names", MappingProxyType(checked_state_names(read, state_names))),
         ):
             object.__setattr__(self, name, value)  # as a frozen dataclass does it
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TabularModel, (self.graph, self.cpts, None, self.order)
+        return TabularModel, (self.graph, self.cpts, None, self.order, dict(self.state_names))
 
     @property
     def names(self) -> tuple[Label, ...]:
@@ -120,12 +134,12 @@ class TabularModel:
             f"{', '.join(printable(self.names[v]) for v in widest)}"
         )
 
-    def log_evidence(self, evidence: Evidence = None, soft: Soft = None) -> Array:
+    def log_evidence(self, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """log P(evidence), (rows,); -inf where it is impossible. Soft: log E[∏ likelihoods]."""
         return self._answer(self.network, evidence, soft, ())[0]
 
     def posteriors(
-        self, evidence: Evidence = None, variables: Any = None, soft: Soft = None
+        self, evidence: RowsGiven = None, variables: Any = None, soft: Soft = None
     ) -> dict[Label, Array]:
         """P(variable | all evidence), {name: (rows, states)}; an observed one is certain."""
         asked = range(len(self.names)) if variables is None else self._numbers(variables)
@@ -133,31 +147,33 @@ class TabularModel:
         _check_possible(log_total)
         return {self.names[v]: x for v, x in zip(asked, found, strict=True)}
 
-    def joint(self, variables: Any, evidence: Evidence = None, soft: Soft = None) -> Array:
+    def joint(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """P(variables | evidence), (rows, states of the first, of the second, …)."""
-        asked = self._numbers(variables)
-        scope = tuple(sorted(asked))
-        network = wire(self.graph, self.tables, self.order, root=scope)
-        log_total, (table,) = self._answer(network, evidence, soft, [scope])
-        _check_possible(log_total)
-        return table.transpose([0, *(1 + scope.index(v) for v in asked)])
+        return self._joint(self._numbers(variables), evidence, soft)[1]
 
-    def query(self, variables: Any, evidence: Evidence = None, soft: Soft = None) -> Array:
-        """P(variables | one row of evidence), (states of the first, of the second, …)."""
-        table = self.joint(variables, evidence, soft)
+    def query(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Posterior:
+        """P(variables | one row of evidence): by state name, and an array of all its cells."""
+        asked = self._numbers(variables)
+        log_total, table = self._joint(asked, evidence, soft)
         if len(table) != 1:
             raise EvidenceError(
                 f"query answers one row of evidence, got {len(table)}. Use joint or posteriors."
             )
-        return np.asarray(table[0])
+        return Posterior(
+            variables=tuple(self.names[v] for v in asked),
+            states=tuple(labels_of(self, v) for v in asked),
+            table=np.asarray(table[0]),
+            log_evidence=float(log_total[0]),
+            evidence=self._told(evidence, soft),
+        )
 
     def joint_table(self, variables: Any) -> Array:
         """P(variables), (states of the first, of the second, …)."""
-        return self.query(variables)
+        return np.asarray(self.joint(variables)[0])
 
     def sample(
         self, n: int, rng: np.random.Generator | int | None = None, latents: bool = False
-    ) -> Codes:
+    ) -> StateCodes:
         """n independent rows of codes: (n, observables), or (n, all variables)."""
         if n < 0:
             raise DataError(f"expected a number of rows of 0 or more, got {n}.")
@@ -165,7 +181,7 @@ class TabularModel:
         codes = draw_all(self, n, np.random.default_rng(rng))
         return codes if latents else codes[:, self.graph.observed]
 
-    def evidence(self, columns: Any) -> Codes:
+    def evidence(self, columns: Any) -> StateCodes:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         codes, observed = np.asarray(columns), self.graph.observed
         if codes.ndim != 2 or codes.shape[1] != len(observed):
@@ -177,10 +193,29 @@ class TabularModel:
         wide[:, observed] = codes
         return checked_codes(wide, self)
 
+    def _joint(self, asked: Sequence[int], evidence: RowsGiven, soft: Soft) -> tuple[Array, Array]:
+        """log P(evidence), (rows,), and P(asked | evidence), (rows, states …)."""
+        scope = tuple(sorted(asked))
+        network = wire(self.graph, self.tables, self.order, root=scope)
+        log_total, (table,) = self._answer(network, evidence, soft, [scope])
+        _check_possible(log_total)
+        return log_total, table.transpose([0, *(1 + scope.index(v) for v in asked)])
+
+    def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Any] | None:
+        """What one row of evidence says, by state name; soft evidence as likelihoods."""
+        codes, weights = read_codes(self, evidence, soft)
+        found: dict[Label, Any] = {
+            self.names[v]: labels_of(self, v)[codes[0, v]]
+            for v in np.flatnonzero(codes[0] >= 0).tolist()
+        }
+        found |= {self.names[v]: x[0].tolist() for v, x in weights.items()}
+        return found or None
+
     def _numbers(self, variables: Any) -> list[int]:
         number = {name: v for v, name in enumerate(self.names)}
         try:
-            given = [variables] if variables in number else list(variables)
+            one = variables in number or isinstance(variables, str)  # no list of letters
+            given = [variables] if one else list(variables)
         except TypeError:  # a list cannot be hashed
             given = list(variables) if isinstance(variables, Iterable) else [variables]
         for name in given:
@@ -191,7 +226,7 @@ class TabularModel:
         return [number[name] for name in given]
 
     def _answer(
-        self, network: FactorNetwork, evidence: Evidence, soft: Soft, wanted: Sequence[Scope]
+        self, network: FactorNetwork, evidence: RowsGiven, soft: Soft, wanted: Sequence[Scope]
     ) -> tuple[Array, list[Array]]:
         """Every kind of row once, in plain numbers where that is safe, rows first."""
         codes, weights = read_codes(self, evidence, soft)
@@ -204,7 +239,7 @@ class TabularModel:
     def _unlike(
         self,
         network: FactorNetwork,
-        codes: Codes,
+        codes: StateCodes,
         weights: Mapping[int, Array],
         wanted: Sequence[Scope],
     ) -> tuple[Array, list[Array]]:
@@ -228,7 +263,7 @@ class TabularModel:
     def _in_logs(
         self,
         network: FactorNetwork,
-        codes: Codes,
+        codes: StateCodes,
         weights: Mapping[int, Array],
         wanted: Sequence[Scope],
     ) -> tuple[Array, list[Array]]:
@@ -256,7 +291,7 @@ def _check_possible(log_evidence: Array) -> None:
         )
 
 
-def _sample_ancestors(model: TabularModel, n: int, rng: np.random.Generator) -> Codes:
+def _sample_ancestors(model: TabularModel, n: int, rng: np.random.Generator) -> StateCodes:
     """Each variable given its parents, parents first."""
     codes = np.zeros((n, len(model.names)), dtype=np.int64)
     tables = {scope[-1]: (scope[:-1], table) for scope, table in model.tables.items()}
@@ -276,7 +311,7 @@ def _sample_ancestors(model: TabularModel, n: int, rng: np.random.Generator) -> 
     return codes
 
 
-def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> Codes:
+def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> StateCodes:
     """Each clique given what it shares with its parent, from the roots down."""
     codes = np.zeros((n, len(model.names)), dtype=np.int64)
     network = model.network
@@ -297,7 +332,7 @@ def _sample_tree(model: TabularModel, n: int, rng: np.random.Generator) -> Codes
     return codes
 
 
-def _flat(codes: Codes, scope: Scope, states: Sequence[int]) -> Codes:
+def _flat(codes: StateCodes, scope: Scope, states: Sequence[int]) -> StateCodes:
     """The joint state of some columns as one number: (rows,)."""
     flat = np.zeros(len(codes), dtype=np.int64)
     for v in scope:
@@ -305,7 +340,7 @@ def _flat(codes: Codes, scope: Scope, states: Sequence[int]) -> Codes:
     return flat
 
 
-def _draw(table: Array, given: Codes, rng: np.random.Generator) -> Codes:
+def _draw(table: Array, given: StateCodes, rng: np.random.Generator) -> StateCodes:
     """A state from row `given` of a table of P(state | row), for each: all in one search."""
     bounds = np.cumsum(table, axis=1)
     last = bounds[:, -1:]

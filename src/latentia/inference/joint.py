@@ -12,13 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from latentia.errors import EvidenceError
-from latentia.inference.messages import (
-    Evidence,
-    answer,
-    component_evidence,
-    log_evidence,
-    read_evidence,
-)
+from latentia.inference.evidence import Evidence, read_evidence
+from latentia.inference.messages import answer, component_evidence, log_evidence
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Codes
 

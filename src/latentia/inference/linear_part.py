@@ -16,6 +16,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.errors import LatentiaError
+from latentia.linear_algebra import eigh
 from latentia.typing import Array, Codes
 
 MOST_COORDINATES = 256  # of all columns: with more, their covariances cost too much
@@ -118,7 +119,7 @@ def fit_linear(slots: tuple[Slot, ...], sums: Mapping[str, Array], N: float) -> 
     covariance = np.where(count > 0, sums["linear/second"] / some - first * first.T, 0.0)
     mean = np.diag(first).copy()
     if count.size and float(np.ptp(count)) > 1e-9 * N:  # of different rows: perhaps indefinite
-        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+        values, vectors = eigh((covariance + covariance.T) / 2)
         covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return Linear(slots, mean, np.ascontiguousarray(covariance), float(N))
 

@@ -15,7 +15,8 @@ from latentia.data.columns.discrete import DiscreteColumn, Values, without_unkno
 from latentia.data.sources.memory import in_parallel
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
-from latentia.inference.messages import Evidence, log_evidence, posteriors, read_evidence
+from latentia.inference.evidence import Evidence, read_evidence
+from latentia.inference.messages import log_evidence, posteriors
 from latentia.inference.operators import Operators
 from latentia.inference.subtrees import look_up, subtree_tables
 from latentia.typing import Array, Bools, Codes, Label

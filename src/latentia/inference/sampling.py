@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from latentia.inference.evidence import read_evidence
 from latentia.inference.messages import (
     Message,
     check_sound,
     leaf_message,
     pass_down,
     pass_up,
-    read_evidence,
     repaired,
 )
 from latentia.inference.operators import Operators

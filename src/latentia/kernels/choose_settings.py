@@ -19,19 +19,14 @@ from scipy.special import logsumexp
 from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.evidence import around, read_evidence
 from latentia.inference.linear_part import Linear, lean_on, pool_scores
-from latentia.inference.messages import Answers, answer, around, log_evidence, read_evidence
+from latentia.inference.messages import Answers, answer, log_evidence
 from latentia.inference.operators import Operators
-from latentia.kernels.embedding import (
-    choose_sides,
-    embed,
-    on_grids,
-    raw_operators,
-    sum_embedded,
-    sum_sides,
-)
+from latentia.kernels.embedding import choose_sides, embed, raw_operators, sum_embedded, sum_sides
 from latentia.kernels.feature_maps import coordinates
 from latentia.kernels.settings import KernelSettings
+from latentia.kernels.smooth_leaves import on_grids
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes

@@ -11,27 +11,25 @@ Pass 2 sums products of f and η̃, and of the leaves' hat functions and η̃.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.sparse import csr_array
+from scipy.linalg import cho_factor, cho_solve
 
-from latentia.data.columns.continuous import Column, ContinuousColumn, place_cells
+from latentia.data.columns.continuous import Column, place_cells
 from latentia.data.columns.discrete import Values
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.linear_part import fit_linear, linear_slots, sum_linear
-from latentia.inference.messages import around
 from latentia.inference.operators import Operators, SeparatorReport
 from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
 from latentia.kernels.settings import KernelSettings
-from latentia.linear_algebra import one_thread
+from latentia.kernels.smooth_leaves import hats, on_grids
+from latentia.linear_algebra import eigh, one_thread
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
@@ -160,8 +158,7 @@ def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) ->
         S = J.T @ C @ J
         alone = sides.outside[k] == sides.inside[k]  # with nothing outside there is no state
         keep = 0 if alone else min(node.rank - 1, settings.rank, len(S))
-        first = len(S) - max(keep, 1)
-        e, Q = eigh((S + S.T) / 2, subset_by_index=[first, len(S) - 1])
+        e, Q = eigh((S + S.T) / 2, largest=max(keep, 1))
         good = e[::-1] > max(1e-9, 1e-12 * float(e[-1]))
         good &= keep > 0  # a separator of rank one: its sides are independent
         e, Q = e[::-1][good], Q[:, ::-1][:, good]
@@ -265,122 +262,6 @@ def raw_operators(
     slots = linear_slots(columns)
     linear = None if slots is None else fit_linear(slots, products.sums, N)
     return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports, linear=linear)
-
-
-def on_grids(
-    found: Operators,
-    columns: Sequence[Column],
-    settings: KernelSettings,
-    scores_only: bool = False,
-) -> Operators:
-    """Leaves smoothed: at one bandwidth for evidence, at another for answers."""
-    plan, raw = found.plan, found.leaves
-    leaves = tuple(
-        possible(smooth_leaf(plan, columns, k, raw[x], settings.evidence), found.weight)
-        for x, k in enumerate(plan.leaves)
-    )
-    place = {v: i for i, v in enumerate(plan.graph.observed)}
-    targets = {
-        v: possible(
-            smooth_leaf(plan, columns, k, raw[x], settings.evidence, {v: settings.own}),
-            found.weight,
-        )
-        for x, k in enumerate(plan.leaves)
-        for v in plan.nodes[k].columns
-        if isinstance(columns[place[v]], ContinuousColumn) and not scores_only
-    }
-    return replace(
-        found,
-        leaves=leaves,
-        marginals=tuple(np.ascontiguousarray(t[:, 0]) for t in leaves),
-        mix=settings.mix,
-        targets=targets,
-        raw=raw,
-        blur=(settings.evidence, settings.own),
-        settings={
-            **({} if isinstance(settings.bandwidth, str) else {"bandwidth": settings.bandwidth}),
-            "evidence": settings.evidence,
-            "own": settings.own,
-            "rank": settings.rank,
-            "ridge": settings.ridge[1],
-            "lean": settings.lean,
-        },
-        floor=settings.floor,
-        linear=None if found.linear is None else replace(found.linear, lean=settings.lean),
-    )
-
-
-def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:
-    """Operators with raw leaves, as a file keeps them, smoothed as they were."""
-    evidence, own = found.blur
-    lean = 0.0 if found.linear is None else found.linear.lean
-    settings = KernelSettings(
-        evidence=evidence, own=own, floor=found.floor, mix=found.mix, lean=lean
-    )
-    return on_grids(found, columns, settings)
-
-
-# --- leaves on grids ------------------------------------------------------------------------------
-
-
-def hats(plan: Plan, columns: Sequence[Column], leaf: int, codes: Sequence[Any]) -> csr_array:
-    """Weights of the cells of a leaf, (n, cells): rows sum to one, to zero where one is missing."""
-    place = {v: i for i, v in enumerate(plan.graph.observed)}
-    members = [place[v] for v in plan.nodes[leaf].columns]
-    n = len(codes[0])
-    index, share = np.zeros((1, n), dtype=np.int64), np.ones((1, n))
-    for i in members:
-        own, weight = around(codes[i], _cells(columns[i]), n)
-        there = own < _cells(columns[i])  # beyond: missing
-        index = (index[:, None] * _cells(columns[i]) + own * there).reshape(-1, n)
-        share = (share[:, None] * (weight * there)).reshape(-1, n)
-    rows = np.broadcast_to(np.arange(n), index.shape)
-    kept = share > 0
-    shape = (n, math.prod(_cells(columns[i]) for i in members))
-    return csr_array((share[kept], (rows[kept], index[kept])), shape=shape)
-
-
-def smoothing(column: Column, bandwidth: float) -> Array | None:
-    """(cells, cells): a Gaussian of so many standard deviations around each cell, mass kept."""
-    if not isinstance(column, ContinuousColumn) or bandwidth <= 0:
-        return None
-    z = column.grid / column.spread
-    K = np.exp(-0.5 * ((z[:, None] - z) / bandwidth) ** 2)
-    S = np.eye(column.cells)
-    S[: column.points, : column.points] = K / K.sum(axis=0)
-    return S
-
-
-def smooth_leaf(
-    plan: Plan,
-    columns: Sequence[Column],
-    leaf: int,
-    raw: Array,
-    bandwidth: float,
-    own: Mapping[int, float] | None = None,
-) -> Array:
-    """A leaf's table smoothed along every continuous axis, `own` by column: (cells, r)."""
-    place = {v: i for i, v in enumerate(plan.graph.observed)}
-    members = [columns[place[v]] for v in plan.nodes[leaf].columns]
-    table = raw.reshape(*(_cells(c) for c in members), -1)
-    for axis, (v, column) in enumerate(zip(plan.nodes[leaf].columns, members, strict=True)):
-        S = smoothing(column, (own or {}).get(v, bandwidth))
-        if S is not None:
-            table = np.moveaxis(np.tensordot(S, table, axes=(1, axis)), 0, axis)
-    return np.ascontiguousarray(table.reshape(raw.shape))
-
-
-def possible(table: Array, N: float) -> Array:
-    """A leaf's table with half a row more, spread evenly: no value is impossible, far ones tell
-    nothing about the others, and an unobserved leaf still sends e₁."""
-    share = 0.5 / (N + 0.5)
-    found = table * (1.0 - share)
-    found[:, 0] += share / len(table)
-    return found
-
-
-def _cells(column: Column) -> int:
-    return column.cells if isinstance(column, ContinuousColumn) else len(column.states)
 
 
 def present(block: BlockMap, z: Array) -> Array:

@@ -17,6 +17,7 @@ from scipy.spatial.distance import pdist
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.errors import DataError, UnknownNameError
+from latentia.linear_algebra import eigh
 from latentia.typing import Array
 
 Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
@@ -217,7 +218,7 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
     K = bare.factors(L)
     if not np.isfinite(K).all() or not np.allclose(K, K.T, rtol=1e-6, atol=1e-9):
         raise DataError("the kernel gives values that are not finite, or k(x, y) ≠ k(y, x).")
-    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    values, vectors = eigh((K + K.T) / 2)
     if values[0] < -INDEFINITE * max(values[-1], 1e-300):
         raise DataError(
             f"the kernel is not positive definite: an eigenvalue of its matrix is {values[0]:.3g}. "

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
@@ -27,6 +27,7 @@ from latentia.data.rows import Rows, Source
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.operators import Operators, smooth_unseen
 from latentia.kernels.feature_maps import BlockMap, as_kernel, coordinates
+from latentia.linear_algebra import eigh
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array

@@ -17,7 +17,7 @@ from functools import partial
 from typing import final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 
 from latentia.data.columns.continuous import Column, ContinuousColumn
 from latentia.data.moments import Moments, add_to, outer_sum
@@ -33,7 +33,7 @@ from latentia.kernels.gram import (
     seen_marginals,
     sides_of,
 )
-from latentia.linear_algebra import one_thread
+from latentia.linear_algebra import eigh, one_thread, symmetric_inverse
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array
@@ -198,7 +198,7 @@ def _solver(C: Array, ridge: float) -> Callable[[Array], Array]:
     if ridge > 0:
         factor = cho_factor(C + ridge * np.eye(len(C)), lower=True, check_finite=False)
         return lambda x: np.asarray(cho_solve(factor, x, check_finite=False))
-    inverse = np.linalg.pinv(C, rcond=SINGULAR, hermitian=True)
+    inverse = symmetric_inverse(C, SINGULAR)
     return lambda x: np.asarray(inverse @ x)
 
 
@@ -240,7 +240,7 @@ def _size(maps: _Maps, states: _States, k: int) -> int:
 def _leaf(pairs: Moments, k: int) -> Array:
     """Coefficients of k(x, ·) in A by least squares, (cells, features)."""
     C, R = pairs.sums[f"own/{k}"], pairs.sums[f"read/{k}"]
-    return np.ascontiguousarray(R @ np.linalg.pinv(C, rcond=SINGULAR, hermitian=True))
+    return np.ascontiguousarray(R @ symmetric_inverse(C, SINGULAR))
 
 
 def _marginal(plan: Plan, pairs: Moments, k: int) -> Array:

@@ -23,9 +23,10 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows
 from latentia.data.sources.table_rows import joined
 from latentia.errors import ConstantColumnWarning, DataError, LatentiaError
+from latentia.inference.evidence import Evidence
 from latentia.inference.linear_part import pool_scores
 from latentia.inference.many_rows import Asked, in_blocks
-from latentia.inference.messages import Evidence, log_evidence
+from latentia.inference.messages import log_evidence
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous

@@ -87,7 +87,7 @@ class Learned(Estimator):
 
     @property
     def cpts_(self) -> dict[Label, Any]:
-        """Tables P(variable | parents) by name, axes (parents in the graph's order, itself).
+        """Tables P(variable | parents) by name, axes (parents in the order given, itself).
 
         Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
         """

@@ -14,9 +14,10 @@ from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import decode
 from latentia.errors import DataError, GraphError
+from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.grid_density import draw
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
-from latentia.inference.messages import Answers, Evidence, answer, read_evidence
+from latentia.inference.messages import Answers, answer
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.inference.questions import named, one_row

@@ -10,7 +10,8 @@ from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table_rows import TableRows
 from latentia.errors import DataError, UnknownNameError
 from latentia.model.notices import note_ignored
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
 

@@ -15,7 +15,8 @@ from typing import final
 import numpy as np
 
 from latentia.data.rows import Rows
-from latentia.inference.messages import answer, around, read_evidence
+from latentia.inference.evidence import around, read_evidence
+from latentia.inference.messages import answer
 from latentia.inference.operators import Choice, Operators
 from latentia.typing import Array
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from latentia.closed_form.basis import FeatureValues
+from latentia.closed_form.evaluating import FeatureValues
 from latentia.closed_form.solving import Statistics
 from latentia.data.rows import Rows
 from latentia.networks.k_means import cluster_all

@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.closed_form.basis import evaluator
+from latentia.closed_form.evaluating import evaluator
 from latentia.closed_form.solving import Statistics, gather_statistics
 from latentia.closed_form.state_counts import state_notes
 from latentia.data.rows import Rows, Source

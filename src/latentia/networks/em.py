@@ -71,8 +71,8 @@ class EM(BaseEstimator):
     init : "random", "pbp" or dict of variable -> table
         Random starts draw every row of every table from a flat Dirichlet. "pbp" is a single start
         from the closed form's statistics, which makes restarts unnecessary; it needs a separator of
-        its own for every latent, and discrete columns. Tables, with axes (parents in the graph's
-        order, variable), give a single start from there. Continuous columns start from rows that
+        its own for every latent, and discrete columns. Tables, with axes (parents in the order
+        given, variable), give a single start from there. Continuous columns start from rows that
         lie far from each other (the seeding of k-means++).
     mixture : int
         Gaussian components of a continuous column for each state of its parents.
@@ -89,7 +89,7 @@ class EM(BaseEstimator):
         rich is installed; a function gets the line instead.
     known : dict of variable -> table, optional
         Cells of tables that are known and held fixed, NaN where they are to be learned; a zero
-        stays a zero. Axes (parents in the graph's order, variable), states in order.
+        stays a zero. Axes (parents in the order given, variable), states in order.
     tied : list of lists of variables, optional
         Variables of a group share one table, which is learned from the counts of all of them.
     """

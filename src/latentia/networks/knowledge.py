@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.errors import DataError, UnknownNameError
+from latentia.exact.reading_tables import ROUNDING, row_off
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
@@ -20,8 +21,6 @@ Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Smoothing: TypeAlias = Mapping[int, float | Array]  # variable -> pseudo-counts, each or in all
 
 LARGEST = 1e300  # of a pseudo-count
-SUM_TOLERANCE = 1e-8  # as of the tables of a TabularModel …
-ROUNDING = 1e-14  # … which are left as they are if they sum to one this well
 
 
 @final
@@ -125,14 +124,15 @@ def _read_cells(graph: LatentGraph, known: Any) -> dict[int, Array]:
         cells = _numbers(graph, v, table, "known table")
         sums = np.nansum(cells, axis=-1)
         whole = np.asarray(~np.isnan(cells).any(axis=-1))
-        off = np.where(whole, np.abs(sums - 1.0), np.maximum(sums - 1.0, 0.0))
-        if off.max() > SUM_TOLERANCE:
+        excess = np.where(whole, sums - 1.0, np.maximum(sums - 1.0, 0.0))
+        off = row_off(graph, graph.parents()[v], cells, excess)
+        if off:
             raise DataError(
-                f"expected rows of the known table of {name!r} to sum to 1, or to at most 1 where "
-                f"cells are left to be learned (NaN); one is off by {off.max():.3g}. Its axes are "
+                f"expected rows of the known table of {name!r} to sum to 1 (within 1e-6), or to at "
+                f"most 1 where cells are left to be learned (NaN), got {off}. Its axes are "
                 f"{_axes(graph, v)}, and rows go along the last."
             )
-        rough = whole & (np.abs(sums - 1.0) > ROUNDING)
+        rough = np.abs(excess) > ROUNDING
         found[v] = cells / np.where(rough, sums, 1.0)[..., None]
     return found
 

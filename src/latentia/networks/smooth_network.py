@@ -19,9 +19,10 @@ from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import pack_rows
 from latentia.inference.operators import Ascent, Operators
-from latentia.kernels.embedding import choose_sides, embed, smoothing, sum_sides
+from latentia.kernels.embedding import choose_sides, embed, sum_sides
 from latentia.kernels.feature_maps import coordinates
 from latentia.kernels.settings import KernelSettings
+from latentia.kernels.smooth_leaves import smoothing
 from latentia.networks.accelerate import Prior, Tables, make_prior, normalised
 from latentia.networks.em_problem import Problem, counts_in, pose
 from latentia.networks.soft_states import first_counts, memberships

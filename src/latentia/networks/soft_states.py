@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from latentia.closed_form.basis import Basis, FeatureValues
+from latentia.closed_form.basis import Basis
+from latentia.closed_form.evaluating import FeatureValues
 from latentia.data.rows import Rows
 from latentia.networks.k_means import cluster_all
 from latentia.structure.state_network import PositiveNetwork

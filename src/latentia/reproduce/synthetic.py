@@ -16,7 +16,7 @@ from latentia.exact.tabular_model import TabularModel
 from latentia.model.latent_model import LatentModel
 from latentia.reproduce.cells import Cell, Experiment, Figure, every_cell
 from latentia.reproduce.rivals import make_learner
-from latentia.structure.graph import as_graph
+from latentia.structure.reading_graphs import as_graph
 from latentia.testing.random_models import brute_force, random_model
 from latentia.typing import Array, Codes
 

@@ -11,6 +11,7 @@ import numpy as np
 from latentia.errors import StoreError
 from latentia.inference.linear_part import Linear, Slot
 from latentia.inference.operators import Operators
+from latentia.linear_algebra import eigh
 from latentia.store.array_table import Name, Shape
 from latentia.store.plain import items, number, whole
 from latentia.structure.plan import Plan
@@ -96,6 +97,6 @@ def read_linear(
     """Covariances that can be: symmetric, no eigenvalue clearly negative."""
     size = float(np.abs(covariance).max(initial=0.0))
     symmetric = np.abs(covariance - covariance.T).max(initial=0.0) <= 1e-9 * size
-    if not symmetric or (np.linalg.eigvalsh(covariance) < -1e-6 * size).any():
+    if not symmetric or (eigh(covariance)[0] < -1e-6 * size).any():
         raise StoreError("expected covariances of columns, got a matrix that cannot be one.")
     return Linear(slots, mean, covariance, weight, lean)

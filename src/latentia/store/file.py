@@ -31,13 +31,14 @@ from latentia.store.array_table import Fetch
 from latentia.store.classifier_record import read_classifier, write_classifier
 from latentia.store.model_record import read_latent_model, write_latent_model
 from latentia.store.plain import text
+from latentia.store.structure_record import ordered_parents
 from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
 from latentia.typing import Array
 from latentia.version import LIBRARY
 from latentia.whole_file import whole_file
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
-VERSION = 4
+VERSION = 5
 HEAD = struct.Struct("<8sIIQ32s")
 SIGNED = HEAD.size - 32  # the checksum covers all but itself
 LARGEST_FILE = 2**31
@@ -119,6 +120,8 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
 def _version(record: dict[str, Any]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
     states = record.get("states", ())
+    if ordered_parents(record):  # older readers would take the axes of tables in another order
+        return 5
     if record["kind"] == "LatentClassifier":
         return 4
     if "replicates" in record or len(record.get("operators", {}).get("kernel", ())) > 4:

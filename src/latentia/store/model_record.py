@@ -29,8 +29,9 @@ from latentia.store.operators_record import (
 from latentia.store.plain import fields, items, number, pack, text, unpack
 from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
 from latentia.store.structure_record import read_graph, read_plan, write_graph, write_plan
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Array
 
 SOME = ("network", "choice", "settings", "replicates")  # fields of some models, of newer files

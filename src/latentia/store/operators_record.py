@@ -16,7 +16,7 @@ from latentia.data.columns.continuous import Column
 from latentia.errors import StoreError
 from latentia.inference.linear_part import Slot, linear_slots
 from latentia.inference.operators import Ascent, Choice, Operators, SeparatorReport
-from latentia.kernels.embedding import smooth_again
+from latentia.kernels.smooth_leaves import smooth_again
 from latentia.store.array_table import (
     LARGEST_NUMBER,
     Name,

@@ -28,6 +28,17 @@ def write_graph(graph: LatentGraph) -> dict[str, Any]:
     }
 
 
+def ordered_parents(record: Any) -> bool:
+    """Has a graph in this record parents in an order of its own? (Files of version 5.)"""
+    if isinstance(record, list):
+        return any(map(ordered_parents, record))
+    if not isinstance(record, dict):
+        return False
+    if record.keys() >= {"names", "edges", "latent", "states", "directed"}:  # by write_graph
+        return bool(record["edges"] != sorted(record["edges"]))
+    return any(map(ordered_parents, record.values()))
+
+
 def read_graph(record: Any) -> LatentGraph:
     names, edges, latent, states, directed = fields(
         record, "names", "edges", "latent", "states", "directed"

@@ -15,6 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.errors import PlanError
+from latentia.linear_algebra import singular_values, svd
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree, leaf_counts, leaf_intervals
 from latentia.structure.triangulate import Adjacency, degeneracy, maximal_cliques
@@ -31,7 +32,7 @@ def numerical_rank(matrix: Array, tolerance: float = TOLERANCE) -> int:
     """Singular values above `tolerance` times the largest."""
     if 0 in matrix.shape:
         return 0
-    values = np.linalg.svd(matrix, compute_uv=False)
+    values = singular_values(matrix)
     return int((values > tolerance * max(values[0], 1e-300)).sum())
 
 
@@ -289,7 +290,7 @@ def _spans(model: GenericModel) -> dict[tuple[int, int], Array]:
 
 def _basis(functions: Array) -> Array:
     """Orthonormal columns with the same span, so that nothing fades on a long way."""
-    u, values, _ = np.linalg.svd(functions, full_matrices=False)
+    u, values, _ = svd(functions)
     return np.asarray(u[:, values > TOLERANCE * values[0]], dtype=float)
 
 

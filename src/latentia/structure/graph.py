@@ -6,12 +6,12 @@ that labels may be anything hashable and the same input gives the same tree on e
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import heapq
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, final
 
 from latentia import doors
 from latentia.errors import GraphError, UnknownNameError
@@ -21,23 +21,22 @@ from latentia.typing import Label
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
-Latents: TypeAlias = Mapping[Any, int | None] | Iterable[Any] | None
-GraphLike: TypeAlias = "str | LatentGraph | Mapping[Any, Any] | Iterable[Any]"
-Edge: TypeAlias = tuple[Label, Label]
-
 
 @final
 @dataclass(frozen=True, slots=True)
 class LatentGraph:
     """Variables 0..n-1 with names, states and edges; checks itself.
 
-    >>> graph = as_graph("A->B; A->C", latents={"A": 3})
-    >>> graph.names, graph.observed
-    (('A', 'B', 'C'), (1, 2))
+    Edges are sorted, except that the parents of a variable stay in the order in which they were
+    given: it is the order of the axes of its table. Undirected edges are (smaller, larger).
+
+    >>> graph = LatentGraph(("A", "B", "C"), ((0, 1), (0, 2)), frozenset({0}), (3, None, None))
+    >>> str(graph), graph.observed
+    ('(A[3])->B; (A[3])->C', (1, 2))
     """
 
     names: tuple[Label, ...]
-    edges: tuple[tuple[int, int], ...]  # (parent, child); undirected: (smaller, larger)
+    edges: tuple[tuple[int, int], ...]  # (parent, child), parents in the order given; see below
     latent: frozenset[int]
     states: tuple[int | None, ...]  # None: not known yet
     directed: bool = True
@@ -53,6 +52,7 @@ class LatentGraph:
         counts = tuple(map(_whole, self.names, self.states))
         object.__setattr__(self, "states", counts)  # numpy's integers become Python's
         self._check_edges()
+        object.__setattr__(self, "edges", _sorted_edges(self.edges, self.directed))
         if len(self.latent) == n:
             raise GraphError(
                 f"every variable is latent ({_listing(self.names)}); at least one must be a column."
@@ -65,7 +65,7 @@ class LatentGraph:
             raise GraphError(
                 f"edges must differ and join variables of the graph, got {self.edges}."
             )
-        for a, b in self.edges:
+        for a, b in sorted(seen):  # the same complaint in whatever order they come
             if a == b:
                 raise GraphError(f"{self.names[a]!r} is tied to itself. Remove the self-loop.")
             if (b, a) in seen:
@@ -96,12 +96,12 @@ class LatentGraph:
             raise UnknownNameError("variable", name, self.names) from None
 
     def parents(self) -> tuple[tuple[int, ...], ...]:
-        """Parents of every variable, in input order (empty for undirected graphs)."""
+        """Parents of every variable, in the order given (empty for undirected graphs)."""
         found: list[list[int]] = [[] for _ in self.names]
         if self.directed:
             for a, b in self.edges:
                 found[b].append(a)
-        return tuple(tuple(sorted(p)) for p in found)
+        return tuple(map(tuple, found))
 
     def with_states(self, states: Mapping[Label, int]) -> LatentGraph:
         """The same graph with the numbers of states of some variables filled in."""
@@ -126,42 +126,13 @@ class LatentGraph:
         return "; ".join(parts + [show(v) for v in range(len(self.names)) if v not in tied])
 
 
-def as_graph(
-    graph: GraphLike, latents: Latents = None, states: Mapping[Any, int] | None = None
-) -> LatentGraph:
-    """Read a graph: text, edge list, dict of parents, networkx (Di)Graph, or a ready LatentGraph.
-
-    >>> str(as_graph([("H", "X"), ("H", "Y")], latents={"H": 2}))
-    '(H[2])->X; (H[2])->Y'
-    >>> str(as_graph({"X": ["H"], "Y": ["H"]}, latents=["H"]))
-    '(H)->X; (H)->Y'
-    >>> str(as_graph("a--b--c[3]"))
-    'a--b; b--c[3]'
-    """
-    if isinstance(graph, LatentGraph):
-        read = _Reading.of_graph(graph)
-    elif isinstance(graph, str):
-        read = _read_text(graph)
-    elif hasattr(graph, "is_directed") and hasattr(graph, "edges") and hasattr(graph, "nodes"):
-        read = _read_networkx(graph)
-    elif isinstance(graph, Mapping):
-        read = _read_parents(graph)
-    elif isinstance(graph, Iterable):
-        read = _read_edges(graph)
-    else:
-        raise GraphError(
-            f"expected a graph as text, edges, dict of parents, networkx graph or LatentGraph, "
-            f"got {type(graph).__name__}."
-        )
-    return read.finish(latents, states)
-
-
 def relevant(graph: LatentGraph) -> LatentGraph:
     """The graph without latents that say nothing about any column.
 
     Directed: latents with no observable descendant. Undirected: latents cut off from every column.
 
-    >>> str(relevant(as_graph("H->X; H->L", latents={"H": 2, "L": 2})))
+    >>> names, edges = ("H", "X", "L"), ((0, 1), (0, 2))
+    >>> str(relevant(LatentGraph(names, edges, frozenset({0, 2}), (2, None, 2))))
     '(H[2])->X'
     """
     reached = set(graph.observed)
@@ -187,6 +158,30 @@ def relevant(graph: LatentGraph) -> LatentGraph:
         states=tuple(graph.states[v] for v in keep),
         directed=graph.directed,
     )
+
+
+def _sorted_edges(edges: Iterable[tuple[int, int]], directed: bool) -> tuple[tuple[int, int], ...]:
+    """The smallest edge first, among those that are next in line at their child.
+
+    So that graphs with the same parents in the same orders are equal, whatever order their edges
+    were given in otherwise.
+    """
+    if not directed:
+        return tuple(sorted(edges))
+    waiting: dict[int, list[int]] = {}  # child -> parents still to come, the next one last
+    for a, b in edges:
+        waiting.setdefault(b, []).append(a)
+    for above in waiting.values():
+        above.reverse()
+    ready = [(above.pop(), b) for b, above in waiting.items()]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        a, b = heapq.heappop(ready)
+        found.append((a, b))
+        if waiting[b]:
+            heapq.heappush(ready, (waiting[b].pop(), b))
+    return tuple(found)
 
 
 def find_cycle(n: int, edges: Iterable[tuple[int, int]]) -> list[int]:
@@ -215,148 +210,6 @@ def find_cycle(n: int, edges: Iterable[tuple[int, int]]) -> list[int]:
     return cycle[start:] + cycle[:start]
 
 
-@dataclass
-class _Reading:
-    """What was read so far: names in order of appearance, edges by name, counts."""
-
-    names: dict[Label, None]
-    edges: list[Edge]
-    directed: bool | None = None
-    states: dict[Label, int | None] | None = None
-    latents: dict[Label, int | None] | None = None
-
-    @classmethod
-    def of_graph(cls, graph: LatentGraph) -> _Reading:
-        named = [(graph.names[a], graph.names[b]) for a, b in graph.edges]
-        states = dict(zip(graph.names, graph.states, strict=True))
-        latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
-        return cls(dict.fromkeys(graph.names), named, graph.directed, states, latents)
-
-    def add_edge(self, a: Label, b: Label, directed: bool) -> None:
-        if self.directed is not None and self.directed != directed:
-            raise GraphError(
-                f"edge {a!r}, {b!r} mixes directed (->) and undirected (--) edges. Use one kind."
-            )
-        self.directed = directed
-        self.names.setdefault(_checked_label(a))
-        self.names.setdefault(_checked_label(b))
-        self.edges.append((a, b))
-
-    def finish(self, latents: Latents, states: Mapping[Any, int] | None) -> LatentGraph:
-        counts: dict[Label, int | None] = dict(self.states or {})
-        hidden = dict(self.latents or {})
-        for name, count in _pairs(latents):
-            self._check_known(name, "latent")
-            hidden[name] = count
-        for name, count in [*hidden.items(), *_counts(states)]:
-            self._check_known(name, "variable")
-            counts[name] = _agreed(name, counts.get(name), count)
-        names = tuple(self.names)
-        number = {name: i for i, name in enumerate(names)}
-        directed = self.directed is not False
-        edges = {(number[a], number[b]) for a, b in self.edges}
-        if not directed:
-            edges = {(min(a, b), max(a, b)) for a, b in edges}
-        return LatentGraph(
-            names=names,
-            edges=tuple(sorted(edges)),
-            latent=frozenset(number[name] for name in hidden),
-            states=tuple(counts.get(name) for name in names),
-            directed=directed,
-        )
-
-    def _check_known(self, name: Label, what: str) -> None:
-        if name not in self.names:
-            raise UnknownNameError(what, name, self.names, "Is it spelt as in the graph?")
-
-
-_ARROW = re.compile(r"(->|<-|--)")
-_COUNTED = re.compile(r"^(.*?)\s*\[\s*(\d+)\s*\]$")
-
-
-def _read_text(text: str) -> _Reading:
-    """`A->B; A->C,D; c[3]`: chains of ->, <- or --, commas for several, [k] for a state count."""
-    read = _Reading({}, [], states={})
-    _read_statements(text, read)
-    return read
-
-
-def _read_statements(text: str, read: _Reading) -> None:
-    for statement in re.split(r"[;\n]", text):
-        if statement.strip():
-            _read_statement(statement.strip(), read)
-
-
-def _read_statement(statement: str, read: _Reading) -> None:
-    pieces = _ARROW.split(statement)
-    groups = [[_read_name(word, statement, read) for word in p.split(",")] for p in pieces[::2]]
-    for arrow, left, right in zip(pieces[1::2], groups, groups[1:], strict=False):
-        for a in left:
-            for b in right:
-                edge = (b, a) if arrow == "<-" else (a, b)
-                read.add_edge(*edge, directed=arrow != "--")
-
-
-def _read_name(word: str, statement: str, read: _Reading) -> str:
-    word = word.strip()
-    counted = _COUNTED.match(word)
-    name = counted.group(1).strip() if counted else word
-    if not name or re.search(r"[\[\]<>]|^-|-$", name):
-        raise GraphError(
-            f"cannot read {statement!r}: expected names joined by ->, <- or --, "
-            f"such as 'A->B; B--C; C[3]', got {word!r}."
-        )
-    read.names.setdefault(name)
-    if counted:
-        states = read.states or {}
-        states[name] = _agreed(name, states.get(name), int(counted.group(2)))
-        read.states = states
-    return name
-
-
-def _read_networkx(graph: Any) -> _Reading:
-    read = _Reading(dict.fromkeys(_checked_label(v) for v in graph.nodes), [])
-    read.directed = bool(graph.is_directed())
-    for edge in graph.edges:
-        read.add_edge(edge[0], edge[1], directed=read.directed)
-    return read
-
-
-def _read_parents(parents: Mapping[Any, Any]) -> _Reading:
-    read = _Reading(dict.fromkeys(_checked_label(v) for v in parents), [], directed=True)
-    for child, above in parents.items():
-        for parent in _sequence(above):
-            read.add_edge(parent, child, directed=True)
-    return read
-
-
-def _read_edges(edges: Iterable[Any]) -> _Reading:
-    read = _Reading({}, [], states={})
-    for edge in _sequence(edges):
-        if isinstance(edge, str):
-            _read_statements(edge, read)
-        elif isinstance(edge, Sequence) and len(edge) == 2:
-            read.add_edge(edge[0], edge[1], directed=True)
-        elif isinstance(edge, Sequence) and len(edge) == 1:
-            read.names.setdefault(_checked_label(edge[0]))
-        else:
-            raise GraphError(f"expected an edge (parent, child), got {edge!r}.")
-    return read
-
-
-def _sequence(items: Any) -> list[Any]:
-    """A list in a fixed order: sets have none of their own, so they go by what they print."""
-    if items is None:
-        return []
-    if isinstance(items, str):
-        return [items]
-    if isinstance(items, AbstractSet):
-        return sorted(items, key=spell)
-    if not isinstance(items, Iterable):
-        raise GraphError(f"expected a list of names, got {items!r}.")
-    return list(items)
-
-
 def spell(label: Label) -> str:
     """What a label prints, the same on every run: the members of sets are sorted.
 
@@ -370,25 +223,6 @@ def spell(label: Label) -> str:
     return repr(label)
 
 
-def _pairs(latents: Latents) -> list[tuple[Label, int | None]]:
-    if isinstance(latents, Mapping):
-        return list(latents.items())
-    return [(_checked_label(name), None) for name in _sequence(latents)]
-
-
-def _counts(states: Mapping[Any, int] | None) -> list[tuple[Label, int]]:
-    try:
-        return [] if states is None else list(dict(states).items())
-    except (TypeError, ValueError):
-        raise GraphError(f"expected states as {{name: how many}}, got {states!r}.") from None
-
-
-def _agreed(name: Label, before: int | None, count: int | None) -> int | None:
-    if before is not None and count is not None and before != count:
-        raise GraphError(f"{name!r} was given {before} states and {count} states. Keep one.")
-    return count if count is not None else before
-
-
 def _whole(name: Label, count: Any) -> int | None:
     if count is None:
         return None
@@ -397,18 +231,6 @@ def _whole(name: Label, count: Any) -> int | None:
     if count < 1:
         raise GraphError(f"{name!r} needs at least one state, got {count}.")
     return int(count)
-
-
-def _checked_label(name: Any) -> Label:
-    try:
-        hash(name)
-    except TypeError:
-        raise GraphError(
-            f"variable names must be hashable, got {name!r}. Use a string, a number or a tuple."
-        ) from None
-    if name is None or name != name:
-        raise GraphError(f"{name!r} cannot name a variable. Use a string, a number or a tuple.")
-    return name  # type: ignore[no-any-return]
 
 
 def _listing(names: Iterable[Label]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import html
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from numbers import Integral
@@ -20,7 +20,6 @@ import numpy as np
 from latentia import doors
 from latentia.errors import GraphError, PlanError
 from latentia.linear_algebra import one_thread
-from latentia.spelling import printable
 from latentia.structure.generic_rank import (
     GenericModel,
     check_clique,
@@ -29,7 +28,7 @@ from latentia.structure.generic_rank import (
     check_width,
     draw_generic,
 )
-from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph, relevant, spell
+from latentia.structure.graph import LatentGraph, relevant, spell
 from latentia.structure.junction import (
     JunctionTree,
     clique_tree,
@@ -37,7 +36,9 @@ from latentia.structure.junction import (
     leaf_counts,
     split_branches,
 )
-from latentia.structure.sides import LARGEST_GROUP, Block, Side, choose_side, nearest
+from latentia.structure.plan_table import plan_table
+from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
+from latentia.structure.sides import LARGEST_GROUP, Block, Side, SideSearch, nearest
 from latentia.structure.skeleton import Skeleton, contract
 from latentia.structure.triangulate import eliminate, log_states, moralise
 from latentia.typing import Label
@@ -132,7 +133,7 @@ class Plan:
         return _fingerprint(self)
 
     def __str__(self) -> str:
-        return _table(self)
+        return plan_table(self)
 
     def draw(self) -> Drawing:
         """The graph and its junction tree, each separator with its rank, α(S) and β(S)."""
@@ -258,35 +259,13 @@ def _nodes(
             for one, two, inside in ((i, j, True), (j, i, False)):
                 most = len(below) if inside else len(leaves) - len(below)
                 candidates = partial(nearest, around, separator, homes, below, inside)
-                sides.append(
-                    _search_side(
-                        model, one, two, candidates, most, cliques, sizes, max(ranks), width
-                    )
-                )
+                search = SideSearch(model, one, two, max(ranks), candidates, most, cliques, sizes)
+                sides.append(search.search(width))
             node = replace(
                 node, separator=separator, rank=max(ranks), inside=sides[0], outside=sides[1]
             )
         nodes.append(node)
     return nodes
-
-
-def _search_side(
-    model: GenericModel,
-    i: int,
-    j: int,
-    candidates: Callable[[int], list[int]],
-    most: int,
-    cliques: Sequence[int],
-    sizes: Sequence[int],
-    rank: int,
-    width: int,
-) -> Side:
-    """Look at ever more leaves until the rank is reached or the side, of `most`, is used up."""
-    while True:
-        side = choose_side(model, i, j, candidates(min(width, most)), cliques, sizes, rank)
-        if max(side.core_rank, side.wide_rank) >= rank or width >= most:
-            return side
-        width *= 2
 
 
 def _notes(graph: LatentGraph, models: Sequence[GenericModel]) -> list[str]:
@@ -358,51 +337,3 @@ def _fingerprint(plan: Plan) -> str:
         [(n.parent, n.columns, n.rank, n.inside, n.outside) for n in plan.nodes],
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-
-
-def _table(plan: Plan) -> str:
-    names = [printable(name) for name in plan.graph.names]
-    columns = [plan.nodes[k].columns for k in plan.leaves]
-
-    def listing(items: Iterable[str], most: int = 4) -> str:
-        items = list(items)
-        return ",".join(items[:most]) + (f",… ({len(items)})" if len(items) > most else "")
-
-    def leaves(block: Iterable[int]) -> str:
-        return listing(names[v] for x in block for v in columns[x])
-
-    def features(side: Side) -> str:
-        singles = leaves(b[0] for b in side.wide if len(b) == 1)
-        joint = "".join(f" + {leaves(b).replace(',', '×')}" for b in side.wide if len(b) > 1)
-        return singles + joint
-
-    rows = [
-        ("separator", "inside", "rank", "α core", "β core", "α features", "β features", "tensor")
-    ]
-    for k, node in enumerate(plan.nodes):
-        shape = "×".join(map(str, plan.tensor_shape(k))) if node.children else "leaf"
-        if node.parent == k:
-            rows.append(("(root)", "", "", "", "", "", "", shape))
-            continue
-        rows.append(
-            (
-                "{" + listing(names[v] for v in sorted(node.separator)) + "}",
-                leaves(range(node.first, node.last)),
-                str(node.rank),
-                leaves(node.inside.core),
-                leaves(node.outside.core),
-                features(node.inside),
-                features(node.outside),
-                shape,
-            )
-        )
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    lines = [
-        "  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    lines.insert(1, "  ".join("─" * w for w in widths))
-    lines.append(
-        f"{len(plan.leaves)} leaves, {len(plan.roots)} root(s); "
-        f"{plan.cost:,} multiplications per row upwards."
-    )
-    return "\n".join(lines + [f"! {printable(note)}" for note in plan.notes])

@@ -18,7 +18,6 @@ from latentia.structure.generic_rank import GenericModel
 from latentia.typing import Codes
 
 Block: TypeAlias = tuple[int, ...]  # leaves, by number, whose joint states are one feature map
-Reach: TypeAlias = Callable[[Sequence[Block]], int]
 
 MOST_TIED = 64  # leaves at equal distance are all taken, up to this many
 LARGEST_GROUP = 2**14  # joint states of a core group
@@ -67,63 +66,69 @@ def _united(parts: Sequence[Codes]) -> Codes:
     return joined[np.concatenate([[True], joined[1:] != joined[:-1]])] if len(joined) else joined
 
 
-def choose_side(
-    model: GenericModel,
-    i: int,
-    j: int,
-    candidates: Sequence[int],
-    cliques: Sequence[int],
-    sizes: Sequence[int],
-    rank: int,
-) -> Side:
-    """The minimal group and the wide features for the side behind clique i, seen from j.
+@final
+@dataclass(frozen=True, slots=True)
+class SideSearch:
+    """Looks for the columns that stand for the side behind clique i, seen from clique j."""
 
-    `candidates` are leaves by distance, `cliques` their cliques in the tree, `sizes` their states.
-    """
+    model: GenericModel
+    i: int
+    j: int
+    rank: int  # to be reached
+    candidates: Callable[[int], list[int]]  # leaves of the side by distance, at least so many
+    most: int  # leaves of the side
+    cliques: Sequence[int]  # of all leaves, in the tree
+    sizes: Sequence[int]  # … and their states
 
-    def reach(blocks: Sequence[Block]) -> int:
-        return model.reach(i, j, [frozenset(cliques[x] for x in block) for block in blocks])
+    def search(self, width: int) -> Side:
+        """Look at ever more leaves until the rank is reached or the side is used up."""
+        while True:
+            side = self._choose(self.candidates(min(width, self.most)))
+            if max(side.core_rank, side.wide_rank) >= self.rank or width >= self.most:
+                return side
+            width *= 2
 
-    wide = [(x,) for x in candidates[:MOST_TIED]]
-    wide_rank = _singles_reach(reach, wide, rank)
-    core, core_rank = _core_group(reach, candidates, sizes, rank)
-    if wide_rank < rank and len(core) > 1:
-        blocks = (*wide, core)
-        return Side(core, core_rank, blocks, max(wide_rank, core_rank))
-    return Side(core, core_rank, tuple(wide), wide_rank)
+    def _reach(self, blocks: Sequence[Block]) -> int:
+        groups = [frozenset(self.cliques[x] for x in block) for block in blocks]
+        return self.model.reach(self.i, self.j, groups)
 
+    def _choose(self, candidates: Sequence[int]) -> Side:
+        """The minimal group and the wide features among these leaves."""
+        wide = [(x,) for x in candidates[:MOST_TIED]]
+        wide_rank = self._singles_reach(wide)
+        core, core_rank = self._core_group(candidates)
+        if wide_rank < self.rank and len(core) > 1:
+            return Side(core, core_rank, (*wide, core), max(wide_rank, core_rank))
+        return Side(core, core_rank, tuple(wide), wide_rank)
 
-def _singles_reach(reach: Reach, wide: Sequence[Block], rank: int) -> int:
-    """The rank of single leaves; it never falls, so try few before many."""
-    found = 1
-    for count in _doubling(len(wide)):
-        found = reach(wide[:count])
-        if found >= rank:
-            break
-    return found
-
-
-def _core_group(
-    reach: Reach, candidates: Sequence[int], sizes: Sequence[int], rank: int
-) -> tuple[Block, int]:
-    """Add near leaves that raise the rank until it suffices, then drop what is not needed."""
-    group: list[int] = []
-    found = 1
-    for picky in (True, False):  # a leaf may help only together with a later one
-        for x in candidates:
-            if found >= rank:
+    def _singles_reach(self, wide: Sequence[Block]) -> int:
+        """The rank of single leaves; it never falls, so try few before many."""
+        found = 1
+        for count in _doubling(len(wide)):
+            found = self._reach(wide[:count])
+            if found >= self.rank:
                 break
-            trial = [*group, x]
-            if x in group or math.prod(sizes[k] for k in trial) > LARGEST_GROUP:
-                continue
-            raised = reach([tuple(trial)])
-            if raised > found or not picky:
-                group, found = trial, max(found, raised)
-    for x in reversed(group):
-        fewer = [k for k in group if k != x]
-        if (reach([tuple(fewer)]) if fewer else 1) >= found:
-            group = fewer
-    return tuple(sorted(group)), found
+        return found
+
+    def _core_group(self, candidates: Sequence[int]) -> tuple[Block, int]:
+        """Add near leaves that raise the rank until it suffices, then drop what is not needed."""
+        group: list[int] = []
+        found = 1
+        for picky in (True, False):  # a leaf may help only together with a later one
+            for x in candidates:
+                if found >= self.rank:
+                    break
+                trial = [*group, x]
+                if x in group or math.prod(self.sizes[k] for k in trial) > LARGEST_GROUP:
+                    continue
+                raised = self._reach([tuple(trial)])
+                if raised > found or not picky:
+                    group, found = trial, max(found, raised)
+        for x in reversed(group):
+            fewer = [k for k in group if k != x]
+            if (self._reach([tuple(fewer)]) if fewer else 1) >= found:
+                group = fewer
+        return tuple(sorted(group)), found
 
 
 def _doubling(count: int) -> list[int]:

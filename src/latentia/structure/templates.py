@@ -10,7 +10,8 @@ from numbers import Integral
 from typing import Any
 
 from latentia.errors import GraphError
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Label
 
 __all__ = [

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact.tabular_model import TabularModel
-from latentia.structure.graph import LatentGraph, as_graph
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.triangulate import maximal_cliques, moralise
 from latentia.testing.mixed_truth import MixedTree, mixed_tree
 from latentia.typing import Array

@@ -24,7 +24,7 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
-from latentia.linear_algebra import Truncated
+from latentia.linear_algebra import Truncated, svd
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array
@@ -101,7 +101,7 @@ def _stacked(plan: Plan, tables: Moments, name: str, k: int) -> Array:
 
 def _leading(C: Array, rank: int) -> Array:
     """The `rank` leading left singular vectors, all of them however small (ranks are given)."""
-    u, _, _ = np.linalg.svd(C, full_matrices=False)
+    u, _, _ = svd(C)
     return np.asarray(u[:, :rank], dtype=float)
 
 

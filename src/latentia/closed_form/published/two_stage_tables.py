@@ -24,7 +24,7 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source, block_codes
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
-from latentia.linear_algebra import Ridge, Solution, Truncated
+from latentia.linear_algebra import Ridge, Solution, Truncated, pseudo_inverse
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array
@@ -80,7 +80,7 @@ def solve_tables(
     leaves = []
     for mu in marginals:
         Phi = np.eye(len(mu))  # its column a is θ at state a: step 1 of the inference
-        leaves.append(np.asarray(np.linalg.pinv(Phi).T, dtype=float))
+        leaves.append(pseudo_inverse(Phi).T)
     mix = N**-0.5 if second > 0 else 0.0
     marginals = [smooth_unseen(mu, N) if mix > 0 else mu for mu in marginals]
     return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports, tables)
