@@ -160,6 +160,16 @@ def test_cells_are_read_as_a_models_states(tmp_path: Path) -> None:
     assert odd == [1.5, "red", None, 2.0]
 
 
+def test_a_model_reads_files_as_its_states(tmp_path: Path) -> None:
+    """States of text that look like numbers; a path is asked as the frame is."""
+    data = {"x": ["1", "2", "NA"] * 40, "y": [1, 2, 2] * 40}
+    model = lt.LatentModel("H->x; H->y", {"H": 2}).fit(data)
+    (tmp_path / "x.csv").write_text("x,y\n1,2\nNA,1\n,2.0\n")
+    asked = {"x": ["1", "NA", None], "y": [2, 1, 2]}
+    found = model.score_samples(tmp_path / "x.csv").read_all().column(0).to_pylist()
+    assert found == model.score_samples(asked).tolist()
+
+
 def test_codes_are_no_numbers() -> None:
     numbers = DiscreteColumn("x", (1, 5, 10))
     assert [find_state(numbers, t) for t in ("1", "1.0", " 5", "1e1")] == [1, 1, 5, 10]
