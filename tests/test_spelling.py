@@ -19,8 +19,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import latentia as lt
-from latentia.cli import check_command, commands  # noqa: F401 (they join the app)
-from latentia.cli.options import app
+from latentia.cli.application import application as app
 from latentia.cli.views import rows_view
 from latentia.spelling import printable
 

@@ -15,6 +15,7 @@ __all__ = [
     "EvidenceError",
     "EvidenceWarning",
     "FeatureWarning",
+    "FileError",
     "FrameError",
     "GraphError",
     "IdentifiabilityWarning",
@@ -67,6 +68,10 @@ class PlanError(LatentiaError, ValueError):
 
 class DataError(LatentiaError, ValueError):
     """Rows that do not fit the model."""
+
+
+class FileError(DataError, OSError):
+    """A file of rows that cannot be read: damaged, cut off, or not what its name says."""
 
 
 class DatasetError(LatentiaError, OSError):

@@ -273,24 +273,22 @@ def test_check_on_the_command_line(tmp_path) -> None:
     import pandas as pd
     from typer.testing import CliRunner
 
-    from latentia.cli import check_command as checks
-    from latentia.cli import commands
+    from latentia.cli.application import application
 
-    assert checks.check_command
     train, held = strong_chain(0, 3_000)
     model = lt.LatentModel(TRUE, LATENTS, learner=lt.PBP(refine=False)).fit(train)
     model.save(tmp_path / "m.latentia")
     pd.DataFrame(held).to_csv(tmp_path / "held.csv", index=False)
     arguments = ["check", str(tmp_path / "m.latentia"), str(tmp_path / "held.csv")]
-    shown = CliRunner().invoke(commands.app, arguments)
+    shown = CliRunner().invoke(application, arguments)
     assert shown.exit_code == 0, shown.output
     assert "check on 3,000 rows" in shown.output
-    facts = json.loads(CliRunner().invoke(commands.app, [*arguments, "--json"]).stdout)
+    facts = json.loads(CliRunner().invoke(application, [*arguments, "--json"]).stdout)
     assert facts["ok"] is model.check(held).ok
     assert len(facts["columns"]) == STEPS
     assert len(facts["latents"]) == STEPS
     for name in ("c.svg", "c.html"):
-        done = CliRunner().invoke(commands.app, [*arguments, "--out", str(tmp_path / name)])
+        done = CliRunner().invoke(application, [*arguments, "--out", str(tmp_path / name)])
         assert done.exit_code == 0, done.output
         assert "<svg" in (tmp_path / name).read_text()
-    assert CliRunner().invoke(commands.app, [*arguments, "--out", "c.png"]).exit_code == 2
+    assert CliRunner().invoke(application, [*arguments, "--out", "c.png"]).exit_code == 2

@@ -243,7 +243,11 @@ def case(r: Random) -> str:
     if result.exit_code not in (0, 1, 2, 3):
         raise Finding(f"exit code {result.exit_code} of {args}")
     said: Any = result.stderr
-    if "Traceback" in said or (result.exit_code in (1, 3) and "latentia: " not in said):
+    if (
+        "a mistake of ours" in said
+        or "Traceback" in said
+        or (result.exit_code in (1, 3) and "latentia: " not in said)
+    ):
         raise Finding(f"{args} said {said[:300]!r}")
     if (
         result.exit_code == 0

@@ -1,7 +1,7 @@
 """The command `latentia`. Loaded by that command only, so that `import latentia` stays slim.
 
-A new command is one function in `commands`; it reads with `asking` and `reading`, and answers
-through `screen` with what `views` and `writing` make of the answer.
+A new command is one function in a module that `application` names; it reads with `asking` and
+`reading`, and answers through `screen` with what `views` and `writing` make of the answer.
 """
 
 import sys  # and nothing else: what is loaded here comes before anyone listens to Ctrl-C

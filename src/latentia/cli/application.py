@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from latentia.cli import check_command, commands, reproducing  # noqa: F401 (their commands join)
+from latentia.cli import (  # noqa: F401 (their commands join)
+    ask_commands,
+    check_command,
+    fit_command,
+    reproducing,
+    show_commands,
+)
 from latentia.cli.options import app
 
 application = app

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 
 from latentia.data.columns.column import KINDS
 from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
@@ -61,7 +62,7 @@ def asked_levels(text: str) -> list[float]:
     >>> asked_levels(".05,.5")
     [0.05, 0.5]
     """
-    found = [_number(part.strip()) for part in text.split(",") if part.strip()]
+    found = [as_number(part.strip()) for part in text.split(",") if part.strip()]
     levels = [float(q) for q in found if q is not None and 0 < q < 1]
     if not found or len(levels) != len(found):
         raise typer.BadParameter(
@@ -191,51 +192,11 @@ def find_value(text: str) -> Any:
     """
     low, dots, high = (part.strip() for part in text.partition(".."))
     if not dots:
-        number = _number(text)
+        number = as_number(text)
         return text if number is None else float(number)
-    ends = [None if not end else _number(end) for end in (low, high)]
+    ends = [None if not end else as_number(end) for end in (low, high)]
     if not (low or high) or any(
         n is None and end for n, end in zip(ends, (low, high), strict=True)
     ):
         return text
     return tuple(None if n is None else float(n) for n in ends)
-
-
-def find_state(column: DiscreteColumn, text: str) -> Any:
-    """The state that `text` means; what is none is left for the model to refuse.
-
-    >>> find_state(DiscreteColumn("G", (1, 2)), "2"), find_state(DiscreteColumn("G", ("2",)), "2")
-    (2, '2')
-    >>> find_state(DiscreteColumn("G", (False, True)), "true")
-    True
-    >>> find_state(DiscreteColumn("G", (1, 2)), "3"), find_state(DiscreteColumn("G", (1, 2)), "x")
-    (3, 'x')
-    """
-    number = _number(text)
-    found = [state for state in column.states if _reads_as(state, text, number)]
-    if len(found) > 1:
-        listed = " and ".join(repr(state) for state in found)
-        raise EvidenceError(
-            f"{column.name}={text} could be {listed}: text cannot tell them apart. Ask in Python."
-        )
-    if found:
-        return found[0]
-    numeric = all(isinstance(s, int | float) and not isinstance(s, bool) for s in column.states)
-    return number if numeric and number is not None else text
-
-
-def _number(text: str) -> int | float | None:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return None
-
-
-def _reads_as(state: Hashable, text: str, number: float | None) -> bool:
-    if isinstance(state, bool):
-        return text.lower() == str(state).lower()
-    if isinstance(state, int | float):
-        return number is not None and number == state
-    return str(state) == text

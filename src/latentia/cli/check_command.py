@@ -8,7 +8,7 @@ import typer
 
 from latentia.assess.report import CheckReport
 from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
-from latentia.cli.reading import count_rows, read_model, read_table_file
+from latentia.cli.reading import look_over, open_table, read_model
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.errors import DataError
@@ -46,14 +46,13 @@ def check_command(
         if out is not None:
             check_folder(out)
         loaded = read_model(model)
-        names = [str(c.name) for c in loaded.columns_]
         with screen.working(f"reading {data}"):
-            rows = read_table_file(data, loaded.columns_, names)
-        count = count_rows(rows)
+            table = open_table(data, loaded.columns_)
+            _, count = look_over(table)
         if count < 2:
             raise DataError(f"a check needs two rows at least, {data!r} has {count}.")
         with screen.working(f"checking {count:,} rows"):
-            report = loaded.check(rows)
+            report = loaded.check(table)
         if out is not None:
             report.save(out)
         if as_json:

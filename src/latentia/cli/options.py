@@ -9,6 +9,8 @@ import typer
 from latentia.model.learners import LEARNERS
 from latentia.version import LIBRARY
 
+UNKNOWN = ("error", "missing", "warn")
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -30,6 +32,12 @@ def _known_learner(name: str) -> str:
     return name
 
 
+def _known_choice(word: str | None) -> str | None:
+    if word is not None and word not in UNKNOWN:
+        raise typer.BadParameter(f"expected one of {', '.join(UNKNOWN)}, got {word!r}.")
+    return word
+
+
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress.")]
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
@@ -48,8 +56,16 @@ Data: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="CSV with a line of names (also .gz; - is standard input) or Parquet; "
-        "empty cells, NA, NaN and null are missing.",
+        help="CSV with a line of names (also .gz; - is standard input), Parquet or Arrow; also a "
+        "folder or a pattern of such; empty cells, NA, N/A, NaN and null are missing.",
+    ),
+]
+Unknown: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        callback=_known_choice,
+        help="Cells that are no state of the model: error (as if not given), missing, or warn.",
     ),
 ]
 Weights: TypeAlias = Annotated[

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import stat
 import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
-
-from latentia.cli.asking import find_state, read_counts
+from latentia.cli.asking import read_counts
 from latentia.data.columns.column import Column
-from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.sources.files import open_files
+from latentia.data.sources.located import TableFile, spool
 from latentia.errors import DataError, GraphError, StoreError, UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.store.file import load
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Array, Label
-
-Rows: TypeAlias = Any  # dict of arrays (CSV) or Arrow table (Parquet): whatever LatentModel reads
-
-MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "n/a", "#N/A"})
-GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
+from latentia.typing import Label
 
 
 def read_model(path: str) -> LatentModel:
@@ -73,7 +67,7 @@ def _graph_text(text: str) -> str:
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise _not_text(path) from None
+        raise OSError(f"cannot read {path!r}: the file must be text in UTF-8.") from None
     return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
 
 
@@ -106,162 +100,44 @@ def _names(value: Any) -> Any:
 # -- tables ------------------------------------------------------------------------------------
 
 
-def read_table_file(path: str, columns: Sequence[Column] = (), only: Sequence[Label] = ()) -> Rows:
-    """A CSV file (also gzipped, `-` for stdin) or Parquet file.
+def open_table(path: str, columns: Sequence[Column] = ()) -> TableFile:
+    """A table by path: a file, a folder, a pattern, an address, or `-` for standard input.
 
-    CSV has no types. The cells of discrete `columns` are read as the states that they look like; in
-    other columns all cells together decide whether they are numbers, true/false or text. If any of
-    `only` are there, Parquet is spared reading the others.
+    Its cells are read as the states and numbers of `columns`. What can be read only once is copied
+    to a temporary file, which goes with the value.
     """
-    import pyarrow as pa
-
-    buffer = _open_buffer(path)
-    try:
-        if buffer[:4].to_pybytes() == PARQUET:
-            return _read_parquet(buffer, only)
-        return _read_csv(buffer, [c for c in columns if isinstance(c, DiscreteColumn)])
-    except pa.ArrowException as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        if "invalid UTF8" in reason:
-            raise _not_text(path) from error
-        raise OSError(f"cannot read {path!r} as CSV or Parquet: {reason}.") from error
-    except UnicodeDecodeError as error:
-        raise _not_text(path) from error
-    except OSError as error:
-        raise OSError(f"cannot read {path!r}: {str(error).rstrip('.')}.") from error
-
-
-def _not_text(path: str) -> OSError:
-    return OSError(f"cannot read {path!r}: the file must be text in UTF-8.")
-
-
-def _open_buffer(path: str) -> Any:
-    """The bytes of a file, mapped into memory where that is possible."""
-    import pyarrow as pa
+    import pyarrow  # noqa: F401 (a command that cannot go on without it says so at once)
 
     if path == "-":
-        buffer = _arrow_memory(sys.stdin.buffer.read())
-    elif stat.S_ISREG(os.stat(path).st_mode) and os.path.getsize(path):
-        with open(path, "rb"):  # says it best when it is not allowed
-            buffer = pa.memory_map(path).read_buffer()
-    else:
-        buffer = _arrow_memory(Path(path).read_bytes())  # pipes; a directory is an error here
-    if not buffer.size:
-        what = "standard input" if path == "-" else repr(path)
-        raise OSError(f"{what} is empty; expected a line of column names and rows below it.")
-    return buffer
+        copy = spool(sys.stdin.buffer)
+        return TableFile(copy.name, path, tuple(columns), copy)
+    if "://" not in path and (os.path.exists(path) or not glob.glob(path, recursive=True)):
+        mode = os.stat(path).st_mode  # says it best when it is not there
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            with open(path, "rb") as pipe:
+                copy = spool(pipe)
+            return TableFile(copy.name, path, tuple(columns), copy)
+    return TableFile(path, path, tuple(columns))
 
 
-def _arrow_memory(content: bytes) -> Any:
-    """A copy that Arrow owns: its threads may let go of it after the interpreter has gone."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    sink.write(content)
-    return sink.getvalue()
-
-
-def _read_parquet(buffer: Any, only: Sequence[Label]) -> Rows:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(pa.BufferReader(buffer))
-    there = [name for name in only if name in file.schema_arrow.names]
-    return file.read(columns=there or None)
+def look_over(table: TableFile) -> tuple[list[Label], int]:
+    """The names of a table's columns and its number of rows; a file that is none is told now."""
+    stream = open_files([table])
+    rows = stream.rows
+    if rows is None:
+        rows = sum(block.length for block in stream.tables(stream.names[:1]))
+    return list(stream.names), rows
 
 
-def _read_csv(buffer: Any, columns: Sequence[DiscreteColumn]) -> Rows:
-    import pyarrow as pa
-    import pyarrow.csv as csv
-
-    def stream() -> Any:
-        plain = pa.BufferReader(buffer)
-        packed = buffer[:2].to_pybytes() == GZIP
-        return pa.CompressedInputStream(plain, "gzip") if packed else plain
-
-    header = stream().read(2**16).strip().partition(b"\n")[0]
-    if not header:
-        raise OSError("expected a line of column names, got none")
-    mark = _delimiter(header)
-    parsing = csv.ParseOptions(
-        delimiter=mark,
-        newlines_in_values=True,
-        ignore_empty_lines=mark.encode() in header,  # in a single column they are missing cells
-    )
-    named = {str(c.name): c for c in columns}
-    texts = {name: pa.dictionary(pa.int32(), pa.string()) for name in named}
-
-    def read(types: Mapping[str, Any]) -> Any:
-        converting = csv.ConvertOptions(column_types=types, null_values=sorted(MISSING))
-        return csv.read_csv(stream(), parse_options=parsing, convert_options=converting)
-
-    table = read(texts)
-    dates = {f.name: pa.string() for f in table.schema if pa.types.is_temporal(f.type)}
-    if dates:  # states are numbers, true/false or text
-        table = read({**texts, **dates})
-    if any(pa.types.is_binary(field.type) for field in table.schema):
-        raise pa.ArrowInvalid("invalid UTF8")
-    often, times = Counter(table.column_names).most_common(1)[0]
-    if times > 1:
-        raise DataError(f"{times} columns are called {often!r}; give each a name of its own.")
-    return {
-        named[name].name if name in named else name: (
-            _cells_as_states(named[name], table[name]) if name in named else _cells(table[name])
-        )
-        for name in table.column_names
-    }
-
-
-def _delimiter(header: bytes) -> str:
-    """A comma, unless the line of names has none."""
-    return next((mark for mark in ",;\t" if mark.encode() in header), ",")
-
-
-def _cells(column: Any) -> np.ndarray[Any, Any]:
-    """Numbers as they are; text without the spellings of missing."""
-    cells: np.ndarray[Any, Any] = column.to_numpy()
-    if cells.dtype != object:
-        return cells
-    return np.array([None if c in MISSING else c for c in cells.tolist()], dtype=object)
-
-
-def _cells_as_states(column: DiscreteColumn, texts: Any) -> Any:
-    """Each different text is looked up once; one that is no state is left for the model to name."""
-    packed = texts.unify_dictionaries().combine_chunks()
-    found = []
-    for text in packed.dictionary.to_pylist():
-        state = find_state(column, text)
-        found.append(None if state == text and text in MISSING - {*column.states} else state)
-    codes = packed.indices.to_numpy(zero_copy_only=False)
-    kinds = {type(state) for state in found}
-    if kinds <= {int, float, type(None)}:  # as numbers, with NaN for missing
-        return np.array(found, dtype=int if kinds <= {int} else float)[codes]
-    values = np.empty(len(found), dtype=object)
-    values[:] = found
-    return values[codes]
-
-
-def column_names(rows: Rows) -> list[Any]:
-    return list(rows) if isinstance(rows, dict) else list(rows.column_names)
-
-
-def count_rows(rows: Rows) -> int:
-    return len(next(iter(rows.values()), ())) if isinstance(rows, dict) else len(rows)
-
-
-def take_weights(rows: Rows, name: str | None) -> tuple[Rows, Array | None]:
-    """The column of weights, and the table without it."""
-    if not name:
-        return rows, None
-    if name not in column_names(rows):
-        raise UnknownNameError("column of weights", name, column_names(rows))
-    try:
-        weight = np.asarray(rows[name], dtype=float)
-    except (TypeError, ValueError):
-        raise DataError(f"the weights in {name!r} must be numbers.") from None
-    if isinstance(rows, dict):
-        return {other: cells for other, cells in rows.items() if other != name}, weight
-    return rows.drop_columns([name]), weight
+def check_weights(table: TableFile, name: str | None, names: Sequence[Label]) -> None:
+    """The column of weights is there, and of numbers."""
+    if name is None:
+        return
+    if name not in names:
+        raise UnknownNameError("column of weights", name, names)
+    first = next(open_files([table]).tables([name]), None)
+    if first is not None and first.column(name).cells.dtype.kind not in "iufb":
+        raise DataError(f"the weights in {name!r} must be numbers.")
 
 
 def read_state_names(path: str | None) -> dict[str, list[Any]] | None:

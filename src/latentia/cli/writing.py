@@ -7,9 +7,9 @@ import gzip
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import typer
@@ -21,6 +21,8 @@ from latentia.whole_file import whole_file
 
 PARQUET = (".parquet", ".pq")
 ENDINGS = (".csv", ".csv.gz", *PARQUET)
+
+Lists: TypeAlias = Mapping[str, list[Any]]  # columns of one block
 
 
 def check_out(path: str | None) -> None:
@@ -45,55 +47,77 @@ def check_folder(path: str) -> None:
         raise PermissionError(13, "writing is not permitted", path)
 
 
-def give_rows(screen: Screen, columns: Mapping[Any, Any], out: str | None) -> None:
-    """Columns of equal length, to a file or to stdout."""
-    cells = {str(name): _plain(values) for name, values in columns.items()}
+def give_rows(
+    screen: Screen, names: Sequence[str], blocks: Iterable[Mapping[str, Any]], out: str | None
+) -> None:
+    """Blocks of columns of equal length, to a file or to stdout, one block at a time."""
+    lists = ({name: _plain(block[name]) for name in names} for block in blocks)
     if out is None and screen.terminal:
-        screen.show(*rows_view(cells, screen.fits))
+        screen.show(*rows_view(_joined(names, lists), screen.fits))
     elif out is None or out == "-":
-        _write_csv(cells, sys.stdout)
+        _write_csv(names, lists, sys.stdout)
     else:
         with _opened(out) as file, screen.working(f"writing {out}"):
-            _write_file(cells, file, out)
+            _write_file(names, lists, file, out)
 
 
-def give_numbers(screen: Screen, name: str, numbers: Any) -> None:
+def give_numbers(screen: Screen, name: str, blocks: Iterable[Any]) -> None:
     """One number per line."""
+    lists = ({name: _plain(numbers)} for numbers in blocks)
     if screen.terminal:
-        screen.show(*rows_view({name: _plain(numbers)}, screen.fits))
+        screen.show(*rows_view(_joined([name], lists), screen.fits))
     else:
-        sys.stdout.writelines(f"{number!r}\n" for number in _plain(numbers))
+        for cells in lists:
+            sys.stdout.writelines(f"{number!r}\n" for number in cells[name])
 
 
-def _write_file(cells: Mapping[str, list[Any]], file: IO[bytes], out: str) -> None:
+def _joined(names: Sequence[str], lists: Iterable[Lists]) -> dict[str, list[Any]]:
+    """All blocks as one."""
+    whole: dict[str, list[Any]] = {name: [] for name in names}
+    for cells in lists:
+        for name in names:
+            whole[name] += cells[name]
+    return whole
+
+
+def _write_file(names: Sequence[str], lists: Iterable[Lists], file: IO[bytes], out: str) -> None:
     if out.endswith(PARQUET):
-        _write_parquet(cells, file)
+        _write_parquet(names, lists, file)
     elif out.endswith(".gz"):
         with gzip.open(file, "wt", encoding="utf-8", newline="") as packed:
-            _write_csv(cells, packed)
+            _write_csv(names, lists, packed)
     else:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        _write_csv(cells, text)
+        _write_csv(names, lists, text)
         text.detach()  # flushed; the file is closed by who opened it
 
 
-def _write_csv(cells: Mapping[str, list[Any]], file: IO[str]) -> None:
+def _write_csv(names: Sequence[str], lists: Iterable[Lists], file: IO[str]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(cells)
-    writer.writerows(zip(*(_truths_as_text(column) for column in cells.values()), strict=True))
+    writer.writerow(names)
+    for cells in lists:
+        writer.writerows(zip(*(_truths_as_text(cells[name]) for name in names), strict=True))
 
 
-def _write_parquet(cells: Mapping[str, list[Any]], file: IO[bytes]) -> None:
+def _write_parquet(names: Sequence[str], lists: Iterable[Lists], file: IO[bytes]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    writer = None
     try:
-        table = pa.table({name: pa.array(column) for name, column in cells.items()})
+        for cells in lists:
+            table = pa.table({name: pa.array(cells[name]) for name in names})
+            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+        if writer is None:  # no rows
+            pq.write_table(pa.table({name: pa.array([]) for name in names}), file)
     except pa.ArrowException as error:
         raise DataError(
             f"Parquet cannot hold states of several types: {error}. Write CSV."
         ) from None
-    pq.write_table(table, file)
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def _truths_as_text(column: list[Any]) -> list[Any]:

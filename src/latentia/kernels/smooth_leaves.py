@@ -39,7 +39,7 @@ def on_grids(
         )
         for x, k in enumerate(plan.leaves)
         for v in plan.nodes[k].columns
-        if isinstance(columns[place[v]], ContinuousColumn) and not scores_only
+        if columns[place[v]].continuous and not scores_only
     }
     return replace(
         found,

@@ -287,7 +287,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
     def _open(self, X: Any) -> Engine:
         self._check_fitted()
         known = [c.name for c in self.columns_]
-        engine = open_question(X, known)
+        engine = open_question(X, self.columns_)
         if engine.names and not set(known) & set(engine.names):
             raise UnknownNameError(
                 "column", engine.names[0], known, "None of the columns is there."

@@ -12,7 +12,6 @@ from latentia.assess.fit_figures import measure_fit
 from latentia.assess.intervals import Bars, bars_of, checked_confidence
 from latentia.assess.jackknife import Replicates
 from latentia.assess.report import CheckReport, make_report
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.sources.engine import Answer, Engine, Form, OneBlock
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
@@ -59,7 +58,7 @@ class TableQuestions(Learning):
             return self._bars(X, place, asking, dtype, checked_confidence(confidence))
         if place is None:
             return self._ask(X, asking.everything, asking.everything_kinds())
-        if isinstance(self.columns_[place], ContinuousColumn):
+        if self.columns_[place].continuous:
             raise EvidenceError(
                 f"{target!r} is continuous and has no list of states. Use predict for its mean, "
                 "predict_quantiles for its spread, or query for its density."
@@ -122,7 +121,7 @@ class TableQuestions(Learning):
         """Quantiles of a continuous target given all other present cells: (rows, quantiles)."""
         asking = self._asking(unknown)
         place = self._place(target)
-        if not isinstance(self.columns_[place], ContinuousColumn):
+        if not self.columns_[place].continuous:
             raise EvidenceError(f"{target!r} is discrete; use predict_proba for its states.")
         levels = read_levels(quantile)
         kinds = dict.fromkeys((f"{q:g}" for q in levels), float)
@@ -265,7 +264,7 @@ class TableQuestions(Learning):
         """The table that is asked about; some of its columns must be the model's."""
         self._check_fitted()
         known = [c.name for c in self.columns_]
-        engine = open_question(X, known)
+        engine = open_question(X, self.columns_)
         if engine.names and not set(known) & set(engine.names):
             raise UnknownNameError(
                 "column", engine.names[0], known, "None of the model's columns is there."

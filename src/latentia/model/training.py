@@ -17,7 +17,6 @@ from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, replicate, replicate_once
 from latentia.closed_form.state_counts import binned, class_states, latent_states
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.sketch import TableSketch
@@ -148,7 +147,7 @@ def plan_continuous(
 ) -> tuple[Plan, tuple[Column, ...]]:
     """The plan of mixed columns, and these on their grids."""
     if not learner.abilities.mixed:
-        name = next(c.name for c in opened.columns if isinstance(c, ContinuousColumn))
+        name = next(c.name for c in opened.columns if c.continuous)
         raise DataError(
             f"{type(learner).__name__} learns from discrete columns only; {name!r} is continuous. "
             "Bin it, or use learner='pbp'."

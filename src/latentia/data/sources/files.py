@@ -1,62 +1,159 @@
-"""Files of rows: Parquet, CSV and Arrow files by path, folder or glob, read through pyarrow."""
+"""Files of rows: CSV, Parquet and Arrow files by path, folder or pattern, read block by block.
+
+The one way to read a file, from Python and from the command line. Needs pyarrow.
+"""
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any, TypeAlias
 
+from latentia.data.columns.column import Column
 from latentia.data.sources import handing_back as giving
+from latentia.data.sources.csv_files import array_cells, csv_blocks, known_blocks, survey
+from latentia.data.sources.located import Located, TableFile, format_of, locate
 from latentia.data.sources.stream import BLOCK_ROWS, Stream
-from latentia.errors import DataError, FrameError
+from latentia.data.sources.typed_files import common_schema, open_typed, typed_blocks
+from latentia.errors import DataError, FileError, FrameError
 from latentia.typing import Label
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "tsv",
-    ".arrow": "ipc",
-    ".feather": "ipc",
-    ".ipc": "ipc",
-}
-CSV_BYTES = 2**24  # of a block; the types of columns are told from the first
+# names, blocks with some of them, and the number of rows
+Opened: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterator[Any]], int | None]
 
 
-def open_files(paths: Sequence[str | os.PathLike[str]]) -> Stream:
-    """A stream over the rows of files, in the order of their names."""
-    found = [name for path in paths for name in _matching(os.fspath(path))]
+def open_files(paths: Sequence[str | os.PathLike[str]], known: Sequence[Column] = ()) -> Stream:
+    """A stream over the rows of files, in the order of their names.
+
+    `known` are the columns of a model whose rows these are to be: the cells of CSV files are then
+    read as its states and numbers, and columns go by its labels.
+    """
     try:
-        import pyarrow.dataset as ds
+        import pyarrow as pa  # noqa: F401 (the readers need it)
     except ImportError:
         raise FrameError("reading files needs pyarrow. Install it, or pass a table.") from None
-    kinds = {_format(name) for name in found}
+    told = [c for p in paths if isinstance(p, TableFile) for c in p.known]
+    columns = _by_text(known or told)
+    placed = [locate(path) for path in paths]
+    files = [file for found, _ in placed for file in found]
+    kept = [copy for _, copy in placed if copy is not None]  # temporary copies of pipes
+    kinds = {format_of(file): file for file in files}
     if len(kinds) > 1:
-        raise FrameError(f"expected files of one kind, got {', '.join(sorted(kinds))}.")
-    whole = ds.dataset(found if len(found) > 1 else found[0], format=_arrow_format(kinds.pop()))
-    return dataset_stream(whole, _plain_parquet(whole))
+        examples = ", ".join(f"{kind} ({kinds[kind].shown!r})" for kind in sorted(kinds))
+        raise FrameError(f"expected files of one kind, got {examples}. Pass them kind by kind.")
+    kind = next(iter(kinds))
+    names, blocks, rows = (
+        _csv_rows(files, columns) if kind == "CSV" else _typed_rows(files, kind, columns)
+    )
+
+    def labelled(wanted: Sequence[Label] | None, kept: Any = kept) -> Iterator[Any]:
+        texts = names if wanted is None else [str(label) for label in wanted]
+        return blocks(texts)
+
+    labels = tuple(columns[name].name if name in columns else name for name in names)
+    return Stream(labels, labelled, giving.give_reader, rows)
 
 
-def dataset_stream(data: Any, plain_parquet: bool = False) -> Stream:
-    """A stream over an Arrow dataset.
+def _by_text(known: Sequence[Column]) -> dict[str, Column]:
+    """Columns by what their names spell: all that a file can tell apart."""
+    found: dict[str, Column] = {}
+    for column in known:
+        if found.setdefault(str(column.name), column) is not column:
+            raise DataError(
+                f"several columns of the model are {str(column.name)!r} as text, which is all that "
+                "a file tells apart. Give them names that differ as text."
+            )
+    return found
 
-    Arrow's own scanner reads up to a gigabyte ahead; plain Parquet files are read block by block.
-    """
+
+def _csv_rows(files: Sequence[Located], known: Mapping[str, Column]) -> Opened:
+    surveys = [survey(file) for file in files]
+    names = list(dict.fromkeys(name for each in surveys for name in each.head.names))
+    looks = {
+        name: reduce(add, [each.looks[name] for each in surveys if name in each.looks])
+        for name in names
+    }
+
+    def blocks(wanted: Sequence[str]) -> Iterator[Any]:
+        _check_all_have([(f, s.head.names) for f, s in zip(files, surveys, strict=True)], wanted)
+        for file, found in zip(files, surveys, strict=True):
+            if known:
+                for cells in known_blocks(file, found, looks, wanted, known):
+                    yield from _cut_dict(cells)
+            else:
+                for table in csv_blocks(file, found, looks, wanted):
+                    yield from _cut(table)
+
+    return names, blocks, sum(each.rows for each in surveys)
+
+
+def _typed_rows(files: Sequence[Located], kind: str, known: Mapping[str, Column]) -> Opened:
+    import pyarrow as pa
+
+    opened = [open_typed(file, kind) for file in files]
+    names = list(dict.fromkeys(name for one in opened for name in one.schema.names))
+    counts = [one.rows for one in opened]
+
+    def blocks(wanted: Sequence[str]) -> Iterator[Any]:
+        _check_all_have([(one.file, one.schema.names) for one in opened], wanted)
+        schema = common_schema(opened, wanted)
+        labels = {name: known[name].name if name in known else name for name in wanted}
+        for one in opened:
+            for batch in typed_blocks(one, wanted, schema, BLOCK_ROWS):
+                table = pa.Table.from_batches([batch])
+                if all(isinstance(label, str) for label in labels.values()):
+                    yield table
+                else:  # Arrow's names are text
+                    yield {labels[name]: array_cells(table.column(name)) for name in wanted}
+
+    return names, blocks, None if None in counts else sum(filter(None, counts))
+
+
+def _check_all_have(files: Sequence[tuple[Located, Sequence[str]]], wanted: Sequence[str]) -> None:
+    """A file that lacks a column which others have is refused: its cells are no holes."""
+    for file, names in files:
+        for name in wanted:
+            if name not in names:
+                other = next((f.shown for f, others in files if name in others), None)
+                raise DataError(
+                    f"{file.shown!r} has no column {name!r}, but {other!r} has. Write it into "
+                    "every file, empty where it is not known, or leave that file out."
+                )
+            if names.count(name) > 1:
+                raise DataError(f"two columns of {file.shown!r} are called {name!r}. Rename one.")
+
+
+def _cut(table: Any) -> Iterator[Any]:
+    for start in range(0, len(table), BLOCK_ROWS):
+        yield table.slice(start, BLOCK_ROWS)
+
+
+def _cut_dict(cells: Mapping[Any, Any]) -> Iterator[Any]:
+    for start in range(0, len(next(iter(cells.values()))), BLOCK_ROWS):
+        yield {name: values[start : start + BLOCK_ROWS] for name, values in cells.items()}
+
+
+# -- datasets of Arrow -------------------------------------------------------------------------
+
+
+def dataset_stream(data: Any) -> Stream:
+    """A stream over an Arrow dataset that the user has opened."""
     import pyarrow as pa
 
     def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
         wanted = data.schema.names if columns is None else [str(c) for c in columns]
-        batches = _parquet_batches(data, wanted) if plain_parquet else _scanned(data, wanted)
+        _check_fragments(data, wanted)
         try:
-            for batch in batches:
+            for batch in _scanned(data, wanted):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch])
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"the files cannot be read to their end: {error}. In CSV files the first "
-                "megabytes tell the types of columns; write Parquet, or mend the file."
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise FileError(
+                f"the files of the dataset cannot be read to their end: {reason}. Mend them, or "
+                "pass their paths instead of the dataset."
             ) from error
 
     return Stream(tuple(data.schema.names), blocks, giving.give_reader, _known_rows(data))
@@ -77,19 +174,19 @@ def _scanned(data: Any, columns: list[str]) -> Iterator[Any]:
     return batches
 
 
-def _parquet_batches(data: Any, columns: list[str]) -> Iterator[Any]:
-    import pyarrow.parquet as pq
+def _check_fragments(data: Any, wanted: Sequence[str]) -> None:
+    """Arrow would fill a column that a file lacks with nothing."""
+    import pyarrow.dataset as ds
 
     for fragment in data.get_fragments():
-        with fragment.open() as source:
-            file = pq.ParquetFile(source, pre_buffer=False)
-            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=columns):
-                yield batch.select(columns)
-
-
-def _plain_parquet(data: Any) -> bool:
-    """Files that all have the columns of the dataset: none comes from the names of folders."""
-    return _is_parquet(data) and all(f.physical_schema == data.schema for f in data.get_fragments())
+        told = ds.get_partition_keys(fragment.partition_expression)  # by the names of folders
+        for name in wanted:
+            if name not in fragment.physical_schema.names and name not in told:
+                where = getattr(fragment, "path", "a part of the dataset")
+                raise DataError(
+                    f"{where!r} has no column {name!r}, which the dataset has. Write it into every "
+                    "file, empty where it is not known, or leave that file out."
+                )
 
 
 def _known_rows(data: Any) -> int | None:
@@ -99,45 +196,3 @@ def _known_rows(data: Any) -> int | None:
 
 def _is_parquet(data: Any) -> bool:
     return type(getattr(data, "format", None)).__name__ == "ParquetFileFormat"
-
-
-def _matching(path: str) -> list[str]:
-    if "://" in path or os.path.exists(path):
-        return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
-        raise FrameError(
-            f"expected a table or the path of a file, got str {path!r}: no such file, and no file "
-            "matches it. Is the path right?"
-        )
-    return found
-
-
-def _format(name: str) -> str:
-    if os.path.isdir(name):
-        inside = sorted(
-            os.path.join(folder, file)
-            for folder, _, files in os.walk(name)
-            for file in files
-            if not file.startswith((".", "_"))
-        )
-        if not inside:
-            raise DataError(f"{name!r}: the folder has no files.")
-        return _format(inside[0])
-    for end, kind in FORMATS.items():
-        if name.lower().endswith(end):
-            return kind
-    raise FrameError(f"expected a file ending in {', '.join(FORMATS)}, got {name!r}.")
-
-
-def _arrow_format(kind: str) -> Any:
-    if kind not in ("csv", "tsv"):
-        return kind
-    import pyarrow.csv as csv
-    import pyarrow.dataset as ds
-
-    return ds.CsvFileFormat(
-        parse_options=csv.ParseOptions(delimiter="\t" if kind == "tsv" else ","),
-        read_options=csv.ReadOptions(block_size=CSV_BYTES),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True),
-    )

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.data.columns.column import Column
 from latentia.data.sources import handing_back as giving
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.files import dataset_stream, open_files
@@ -46,23 +47,29 @@ def open_engine(data: Any, graph_names: Sequence[Label] | None, progress: PassPr
     return OneShot(stream, PILOT_ROWS) if once else stream
 
 
-def open_question(data: Any, names: Sequence[Label]) -> Engine:
-    """The same for rows to be asked about: nothing is read before they are answered."""
+def open_question(data: Any, columns: Sequence[Column]) -> Engine:
+    """The same for rows to be asked about: no more is read than tells that they are there.
+
+    The cells of text files are read as the states and numbers of the model's `columns`.
+    """
+    names = [c.name for c in columns]
     if _root(data) in ("dask", "pyspark"):
         return open_engine(data, names, PassProgress(None))
-    found = open_stream(data, names)
+    found = open_stream(data, names, columns)
     if found is None:
         return OneBlock(read_table(data, names))
     return replace(found[0], once=found[1])
 
 
-def open_stream(data: Any, graph_names: Sequence[Label] | None) -> tuple[Stream, bool] | None:
+def open_stream(
+    data: Any, graph_names: Sequence[Label] | None, known: Sequence[Column] = ()
+) -> tuple[Stream, bool] | None:
     """A stream over the blocks of a table, and whether they can be read only once."""
     if isinstance(data, str | os.PathLike):
-        return open_files([data]), False
+        return open_files([data], known), False
     if isinstance(data, list | tuple):
         if data and all(isinstance(x, str | os.PathLike) for x in data):
-            return open_files(list(data)), False
+            return open_files(list(data), known), False
         return _frames(data, graph_names, giving.give_list) if _holds_frames(data) else None
     if isinstance(data, np.ndarray | Mapping) or hasattr(data, "__array__"):
         return None

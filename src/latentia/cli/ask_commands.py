@@ -1,0 +1,278 @@
+"""`latentia query`, `predict`, `score` and `sample`: questions to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from latentia.cli.answer_blocks import (
+    BlockAnswer,
+    answer_of,
+    as_states,
+    beside,
+    collected,
+    tell_written,
+)
+from latentia.cli.asking import asked_evidence, asked_levels, find_label, read_soft
+from latentia.cli.options import (
+    Confidence,
+    Data,
+    Debug,
+    Json,
+    Model,
+    Out,
+    Quiet,
+    Unknown,
+    Weights,
+    app,
+)
+from latentia.cli.reading import check_weights, look_over, open_table, read_model
+from latentia.cli.screen import Screen, answering
+from latentia.cli.views import (
+    assignment_facts,
+    assignment_view,
+    density_facts,
+    density_view,
+    posterior_facts,
+    posterior_view,
+)
+from latentia.cli.writing import check_out, give_numbers, give_rows
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.sources.located import TableFile
+from latentia.errors import DataError
+from latentia.inference.posterior_density import Density
+from latentia.model.latent_model import LatentModel
+from latentia.model.mixed_plans import state_labels
+from latentia.typing import Label
+
+SCORES = "log P(row)"
+
+
+@app.command()
+def query(
+    model: Model,
+    variables: Annotated[
+        list[str], typer.Argument(metavar="VARIABLE", help="Several: their joint posterior.")
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=STATE",
+            help="What is known; once for each variable. If continuous: NAME=3.2 or NAME=0..3.",
+        ),
+    ] = None,
+    soft: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=STATE:L,…", help="Likelihoods of states, where not certain."),
+    ] = None,
+    confidence: Confidence = None,
+    most_probable: Annotated[
+        bool, typer.Option("--map", help="The most probable assignment only.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Ask for the posterior of columns, given others.
+
+    \b
+    Examples:
+      latentia query m.latentia D --given G=2 --given H=0
+      latentia query m.latentia D E --soft "G=0:.2,1:.8" --map
+      latentia query m.latentia x --given y=3.2 --given z=0..3
+      latentia query m.latentia D --given G=2 --confidence .9
+    """
+    with answering(as_json, quiet, debug) as screen:
+        loaded = read_model(model)
+        asked = [find_label(loaded, name) for name in variables]
+        evidence = asked_evidence(loaded, given or [])
+        likelihoods = read_soft(loaded, soft or [])
+        if most_probable and confidence is not None:
+            raise typer.BadParameter(
+                "not for --map; leave one of them out.", param_hint="--confidence"
+            )
+        if most_probable:
+            found = loaded.map_query(asked, evidence, likelihoods)
+            if as_json:
+                screen.dump(assignment_facts(found, evidence, likelihoods))
+            else:
+                screen.show(*assignment_view(found, {**evidence, **likelihoods}))
+            return
+        posterior = loaded.query(asked, evidence, likelihoods, confidence)
+        if isinstance(posterior, Density):
+            if as_json:
+                screen.dump(density_facts(posterior, evidence, likelihoods))
+            else:
+                screen.show(*density_view(posterior))
+        elif as_json:
+            screen.dump(posterior_facts(posterior, evidence, likelihoods))
+        else:
+            screen.show(*posterior_view(posterior, cut=screen.terminal))
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="What to predict.")],
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Probabilities of all states, a column for each.")
+    ] = False,
+    quantiles: Annotated[
+        str,
+        typer.Option(metavar=".05,.5,.95", help="Of a continuous column: these besides its mean."),
+    ] = "",
+    unknown: Unknown = None,
+    out: Out = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Predict a column from all other cells of each row.
+
+    \b
+    Examples:
+      latentia predict m.latentia new.csv --target D --out predicted.csv
+      latentia predict m.latentia new.parquet --target D --proba | head
+    """
+    with answering(as_json, quiet, debug) as screen:
+        check_out(out)
+        loaded = read_model(model)
+        name = find_label(loaded, target)
+        with screen.working(f"reading {data}"):
+            table = open_table(data, loaded.columns_)
+            _, count = look_over(table)
+        column = next((c for c in loaded.columns_ if c.name == name), None)
+        continuous = column is not None and column.continuous
+        levels = asked_levels(quantiles) if quantiles else []
+        if as_json and continuous and not proba:
+            levels = levels or [0.05, 0.25, 0.5, 0.75, 0.95]
+        with screen.working(f"predicting {target} of {count:,} rows"):
+            answer = _predictions(loaded, table, name, proba, levels, unknown)
+        facts: dict[str, Any] = {"target": target, "rows": count}
+        if isinstance(column, DiscreteColumn):
+            facts["states"] = list(column.states)
+        _give(screen, answer, out, facts, target, proba)
+
+
+def _predictions(
+    model: LatentModel,
+    table: TableFile,
+    name: Label,
+    proba: bool,
+    levels: Sequence[float],
+    unknown: str | None,
+) -> BlockAnswer:
+    """What to write: states, a mean, a mean and quantiles, or probabilities."""
+    more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
+    column = next((c for c in model.columns_ if c.name == name), None)
+    if proba:
+        found = model.predict_proba(table, target=name, **more)
+        labels = () if column is None else state_labels(column)
+        return answer_of([str(label) for label in labels], found)
+    best = answer_of([str(name)], model.predict(table, target=name, **more))
+    if isinstance(column, DiscreteColumn):
+        best = as_states(best, column.states)
+    if not levels:
+        return best
+    spread = model.predict_quantiles(table, name, levels, **more)
+    return beside(best, answer_of([f"{q:g}" for q in levels], spread))
+
+
+def _give(
+    screen: Screen,
+    answer: BlockAnswer,
+    out: str | None,
+    facts: dict[str, Any],
+    target: str,
+    proba: bool,
+) -> None:
+    """Predictions as asked; with --json and --out the bulk goes to the file, not to stdout."""
+    if out is not None or not screen.as_json:
+        give_rows(screen, answer.names, answer.blocks, out)
+        tell_written(screen, facts, out)
+        return
+    columns = collected(answer)
+    if proba:
+        facts["probabilities"] = np.column_stack([columns[name] for name in answer.names])
+    else:
+        facts["predictions"] = columns[target]
+        if len(columns) > 1:
+            facts["quantiles"] = {q: v for q, v in columns.items() if q != target}
+    screen.dump(facts)
+
+
+@app.command()
+def score(
+    model: Model,
+    data: Data,
+    each: Annotated[bool, typer.Option("--rows", help="One number per row instead.")] = False,
+    weights: Weights = None,
+    unknown: Unknown = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say how probable rows are: mean log P(present cells).
+
+    \b
+    Examples:
+      latentia score m.latentia held_out.csv
+      latentia score m.latentia held_out.csv --rows | sort -g | head -3
+    """
+    with answering(as_json, quiet, debug) as screen:
+        loaded = read_model(model)
+        with screen.working(f"reading {data}"):
+            table = open_table(data, loaded.columns_)
+            names, count = look_over(table)
+        if not count:
+            raise DataError(f"there are no rows to score in {data!r}.")
+        check_weights(table, weights, names)
+        more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
+        facts: dict[str, Any] = {"rows": count}
+        with screen.working(f"scoring {count:,} rows"):
+            if as_json or not each:
+                facts["mean"] = loaded.score(table, sample_weight=weights, **more)
+            if each:
+                found = loaded.score_samples(table, **more)
+                scores = answer_of([SCORES], found)
+        if as_json:
+            screen.dump({**facts, "scores": collected(scores)[SCORES]} if each else facts)
+        elif each:
+            give_numbers(screen, SCORES, (block[SCORES] for block in scores.blocks))
+        else:
+            screen.show(f"mean log P(row) = {facts['mean']:.6f} over {count:,} rows")
+
+
+@app.command()
+def sample(
+    model: Model,
+    number: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 10,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same rows each time.")] = None,
+    out: Out = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Draw rows from the learned distribution.
+
+    \b
+    Examples:
+      latentia sample m.latentia -n 1000 --seed 0 --out rows.parquet
+      latentia sample m.latentia -n 5
+    """
+    with answering(as_json, quiet, debug) as screen:
+        check_out(out)
+        loaded = read_model(model)
+        with screen.working(f"drawing {number:,} rows"):
+            rows = loaded.sample(number, random_state=seed)
+        facts = {"rows": number, "seed": seed}
+        if out is not None or not as_json:
+            cells = {str(name): values for name, values in rows.items()}
+            give_rows(screen, list(cells), [cells], out)
+            tell_written(screen, facts, out)
+        else:
+            screen.dump({**facts, "columns": rows})

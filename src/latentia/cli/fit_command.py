@@ -1,0 +1,122 @@
+"""`latentia fit`: a model from the rows of a table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from sklearn.base import clone
+
+from latentia.cli.asking import read_counts, read_kinds, read_learner
+from latentia.cli.options import (
+    Data,
+    Debug,
+    ErrorBars,
+    Json,
+    Kinds,
+    Latents,
+    Learner,
+    Quiet,
+    Settings,
+    Weights,
+    app,
+)
+from latentia.cli.reading import (
+    check_weights,
+    graph_from_text,
+    look_over,
+    open_table,
+    read_state_names,
+)
+from latentia.cli.screen import answering
+from latentia.cli.views import fit_view, model_facts
+from latentia.cli.writing import check_folder
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.errors import UnknownNameError
+from latentia.model.latent_model import LatentModel
+from latentia.model.learners import LEARNERS
+
+
+@app.command()
+def fit(
+    data: Data,
+    out: Annotated[str, typer.Option(metavar="MODEL", help="The file to write.")],
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GRAPH",
+            help='Text such as "A->B; A->C", or a file; default: one latent class for all columns.',
+        ),
+    ] = None,
+    latents: Latents = "",
+    learner: Learner = "pbp",
+    settings: Settings = None,
+    weights: Weights = None,
+    kinds: Kinds = "",
+    state_names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.json", help='States in order: {"D": ["low", "high"]}; default: as seen.'
+        ),
+    ] = None,
+    error_bars: ErrorBars = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Learn a model from the rows of a table.
+
+    \b
+    Examples:
+      latentia fit rows.csv --graph "H->X; H->Y; H->Z" --latents H=2 --out m.latentia
+      latentia fit rows.csv --graph @graph.json --learner em --set restarts=20 --out m.latentia
+      zcat big.csv.gz | latentia fit - --graph @graph.json --out m.latentia --json
+    """
+    with answering(as_json, quiet, debug) as screen:
+        known = None if graph is None else graph_from_text(graph, latents)
+        named = read_state_names(state_names)
+        check_folder(out)
+        alone = read_counts(latents, "--latents") if known is None else None
+        chosen = read_learner(learner, settings or []) if settings else learner
+        model = LatentModel(
+            known, alone or None, chosen, kinds=read_kinds(kinds) or None, state_names=named
+        )
+        columns = [DiscreteColumn(name, tuple(s)) for name, s in (named or {}).items()]
+        with screen.working(f"reading {data}"):
+            table = open_table(data, columns)
+            names, count = look_over(table)
+        check_weights(table, weights, names)
+        for name in named or {}:
+            if name not in names:
+                raise UnknownNameError("column of --state-names", name, names)
+        start = time.perf_counter()
+        with screen.working(f"learning from {count:,} rows") as say:
+            _learn(model, table, weights, say, error_bars)
+        seconds = time.perf_counter() - start
+        model.save(out)
+        facts = {"model": out, "rows": count, "seconds": seconds, **model_facts(model)}
+        if as_json:
+            screen.dump(facts)
+        elif not quiet:
+            screen.show(*fit_view(facts))
+
+
+def _learn(
+    model: LatentModel, rows: Any, weights: str | None, say: Callable[[str], None], error_bars: bool
+) -> None:
+    """Fit, with every pass over the rows and every start that has ended told to the spinner."""
+    given = model.learner
+    learner = LEARNERS[given]() if isinstance(given, str) else clone(given)
+    if "verbose" in learner.get_params(deep=False) and not getattr(given, "verbose", False):
+        model.learner = learner.set_params(verbose=say)
+    try:
+        model.fit(
+            rows,
+            sample_weight=weights,
+            error_bars=error_bars,
+            progress=lambda step: say(str(step)),
+        )
+    finally:
+        model.learner = given
