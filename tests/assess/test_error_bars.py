@@ -498,7 +498,7 @@ def test_independent_columns_and_holes():
     frame = pd.DataFrame({c: rng.integers(3, size=3000).astype(float) for c in "abc"})
     with pytest.warns(lt.errors.LatentiaWarning):
         model = lt.LatentModel("H->a,b,c", {"H": 2}).fit(frame, error_bars=20)
-    assert model.operators_.choice.chosen == "marginal"
+    assert model.operators_.provenance.choice.chosen == "marginal"
     found = model.query("a", {"b": 1.0}, confidence=0.9)
     widths = found.upper - found.lower
     expected = 2 * 1.73 * np.sqrt(2 / 9 / 3000)

@@ -44,7 +44,9 @@ def exact_source(table):
 
 
 def weakest(operators):
-    return min((d for r in operators.reports.values() for d in r.correlations), default=1.0)
+    return min(
+        (d for r in operators.provenance.reports.values() for d in r.correlations), default=1.0
+    )
 
 
 def draw(kind, seed):

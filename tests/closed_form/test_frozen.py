@@ -49,7 +49,7 @@ def test_exact_moments_give_the_exact_joint(name, seed):
         noise = np.random.default_rng(seed).uniform(0.5, 1.5, size=len(p))
         frozen = freeze_basis(plan, LocalRows(Rows(codes, p * noise * 1e12)), regularize=False)
         operators = frozen.solve(LocalRows(Rows(codes, p * 1e12)).fold(frozen.summary))
-        if max(report.condition for report in operators.reports.values()) < 1e3:
+        if max(report.condition for report in operators.provenance.reports.values()) < 1e3:
             break
     assert np.abs(joint(operators, codes) - p).sum() < 1e-9
 

@@ -134,13 +134,13 @@ def test_answers_lean_on_the_line_where_columns_are_linear() -> None:
     best = float(np.sqrt(np.mean((straight - test["a"]) ** 2)))
     bare, leaning = fitted(0.0, rows), fitted(0.6, rows)
     assert rmse(leaning, test) < 1.15 * best < 0.8 * rmse(bare, test)
-    assert leaning.operators_.settings["lean"] == 0.6
+    assert leaning.operators_.provenance.settings["lean"] == 0.6
 
 
 def test_held_out_rows_choose_to_lean() -> None:
     learner = lt.PBP(kernel={"rank": 6, "bandwidth": 0.4, "ridge": (0.3, 0.6)}, refine=False)
     model = lt.LatentModel(GRAPH, ["H"], learner).fit(line(1000))
-    assert model.operators_.settings["lean"] > 0
+    assert model.operators_.provenance.settings["lean"] > 0
 
 
 def test_nothing_observed_or_soft_evidence_gives_no_line() -> None:

@@ -70,7 +70,7 @@ def test_the_median_rule_is_the_median_distance() -> None:
 def test_a_model_by_the_median_rule(tmp_path: Any) -> None:
     data, test = rows(), rows(200, seed=1)
     model = fitted(data, bandwidth="median")
-    assert "bandwidth" not in model.operators_.settings
+    assert "bandwidth" not in model.operators_.provenance.settings
     given = {c: test[c] for c in "bc"}
     error = np.mean((model.predict(given, target="a") - test["a"]) ** 2)
     assert error < 0.6 * test["a"].var()

@@ -171,7 +171,7 @@ class TestTheChoice:
         h = rng.integers(2, size=300)
         data = {x: h + rng.normal(size=300) for x in "xyz"}
         with pytest.warns(LeftOutWarning, match="no refined model"):
-            choice = lt.LatentModel("H->x,y,z", {"H": 2}).fit(data).operators_.choice
+            choice = lt.LatentModel("H->x,y,z", {"H": 2}).fit(data).operators_.provenance.choice
         assert choice.left_out == {"refined": "a clique of 1.0e+09 cells is too large."}
 
     def test_files_keep_the_choice(self, tmp_path):

@@ -112,9 +112,10 @@ def left_out() -> None:
     """A network of more cells than may be, and rows beyond those that are kept."""
     model = fit(class_rows())
     choice = replace(
-        model.operators_.choice, left_out={"refined": "its tables would have 1.0e+09 cells."}
+        model.operators_.provenance.choice,
+        left_out={"refined": "its tables would have 1.0e+09 cells."},
     )
-    note_left_out(replace(model.operators_, choice=choice))
+    note_left_out(model.operators_.told(choice=choice))
 
 
 CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {

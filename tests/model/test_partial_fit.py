@@ -140,7 +140,7 @@ def test_continuous_columns():
     np.testing.assert_allclose(online.cpts_["x"].means[:, 0], [0, 10], atol=0.3)
     np.testing.assert_allclose(online.cpts_["y"].deviations[:, 0], 1.0, atol=0.15)
     test = some(2000)
-    path = online.history_[online.operators_.ascent.best]
+    path = online.history_[online.operators_.provenance.ascent.best]
     assert path[-1] == pytest.approx(online.score(test), abs=0.15)
 
 

@@ -82,7 +82,7 @@ def test_always_a_distribution(kind):
     joint = joint_of(operators, table)
     assert (joint >= 0).all()
     assert joint.sum() == pytest.approx(1.0, abs=1e-9)
-    (path,) = operators.ascent.paths
+    (path,) = operators.provenance.ascent.paths
     assert all(b >= a - 1e-9 for a, b in itertools.pairwise(path))
 
 

@@ -348,7 +348,7 @@ class TestVerdict:
     def test_converged(self):
         model = self.fitted()
         assert model.converged_
-        path = model.history_[model.operators_.ascent.best]
+        path = model.history_[model.operators_.provenance.ascent.best]
         assert len(path) == model.n_iter_ + 1 < 200
         assert path[-1] - path[-2] < 1e-6 <= path[-2] - path[-3]
         assert model.score(self.data) == pytest.approx(path[-1], abs=1e-12)

@@ -68,7 +68,9 @@ def test_answers_follow_from_the_tables(learner):
     exact = logsumexp(joint, axis=(0, 1))
     scores = model.score_samples(data)
     assert np.abs(scores - exact).mean() < 0.02  # the grid's interpolation
-    assert model.history_[model.operators_.ascent.best][-1] == pytest.approx(exact.mean(), abs=1e-6)
+    assert model.history_[model.operators_.provenance.ascent.best][-1] == pytest.approx(
+        exact.mean(), abs=1e-6
+    )
     for name, axis in (("A", 1), ("B", 0)):
         expected = np.exp(logsumexp(joint, axis=axis) - exact)
         found = np.stack(list(model.predict_latent(data, name).values()))

@@ -142,7 +142,7 @@ def test_answers_are_the_same_bit_for_bit(states: Any, learner: Any, tmp_path: P
     for mine, theirs in zip(loaded.columns_, model.columns_, strict=True):
         assert kinds(mine.states) == kinds(theirs.states)
     assert loaded.plan_ == model.plan_
-    assert loaded.operators_.reports.keys() == model.operators_.reports.keys()
+    assert loaded.operators_.provenance.reports.keys() == model.operators_.provenance.reports.keys()
     assert repr(loaded.learner) == repr(model.learner)
     save(loaded, tmp_path / "again.latentia")
     assert (tmp_path / "again.latentia").read_bytes() == (tmp_path / "m.latentia").read_bytes()

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import final
 
-from latentia.inference.operators import Ascent, Choice, Operators
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Ascent, Choice
 from latentia.spelling import printable
 from latentia.typing import Label
 
@@ -79,7 +80,7 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
     names = plan.graph.names
     columns = [plan.nodes[k].columns for k in plan.leaves]
     lines = []
-    for k, report in sorted(operators.reports.items()):
+    for k, report in sorted(operators.provenance.reports.items()):
         node = plan.nodes[k]
         shown = range(node.first, min(node.last, node.first + MOST_SHOWN))
         lines.append(
@@ -99,9 +100,9 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
         missing=dict(missing),
         separators=tuple(lines),
         notes=plan.notes,
-        ascent=operators.ascent,
-        choice=operators.choice,
-        settings=operators.settings,
+        ascent=operators.provenance.ascent,
+        choice=operators.provenance.choice,
+        settings=operators.provenance.settings,
     )
 
 

@@ -66,7 +66,7 @@ def _distance(told: Sequence[Array], s: int, t: int) -> float:
 
 def _by_separator(plan: Plan, operators: Operators, h: int) -> LatentFit:
     """The smallest separator with the latent in it, the best told of several."""
-    reports = operators.reports if operators.plan.nodes == plan.nodes else {}
+    reports = operators.provenance.reports if operators.plan.nodes == plan.nodes else {}
     near = [(k, report) for k, report in reports.items() if h in plan.nodes[k].separator]
     name, states = plan.graph.names[h], plan.graph.states[h]
     if not near:

@@ -55,16 +55,16 @@ def replicate(
     Learned tables move by the influence of the group; all others are solved again from sums, in
     the coordinates of these rows, or of those that the model was frozen in.
     """
-    if operators.raw or operators.targets or operators.diagonals:
+    if operators.embedded:
         raise NotLearnedError(
             f"error bars are not made for models with a kernel, such as {learner!r}. Use "
             "learner='pbp' with discrete columns."
         )
-    if operators.tables:
+    if operators.valid:
         able = learner.abilities
         knowledge = read_knowledge(operators.plan.graph, able.known, able.tied)
         return table_replicates(operators, source, groups, seed, knowledge)
-    if operators.choice is not None and operators.choice.chosen == "marginal":
+    if operators.independent:
         return marginal_replicates(operators.plan, source, groups, seed)
     if frozen is None:
         frozen = freeze_learner(learner, operators.plan, source)

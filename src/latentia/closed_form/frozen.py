@@ -28,7 +28,8 @@ from latentia.closed_form.solving import constant_exact, shrink_products
 from latentia.data.moments import Moments, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError, MomentsError
-from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
+from latentia.inference.operators import Operators, smooth_unseen
+from latentia.inference.provenance import Provenance, SeparatorReport
 from latentia.linear_algebra import canonical, one_thread, pseudo_inverse
 from latentia.structure.plan import Plan
 from latentia.typing import Array
@@ -207,7 +208,15 @@ def solve_frozen(frozen: FrozenBasis, moments: Moments) -> Operators:
         wanted = plan.nodes[k].rank
         reports[k] = SeparatorReport(1 + len(turn.d), wanted, tuple(map(float, turn.d)), condition)
     mix = N**-0.5 if frozen.regularize else 0.0
-    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports, moments)
+    return Operators(
+        plan,
+        tuple(leaves),
+        tensors,
+        tuple(marginals),
+        N,
+        mix,
+        provenance=Provenance(reports, moments),
+    )
 
 
 def _turn(plan: Plan, k: int, moments: Moments) -> _Turn:

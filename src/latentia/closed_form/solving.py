@@ -21,7 +21,8 @@ from latentia.closed_form.windows import product_windows, sum_windows
 from latentia.data.moments import Moments, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError
-from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
+from latentia.inference.operators import Operators, smooth_unseen
+from latentia.inference.provenance import Provenance, SeparatorReport
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
 from latentia.typing import Array
@@ -112,7 +113,15 @@ def solve_operators(
             condition = float(1.0 / d[-1]) if len(d) else 1.0
             reports[k] = SeparatorReport(1 + len(d), node.rank, tuple(map(float, d)), condition)
     mix = N**-0.5 if regularize else 0.0
-    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports, pairs)
+    return Operators(
+        plan,
+        tuple(leaves),
+        tensors,
+        tuple(marginals),
+        N,
+        mix,
+        provenance=Provenance(reports, pairs),
+    )
 
 
 def _own(layout: PairLayout, leaf: int) -> tuple[slice, slice]:

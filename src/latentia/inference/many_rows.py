@@ -19,6 +19,7 @@ from latentia.errors import DataError
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.messages import log_evidence, posteriors
 from latentia.inference.operators import Operators
+from latentia.inference.provenance import Provenance
 from latentia.inference.subtrees import look_up, subtree_tables
 from latentia.typing import Array, Bools, Codes, Label
 
@@ -51,7 +52,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
         marginals=tuple(single(np.maximum(mu, 1e-30)) for mu in operators.marginals),
         targets={v: single(table) for v, table in operators.targets.items()},
         tables={},
-        ascent=None,
+        provenance=Provenance(),
     )
 
 

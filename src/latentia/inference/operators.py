@@ -1,87 +1,20 @@
-"""Operators: what was learned. A tensor per clique, a table per leaf, and what went into them."""
+"""Operators: what was learned. A tensor per clique, a table per leaf."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import final
+from dataclasses import dataclass, field, replace
+from typing import Any, final
 
 import numpy as np
 
-from latentia.data.moments import Moments
 from latentia.errors import LatentiaError
 from latentia.inference.linear_part import Linear
+from latentia.inference.provenance import Provenance
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 SMALL = 2**12  # numbers
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class SeparatorReport:
-    """How a separator was learned: numbers to look at, not to compute with."""
-
-    rank: int  # directions kept, the constant included
-    wanted: int  # r(S) of the plan
-    correlations: tuple[float, ...] = ()  # canonical correlations of the kept directions
-    condition: float = float("nan")  # of what stage 2 inverted
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Ascent:
-    """How a likelihood was climbed, start by start: numbers to look at, not to compute with."""
-
-    paths: tuple[tuple[float, ...], ...]  # log-likelihood per row of each start, step by step
-    converged: tuple[bool, ...]  # did the last step gain less than the tolerance?
-    best: int  # the start that was kept
-
-    def __post_init__(self) -> None:
-        if len(self.paths) != len(self.converged) or not 0 <= self.best < len(self.paths):
-            raise LatentiaError("an ascent needs one path and one verdict per start.")
-        if not all(self.paths):
-            raise LatentiaError("the path of a start has at least its first value.")
-
-    def __str__(self) -> str:
-        path, count = self.paths[self.best], len(self.paths)
-        end = "converged" if self.converged[self.best] else "stopped before it converged,"
-        said = f"{end} after {len(path) - 1} iterations at {path[-1]:.6f} per row"
-        others = sum(p[-1] < path[-1] - 1e-3 for p in self.paths)
-        return said + (f"; {others} of {count} starts ended lower" if count > 1 else "")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which candidate was kept, and why: log losses of held-out rows, one column left out each."""
-
-    chosen: str
-    losses: Mapping[str, float]  # candidate -> mean loss per row; none if too few rows
-    errors: Mapping[str, float]  # candidate -> standard error of its distance from the chosen one
-    held_out: int  # rows
-    learned_from: int  # rows that the candidates saw
-    left_out: Mapping[str, str] = field(default_factory=dict)  # candidate not tried -> why
-
-    def __post_init__(self) -> None:
-        if {*self.losses} != {*self.errors} or (self.losses and self.chosen not in self.losses):
-            raise LatentiaError("a choice needs a loss and an error for every candidate.")
-
-    def __str__(self) -> str:
-        if not self.losses:
-            why = next(iter(self.left_out.values()), "too few rows to compare")
-            return f"chose the {self.chosen} model: {why}"
-        best = self.losses[self.chosen]
-        others = [
-            f"{name} {loss - best:+.4f} ± {self.errors[name]:.4f}"
-            for name, loss in self.losses.items()
-            if name != self.chosen
-        ]
-        said = (
-            f"chose the {self.chosen} model: log loss {best:.4f} per row, one column left out, on "
-            f"{self.held_out:,} held-out rows; {', '.join(others)}"
-        )
-        return said + "".join(f"; no {name} model: {why}" for name, why in self.left_out.items())
 
 
 @final
@@ -100,23 +33,19 @@ class Operators:
     marginals: tuple[Array, ...]  # per leaf: P̂(x), (states,)
     weight: float  # N
     mix: float  # share of independence mixed into answers (design 6); 0: none
-    reports: Mapping[int, SeparatorReport] = field(default_factory=dict)
-    moments: Moments | None = None  # the sums of the first pass; files leave them out
     tables: Mapping[int, Array] = field(default_factory=dict)
-    ascent: Ascent | None = None
-    notes: tuple[str, ...] = ()  # on stated numbers of states; files leave them out
-    remarks: tuple[str, ...] = ()  # on rows that were left out; files leave them out
     # of continuous columns (design 7):
     targets: Mapping[int, Array] = field(default_factory=dict)  # column -> its leaf, as it answers
     raw: tuple[Array, ...] = ()  # leaves before smoothing
     blur: tuple[float, float] = (0.0, 0.0)  # bandwidths of evidence and of answers
-    settings: Mapping[str, float] = field(default_factory=dict)  # of the embedding, to look at
     floor: float = 0.0  # least P̂(e) / Π P̂(e_i) in scores; 0: none
-    gaussians: Mapping[int, Array] = field(default_factory=dict)  # leaves in grid steps (gaussian)
-    choice: Choice | None = None  # where the learner chose among several models
+    gaussians: Mapping[int, Array] = field(
+        default_factory=dict
+    )  # leaves in grid steps (gaussian_leaves)
     # of the Gram form, instead of a tensor: T[a, …, a, c] = D[a, c], zero elsewhere; root: (N,)
     diagonals: Mapping[int, Array] = field(default_factory=dict)
     linear: Linear | None = None  # beside an embedding: what its answers lean on
+    provenance: Provenance = field(default_factory=Provenance)  # what they were learned by
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -145,6 +74,26 @@ class Operators:
             raise LatentiaError("an operator is not finite; the data or the plan is at fault.")
         for array in arrays:
             array.setflags(write=False)
+
+    @property
+    def valid(self) -> bool:
+        """Are these the tables of a distribution, and not signed?"""
+        return bool(self.tables)
+
+    @property
+    def embedded(self) -> bool:
+        """Are columns embedded by a kernel?"""
+        return bool(self.raw or self.targets or self.diagonals)
+
+    @property
+    def independent(self) -> bool:
+        """Were the plain marginals chosen?"""
+        choice = self.provenance.choice
+        return choice is not None and choice.chosen == "marginal"
+
+    def told(self, **changes: Any) -> Operators:
+        """The same operators, with more known of how they were learned."""
+        return replace(self, provenance=replace(self.provenance, **changes))
 
     def _shape(self, k: int) -> tuple[int, ...]:
         """Of the tensor of node k, though it be a diagonal."""

@@ -24,7 +24,8 @@ from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.linear_part import fit_linear, linear_slots, sum_linear
-from latentia.inference.operators import Operators, SeparatorReport
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Provenance, SeparatorReport
 from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
 from latentia.kernels.settings import KernelSettings
 from latentia.kernels.smooth_leaves import hats, on_grids
@@ -267,7 +268,9 @@ def raw_operators(
     marginals = tuple(np.ascontiguousarray(t[:, 0]) for t in raw)
     slots = linear_slots(columns)
     linear = None if slots is None else fit_linear(slots, products.sums, N)
-    return Operators(plan, tuple(raw), tensors, marginals, N, 0.0, reports, linear=linear)
+    return Operators(
+        plan, tuple(raw), tensors, marginals, N, 0.0, linear=linear, provenance=Provenance(reports)
+    )
 
 
 def present(block: BlockMap, z: Array) -> Array:

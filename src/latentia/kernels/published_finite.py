@@ -22,7 +22,8 @@ from latentia.data.columns.column import Column
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError
-from latentia.inference.operators import Operators, SeparatorReport
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Provenance, SeparatorReport
 from latentia.kernels.embedding import present, state_directions
 from latentia.kernels.feature_maps import BlockMap, coordinates, make_map
 from latentia.kernels.gram import (
@@ -95,7 +96,9 @@ def learn_uncentred(
         for k, e in states.strengths.items()
     }
     floor = settings.floor if any(c.continuous for c in columns) else 0.0
-    return Operators(plan, leaves, tensors, marginals, N, mix, reports, floor=floor)
+    return Operators(
+        plan, leaves, tensors, marginals, N, mix, floor=floor, provenance=Provenance(reports)
+    )
 
 
 def _make_maps(

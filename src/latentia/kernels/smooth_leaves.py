@@ -49,17 +49,22 @@ def on_grids(
         targets=targets,
         raw=raw,
         blur=(settings.evidence, settings.own),
-        settings={
-            **({} if isinstance(settings.bandwidth, str) else {"bandwidth": settings.bandwidth}),
-            "evidence": settings.evidence,
-            "own": settings.own,
-            "rank": settings.rank,
-            "ridge": settings.ridge[1],
-            "lean": settings.lean,
-        },
         floor=settings.floor,
         linear=None if found.linear is None else replace(found.linear, lean=settings.lean),
+        provenance=replace(found.provenance, settings=_shown(settings)),
     )
+
+
+def _shown(settings: KernelSettings) -> dict[str, float]:
+    """What diagnostics tell of the embedding."""
+    return {
+        **({} if isinstance(settings.bandwidth, str) else {"bandwidth": settings.bandwidth}),
+        "evidence": settings.evidence,
+        "own": settings.own,
+        "rank": settings.rank,
+        "ridge": settings.ridge[1],
+        "lean": settings.lean,
+    }
 
 
 def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:

@@ -7,7 +7,6 @@ part of the rows. The rest tells their loss. The winner is then learned from all
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -57,7 +56,7 @@ def learn_best(
     why = _incomparable(pool, deals)
     if why is not None:
         found = finish_closed_form(gather_statistics(plan, source), source)
-        return replace(found, choice=uncompared(why))
+        return found.told(choice=uncompared(why))
     if few:
         return _learn_best_of_few(plan, source, deals, rng, pseudo_counts)
     ((large, held),) = deals
@@ -69,7 +68,7 @@ def learn_best(
         network = climbed(network, part, patience=PATIENCE)[0]
         choice = decide([_trial(statistics, part, network, held)])
     found = _finished(choice.chosen, plan, source, network)
-    return replace(found, choice=choice, notes=state_notes(statistics))
+    return found.told(choice=choice, notes=state_notes(statistics))
 
 
 def _incomparable(pool: Rows, deals: Sequence[tuple[Rows, Rows]]) -> str | None:
@@ -103,7 +102,7 @@ def _learn_best_of_few(
     best: Network | str = ""
     if choice.chosen == "refined":
         best = started(gather_statistics(plan, source), source, rng, pseudo_counts)
-    return replace(_finished(choice.chosen, plan, source, best), choice=choice)
+    return _finished(choice.chosen, plan, source, best).told(choice=choice)
 
 
 def _network(
@@ -157,4 +156,4 @@ def _finished(name: str, plan: Plan, source: Source, network: Network | str) -> 
     layout = pair_layout(plan)
     pairs = source.fold(partial(sum_pairs, layout))
     shares = [smooth_unseen(mu, pairs.weight) for mu in leaf_marginals(layout, pairs)]
-    return replace(independent(plan, shares, pairs.weight), moments=pairs)
+    return independent(plan, shares, pairs.weight).told(moments=pairs)

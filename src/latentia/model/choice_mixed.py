@@ -7,7 +7,6 @@ the positive network with smooth leaves. Losses are of densities at points.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def learn_best_mixed(
     if len(sample) < FEWEST:
         found = learn_embedded(plan, columns, source, sample, settings)
         why = f"too few rows to compare ({len(sample)}, at least {FEWEST})"
-        return replace(found, choice=uncompared(why))
+        return found.told(choice=uncompared(why))
     large, held = split_rows(sample[:POOL], HELD_OUT, rng)
     if known_ranks(plan):  # the network wins as a rule: a short search is enough
         fixed = fixed | {"bandwidth", "ridge", "rank"}
@@ -62,7 +61,7 @@ def learn_best_mixed(
         found = learn_embedded(plan, columns, source, sample, settings)
         if choice.chosen == "marginal":
             found = independent(plan, _marginals(found), found.weight)
-    return replace(found, choice=choice)
+    return found.told(choice=choice)
 
 
 def _network(

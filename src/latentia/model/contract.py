@@ -14,7 +14,8 @@ from latentia.assess.diagnostics import Diagnostics
 from latentia.data.columns.column import Column
 from latentia.errors import NotLearnedError
 from latentia.exact.gaussian_leaves import gaussian_tables
-from latentia.inference.operators import Ascent, Operators
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Ascent
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Label
 
@@ -59,7 +60,7 @@ class Learned(Estimator):
         self.__dict__.pop("error_bars_", None)  # of what was learned before
         self.plan_ = plan
         self.operators_ = operators
-        self.moments_ = operators.moments
+        self.moments_ = operators.provenance.moments
         self.columns_ = columns
         self.diagnostics_ = diagnostics
         self.n_features_in_ = len(columns)
@@ -120,9 +121,9 @@ class Learned(Estimator):
 
     def _ascent(self, wanted: str) -> Ascent:
         self._check_fitted()
-        if self.operators_.ascent is None:
+        if self.operators_.provenance.ascent is None:
             raise NotLearnedError(_lacks(self, wanted, "iterations"))
-        return self.operators_.ascent
+        return self.operators_.provenance.ascent
 
 
 def _lacks(model: Learned, wanted: str, what: str) -> str:

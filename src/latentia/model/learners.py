@@ -160,7 +160,7 @@ class PBP(BaseEstimator):
             made = refine_closed_form(found, source, rng, self.smoothing)
         else:
             made = finish_closed_form(found, source, self.regularize)
-        return replace(made, notes=state_notes(found)) if self.regularize else made
+        return made.told(notes=state_notes(found)) if self.regularize else made
 
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
         """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""

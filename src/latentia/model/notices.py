@@ -64,7 +64,7 @@ def note_restart(rows: float) -> None:
 
 
 def note_unfinished(operators: Operators, learner: Any) -> None:
-    ascent = operators.ascent
+    ascent = operators.provenance.ascent
     if ascent is None or ascent.converged[ascent.best]:
         return
     path = ascent.paths[ascent.best]
@@ -77,12 +77,12 @@ def note_unfinished(operators: Operators, learner: Any) -> None:
 
 
 def note_states(operators: Operators) -> None:
-    for note in operators.notes:
+    for note in operators.provenance.notes:
         warn(note, StatesWarning)
 
 
 def note_independent(operators: Operators) -> None:
-    choice = operators.choice
+    choice = operators.provenance.choice
     if choice is None or choice.chosen != "marginal" or len(operators.plan.leaves) < 2:
         return
     best = min(loss for name, loss in choice.losses.items() if name != "marginal")
@@ -97,8 +97,8 @@ def note_independent(operators: Operators) -> None:
 
 def note_left_out(operators: Operators) -> None:
     """Candidates of a comparison that could not be made, and rows that were not learned from."""
-    choice = operators.choice
-    said = list(operators.remarks)
+    choice = operators.provenance.choice
+    said = list(operators.provenance.remarks)
     if choice is not None and choice.losses:
         said += [
             f"there is no {name} model among those compared, and the {choice.chosen} one answers: "

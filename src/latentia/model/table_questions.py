@@ -213,7 +213,7 @@ class TableQuestions(Learning):
         """
         self._check_fitted()
         fit = measure_fit(self.plan_, self.operators_, self.columns_, self._open(X))
-        return make_report(fit, (*self.plan_.notes, *self.operators_.notes))
+        return make_report(fit, (*self.plan_.notes, *self.operators_.provenance.notes))
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """k log N - 2 log P(rows), k free parameters and N the weight of the rows: less is better.
@@ -232,10 +232,9 @@ class TableQuestions(Learning):
     def _parameters(self, wanted: str) -> int:
         """Free parameters of a valid distribution."""
         self._check_fitted()
-        choice = self.operators_.choice
-        if choice is not None and choice.chosen == "marginal":
+        if self.operators_.independent:
             return sum(len(mu) - 1 for mu in self.operators_.marginals)
-        if self.operators_.tables:
+        if self.operators_.valid:
             return free_parameters(self.operators_.tables)
         raise NotLearnedError(
             f"{wanted} needs the likelihood of a valid distribution; this model was learned by "

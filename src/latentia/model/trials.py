@@ -17,7 +17,8 @@ import numpy as np
 from latentia.data.rows import Rows
 from latentia.inference.evidence import around, read_evidence
 from latentia.inference.messages import answer
-from latentia.inference.operators import Choice, Operators
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Choice
 from latentia.typing import Array
 
 HELD_OUT = 0.2  # of the rows

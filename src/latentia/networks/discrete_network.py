@@ -24,7 +24,8 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import PlanError
-from latentia.inference.operators import Ascent, Operators, SeparatorReport
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Ascent, SeparatorReport
 from latentia.networks.accelerate import (
     ENOUGH,
     MOST_STEPS,
@@ -115,7 +116,7 @@ def refine_known(
     first = started(found, source, rng, network=network).tables
     start = _best_start(plan, source.sample(START_SAMPLE, rng), rng, smoothing, knowledge, first)
     tables, ascent = _ascend(problem, start, _prior_of(problem, start))
-    return replace(_reported(plan, tables, problem.weight, ascent), notes=state_notes(found))
+    return _reported(plan, tables, problem.weight, ascent).told(notes=state_notes(found))
 
 
 def polish(
@@ -130,7 +131,7 @@ def _reported(plan: Plan, tables: Tables, weight: float, ascent: Ascent) -> Oper
     """Operators of tables; every separator has all states that it was planned to have."""
     found = operators_of(plan, tables, weight, ascent)
     ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in enumerate(plan.nodes) if n.parent != k}
-    return replace(found, reports=ranks)
+    return found.told(reports=ranks)
 
 
 def climbed(

@@ -23,7 +23,8 @@ from latentia.data.rows import Source
 from latentia.errors import DataError, LatentiaError
 from latentia.exact.estep import Tables
 from latentia.exact.gaussian_leaves import grid_masses, leaf_prior, maximise_leaf, rescaled
-from latentia.inference.operators import Ascent, Operators
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Ascent
 from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import Prior
 from latentia.networks.discrete_network import start_of_graph
@@ -292,11 +293,11 @@ def in_column_units(
     scales: Mapping[int, Scale],
 ) -> Operators:
     """Levels of the ascent as log densities in the units of the columns."""
-    ascent = operators.ascent
+    ascent = operators.provenance.ascent
     assert ascent is not None
     shift = log_units(operators.plan.graph, columns, source, scales)
     paths = tuple(tuple(x + shift for x in path) for path in ascent.paths)
-    return replace(operators, ascent=replace(ascent, paths=paths))
+    return operators.told(ascent=replace(ascent, paths=paths))
 
 
 def log_units(

@@ -18,7 +18,8 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import pack_rows
-from latentia.inference.operators import Ascent, Operators
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Ascent
 from latentia.kernels.embedding import choose_sides, embed, sum_sides
 from latentia.kernels.feature_maps import coordinates
 from latentia.kernels.settings import KernelSettings

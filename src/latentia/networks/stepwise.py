@@ -153,7 +153,7 @@ class StepwiseEM(BaseEstimator):
             for seed in spawn_seeds(self.random_state, self.restarts)
         ]
         found = best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
-        return replace(found, remarks=remarks)
+        return found.told(remarks=remarks)
 
     def partial_learn(
         self,
@@ -188,7 +188,7 @@ class StepwiseEM(BaseEstimator):
         )
         climbs = [Climb(run.tables, run.path, _rests(run.path)) for run in runs]
         best = int(np.argmax([run.foretold for run in runs]))
-        return replace(best_of(plan, problem, climbs, best), remarks=remarks), progress
+        return best_of(plan, problem, climbs, best).told(remarks=remarks), progress
 
     def _pose(
         self,
@@ -342,7 +342,11 @@ def _resumed(
     for v, leaf in previous.gaussians.items():
         mean, deviation = problem.scales[v]
         tables[v] = rescaled(leaf, -mean / deviation, 1.0 / deviation)
-    path = previous.ascent.paths[previous.ascent.best] if previous.ascent else ()
+    path = (
+        previous.provenance.ascent.paths[previous.provenance.ascent.best]
+        if previous.provenance.ascent
+        else ()
+    )
     run = Run(tables, expected_sums(problem, previous.tables, tables), 0.0, path)
     steps = math.ceil(previous.weight / learner.batch_size)
     return StepwiseState((run,), steps, len(path), Seen())

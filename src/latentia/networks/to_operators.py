@@ -17,7 +17,8 @@ import numpy as np
 
 from latentia.errors import PlanError
 from latentia.exact.tabular_model import TabularModel
-from latentia.inference.operators import Ascent, Operators
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Ascent, Provenance
 from latentia.structure.generic_rank import calibrated, push
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree
@@ -81,8 +82,8 @@ def operators_of(
         weight,
         0.0,
         tables=dict(tables),
-        ascent=ascent,
         gaussians=dict(gaussians or {}),
+        provenance=Provenance(ascent=ascent),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -55,10 +55,10 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
             "missing": [float(missing[c.name]) for c in model.columns_],
         },
     }
-    if operators.choice is not None:
-        record["choice"] = write_choice(operators.choice)
-    if operators.settings:
-        record["settings"] = [[name, float(x)] for name, x in operators.settings.items()]
+    if operators.provenance.choice is not None:
+        record["choice"] = write_choice(operators.provenance.choice)
+    if operators.provenance.settings:
+        record["settings"] = [[name, float(x)] for name, x in operators.provenance.settings.items()]
     if operators.plan is not model.plan_:  # a refined model answers by a network of its own
         record["network"] = write_plan(operators.plan)
     if hasattr(model, "error_bars_"):
@@ -99,9 +99,9 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
 def _with_history(operators: Operators, given: Mapping[str, Any]) -> Operators:
     """What is told of how they were chosen."""
     if "choice" in given:
-        operators = replace(operators, choice=read_choice(given["choice"]))
+        operators = operators.told(choice=read_choice(given["choice"]))
     if "settings" in given:
-        operators = replace(operators, settings=read_embedding_settings(given["settings"]))
+        operators = operators.told(settings=read_embedding_settings(given["settings"]))
     return operators
 
 

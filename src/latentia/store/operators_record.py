@@ -15,7 +15,8 @@ from latentia.assess.jackknife import node_ranks
 from latentia.data.columns.column import Column
 from latentia.errors import StoreError
 from latentia.inference.linear_part import Slot, linear_slots
-from latentia.inference.operators import Ascent, Choice, Operators, SeparatorReport
+from latentia.inference.operators import Operators
+from latentia.inference.provenance import Ascent, Choice, Provenance, SeparatorReport
 from latentia.kernels.smooth_leaves import smooth_again
 from latentia.store.array_table import (
     LARGEST_NUMBER,
@@ -64,7 +65,7 @@ def write_operators(operators: Operators) -> tuple[dict[str, Any], list[Array]]:
         "ranks": node_ranks(operators),
         "weight": float(operators.weight),
         "mix": float(operators.mix),
-        "reports": [_write_report(k, report) for k, report in operators.reports.items()],
+        "reports": [_write_report(k, report) for k, report in operators.provenance.reports.items()],
         "turned": [[i, order] for i, order in enumerate(axes) if order != sorted(order)],
     }
     return record, [array.transpose(order) for array, order in zip(arrays, axes, strict=True)]
@@ -89,7 +90,7 @@ def _memory_order(array: Array) -> list[int]:
 
 def _write_additions(operators: Operators) -> dict[str, Any]:
     """Fields of learners of tables (files of version 2) and of continuous columns (version 3)."""
-    ascent = operators.ascent
+    ascent = operators.provenance.ascent
     found: dict[str, Any] = {}
     if ascent is not None or operators.tables:
         climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
@@ -190,13 +191,12 @@ def build_operators(blueprint: Blueprint, stored: Mapping[Name, Array]) -> Opera
         marginals=marginals,
         weight=blueprint.weight,
         mix=blueprint.mix,
-        reports=blueprint.reports,
         tables=of_kind(arrays, "table"),
-        ascent=blueprint.ascent,
         blur=smoothing.blur,
         floor=smoothing.floor,
         gaussians=check_gaussians(of_kind(arrays, "gaussian")),
         linear=linear,
+        provenance=Provenance(blueprint.reports, ascent=blueprint.ascent),
     )
     return smooth_again(learned, blueprint.columns) if smoothing.raw else learned
 

@@ -23,7 +23,8 @@ from latentia.closed_form.published.two_stage_tables import (
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.errors import DataError
-from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
+from latentia.inference.operators import Operators, smooth_unseen
+from latentia.inference.provenance import Provenance, SeparatorReport
 from latentia.linear_algebra import Truncated, svd
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
@@ -61,7 +62,9 @@ def solve_stacked(plan: Plan, tables: Moments, repair: bool = True) -> Operators
     leaves = tuple(U[k].copy() for k in plan.leaves)  # P(x | Ω) = U[x] Uᵀ E[φ | Ω]
     mix = N**-0.5 if repair else 0.0
     marginals = [smooth_unseen(mu, N) if repair else mu for mu in marginals]
-    return Operators(plan, leaves, tensors, tuple(marginals), N, mix, reports, tables)
+    return Operators(
+        plan, leaves, tensors, tuple(marginals), N, mix, provenance=Provenance(reports, tables)
+    )
 
 
 def sum_stacked(plan: Plan, rows: Rows) -> Moments:

@@ -23,7 +23,8 @@ from latentia.closed_form.published.stages import (
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source, block_codes
 from latentia.errors import DataError, PlanError
-from latentia.inference.operators import Operators, SeparatorReport, smooth_unseen
+from latentia.inference.operators import Operators, smooth_unseen
+from latentia.inference.provenance import Provenance, SeparatorReport
 from latentia.linear_algebra import Ridge, Solution, Truncated, pseudo_inverse
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
@@ -83,7 +84,15 @@ def solve_tables(
         leaves.append(pseudo_inverse(Phi).T)
     mix = N**-0.5 if second > 0 else 0.0
     marginals = [smooth_unseen(mu, N) if mix > 0 else mu for mu in marginals]
-    return Operators(plan, tuple(leaves), tensors, tuple(marginals), N, mix, reports, tables)
+    return Operators(
+        plan,
+        tuple(leaves),
+        tensors,
+        tuple(marginals),
+        N,
+        mix,
+        provenance=Provenance(reports, tables),
+    )
 
 
 def check_cores(plan: Plan) -> None:
