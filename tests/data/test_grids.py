@@ -258,3 +258,32 @@ def test_files_have_the_oldest_version_that_can_say_it(cells, version, tmp_path)
     loaded = lt.load(path)
     assert loaded.columns_ == model.columns_
     assert loaded.query("x").quantile(0.9) == pytest.approx(model.query("x").quantile(0.9))
+
+
+SHAPES = [
+    lambda rng, k: rng.integers(-5, 5, k).astype(float),
+    lambda rng, k: rng.normal(size=k) * 10.0 ** rng.integers(-30, 30, k),
+    lambda rng, k: 10.0 ** rng.integers(-90, 90, k),
+    lambda rng, k: np.cumsum(rng.lognormal(0, 5, k)),
+    lambda rng, k: rng.standard_cauchy(k) ** 5,
+]
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_any_few_numbers_can_be_laid_on_a_grid(shape):
+    """Two values, single values between gaps, a hundred decades: all numbers stay finite."""
+    rng = np.random.default_rng(shape)
+    for _ in range(60):
+        cells = rng.choice(SHAPES[shape](rng, rng.integers(2, 12)), rng.integers(2, 60))
+        if len(np.unique(cells)) < 2:
+            continue
+        weight = rng.random(len(cells)) if rng.random() < 0.5 else None
+        column = discover_from_values("x", Values(cells), "continuous", weight=weight)
+        assert np.isfinite(column.place(Values(cells))).all()
+        assert np.isfinite(column.log_factor(Values(cells))).all()
+        x = np.array(column.labels[: column.points])
+        assert np.isfinite(x).all()
+        assert (np.diff(x) >= 0).all()
+        p = rng.dirichlet(np.ones(column.cells), 2).T
+        assert np.isfinite(column.summary(p)).all()
+        assert read_column(write_column(column), "x", column.cells) == column
