@@ -126,7 +126,7 @@ def find_atoms(numbers: NumberSketch) -> list[float]:
     least = max(ATOM * numbers.weight, FEWEST_AT_ATOM)
     often = sorted(x for x, w in numbers.frequent.items() if w >= least)
     others = weights[~np.isin(seen, often)]
-    if not often or not len(others) or (others <= 1).mean() < LONELY:
+    if not often or len(others) < 2 or (others <= 1).mean() < LONELY:
         return []
     return often
 
