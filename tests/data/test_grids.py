@@ -6,7 +6,7 @@ from scipy import integrate, stats
 
 import latentia as lt
 from latentia.data.columns import masses
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import ContinuousColumn, straightened
 from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.grids import find_lattice
 from latentia.data.columns.scales import bend, spread_out, steepness, straighten
@@ -287,3 +287,32 @@ def test_any_few_numbers_can_be_laid_on_a_grid(shape):
         p = rng.dirichlet(np.ones(column.cells), 2).T
         assert np.isfinite(column.summary(p)).all()
         assert read_column(write_column(column), "x", column.cells) == column
+
+
+def test_columns_that_need_their_own_units_go_straight():
+    """What two clusters bend; long tails cannot be straightened, and say so where it matters."""
+    rng = np.random.default_rng(0)
+    x = clusters(rng, 12.0)
+    bent = column_of(x)
+    straight = straightened(bent)
+    assert bent.knots
+    assert not straight.curved
+    ends = np.array([bent.low, bent.high])
+    np.testing.assert_allclose(straight.unscaled(np.array([-2.0, 2.0])), bent.unscaled(ends))
+    np.testing.assert_allclose(straight.unscaled(straight.scaled(x)), x, atol=1e-9)
+    tails = column_of(rng.standard_cauchy(N))
+    assert straightened(tails) is tails
+    tail = column_of(rng.lognormal(0, 3, N))
+    assert straightened(tail) is tail
+
+
+def test_tied_columns_with_clusters_are_learned():
+    rng = np.random.default_rng(1)
+    h = rng.integers(2, size=N)
+    data = {name: 12.0 * h + rng.normal(size=N) for name in "ab"} | {"c": h}
+    assert column_of(data["a"]).knots
+    learner = lt.EM(tied=[["a", "b"]])
+    model = lt.LatentModel("h->a; h->b; h->c", {"h": 2}, learner).fit(data)
+    means = [sorted(model.cpts_[name].means.ravel()) for name in "ab"]
+    np.testing.assert_allclose(means[0], means[1])
+    np.testing.assert_allclose(means[0], [0.0, 12.0], atol=0.15)  # five standard errors
