@@ -6,7 +6,7 @@ from scipy import integrate, stats
 
 import latentia as lt
 from latentia.data.columns import masses
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import ContinuousColumn, straightened
 from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.grids import find_lattice
 from latentia.data.columns.scales import bend, spread_out, steepness, straighten
@@ -258,3 +258,61 @@ def test_files_have_the_oldest_version_that_can_say_it(cells, version, tmp_path)
     loaded = lt.load(path)
     assert loaded.columns_ == model.columns_
     assert loaded.query("x").quantile(0.9) == pytest.approx(model.query("x").quantile(0.9))
+
+
+SHAPES = [
+    lambda rng, k: rng.integers(-5, 5, k).astype(float),
+    lambda rng, k: rng.normal(size=k) * 10.0 ** rng.integers(-30, 30, k),
+    lambda rng, k: 10.0 ** rng.integers(-90, 90, k),
+    lambda rng, k: np.cumsum(rng.lognormal(0, 5, k)),
+    lambda rng, k: rng.standard_cauchy(k) ** 5,
+]
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_any_few_numbers_can_be_laid_on_a_grid(shape):
+    """Two values, single values between gaps, a hundred decades: all numbers stay finite."""
+    rng = np.random.default_rng(shape)
+    for _ in range(60):
+        cells = rng.choice(SHAPES[shape](rng, rng.integers(2, 12)), rng.integers(2, 60))
+        if len(np.unique(cells)) < 2:
+            continue
+        weight = rng.random(len(cells)) if rng.random() < 0.5 else None
+        column = discover_from_values("x", Values(cells), "continuous", weight=weight)
+        assert np.isfinite(column.place(Values(cells))).all()
+        assert np.isfinite(column.log_factor(Values(cells))).all()
+        x = np.array(column.labels[: column.points])
+        assert np.isfinite(x).all()
+        assert (np.diff(x) >= 0).all()
+        p = rng.dirichlet(np.ones(column.cells), 2).T
+        assert np.isfinite(column.summary(p)).all()
+        assert read_column(write_column(column), "x", column.cells) == column
+
+
+def test_columns_that_need_their_own_units_go_straight():
+    """What two clusters bend; long tails cannot be straightened, and say so where it matters."""
+    rng = np.random.default_rng(0)
+    x = clusters(rng, 12.0)
+    bent = column_of(x)
+    straight = straightened(bent)
+    assert bent.knots
+    assert not straight.curved
+    ends = np.array([bent.low, bent.high])
+    np.testing.assert_allclose(straight.unscaled(np.array([-2.0, 2.0])), bent.unscaled(ends))
+    np.testing.assert_allclose(straight.unscaled(straight.scaled(x)), x, atol=1e-9)
+    tails = column_of(rng.standard_cauchy(N))
+    assert straightened(tails) is tails
+    tail = column_of(rng.lognormal(0, 3, N))
+    assert straightened(tail) is tail
+
+
+def test_tied_columns_with_clusters_are_learned():
+    rng = np.random.default_rng(1)
+    h = rng.integers(2, size=N)
+    data = {name: 12.0 * h + rng.normal(size=N) for name in "ab"} | {"c": h}
+    assert column_of(data["a"]).knots
+    learner = lt.EM(tied=[["a", "b"]])
+    model = lt.LatentModel("h->a; h->b; h->c", {"h": 2}, learner).fit(data)
+    means = [sorted(model.cpts_[name].means.ravel()) for name in "ab"]
+    np.testing.assert_allclose(means[0], means[1])
+    np.testing.assert_allclose(means[0], [0.0, 12.0], atol=0.15)  # five standard errors

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import ContinuousColumn, straightened
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.values import sorted_states
 from latentia.errors import DataError
@@ -113,7 +113,7 @@ def _from_the_top(graph: LatentGraph) -> list[int]:
 
 
 def share_states(columns: Sequence[Column], tied: Any) -> list[Column]:
-    """Tied discrete columns have the states of all of them, in one order."""
+    """Tied discrete columns have the states of all of them, in one order; others go straight."""
     found = {c.name: c for c in columns}
     for names in tied if isinstance(tied, list | tuple) else ():
         if not isinstance(names, list | tuple):
@@ -122,6 +122,7 @@ def share_states(columns: Sequence[Column], tied: Any) -> list[Column]:
         if len({c.states for c in group}) > 1:
             states = _union(group)
             found |= {c.name: DiscreteColumn(c.name, states) for c in group}
+        found |= {c.name: straightened(c) for c in columns if c.name in names and c.continuous}
     return [found[c.name] for c in columns]
 
 

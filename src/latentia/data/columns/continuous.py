@@ -10,7 +10,7 @@ otherwise continuous column (zero inflation) is an atom with a point of its own 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -28,6 +28,7 @@ from latentia.typing import Array, Bools, Codes, Label
 POINTS = 128  # of the grid of a column in a leaf of its own
 PAIRED_POINTS = 40  # along each axis of a leaf with several continuous columns
 TAIL = 0.25  # standard deviations by which densities fall off beyond the grid
+LONG_TAIL = 14.0  # range over interquartile range (a normal column of 10⁶ rows: 7.2)
 FARTHEST = 1e120  # scaled values beyond this one are as good as it
 SUMMARY = ("mean", "0.05", "0.5", "0.95")
 
@@ -221,3 +222,26 @@ class ContinuousColumn:
 
     def draw(self, cells: Codes, rng: np.random.Generator) -> Array:
         return masses.draw(self, cells, rng)
+
+
+def straightened(column: Column) -> Column:
+    """The same column on a straight scale, for who needs its own units; long tails stay bent.
+
+    Its grid has the same ends; centre and spread are told by them, not by the rows.
+    """
+    if not isinstance(column, ContinuousColumn) or not column.curved:
+        return column
+    first, last = column.unscaled(np.array([column.low, column.high])).tolist()
+    inner = column.unscaled(0.675 * column.spread * np.array([-1.0, 1.0]))  # quartiles of a bell
+    if not column.knots or last - first > LONG_TAIL * float(inner[1] - inner[0]):
+        return column
+    return replace(
+        column,
+        centre=(first + last) / 2.0,
+        scale=(last - first) / 4.0,
+        warped=False,
+        knots=(),
+        low=-2.0,
+        high=2.0,
+        spread=1.0,
+    )

@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from latentia.data.columns.continuous import POINTS, ContinuousColumn
+from latentia.data.columns.continuous import LONG_TAIL, POINTS, ContinuousColumn
 from latentia.data.columns.scales import Knots, bend, spread_out
 from latentia.data.columns.values import EXACT
 from latentia.data.sources.sketch import NumberSketch
@@ -26,7 +26,6 @@ from latentia.typing import Array, Label
 ATOM = 0.02  # share of rows at one value that makes it an atom …
 FEWEST_AT_ATOM = 5
 LONELY = 0.5  # … if this share of the other values is seen only once
-LONG_TAIL = 14.0  # range over interquartile range (a normal column of 10⁶ rows: 7.2)
 MARGIN = 0.05  # of the range, on sides that are not bounds
 LARGEST_VALUE = 1e100  # of a column in training
 FEWEST_STEPS = 1e4  # of rounding, from the smallest to the largest of large integers
@@ -126,7 +125,7 @@ def find_atoms(numbers: NumberSketch) -> list[float]:
     least = max(ATOM * numbers.weight, FEWEST_AT_ATOM)
     often = sorted(x for x, w in numbers.frequent.items() if w >= least)
     others = weights[~np.isin(seen, often)]
-    if not often or not len(others) or (others <= 1).mean() < LONELY:
+    if not often or len(others) < 2 or (others <= 1).mean() < LONELY:
         return []
     return often
 

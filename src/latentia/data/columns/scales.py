@@ -7,12 +7,15 @@ closed form; straight beyond its ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia.typing import Array
 
-Knots = tuple[tuple[float, float], ...]
+Knots: TypeAlias = tuple[tuple[float, float], ...]
+Pieces: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 
 def bend(knots: Knots, y: Array) -> Array:
@@ -25,58 +28,67 @@ def bend(knots: Knots, y: Array) -> Array:
     >>> np.allclose(straighten(knots, z), [-1.0, 0.5, 1.0, 9.0])
     True
     """
-    at, heights, slopes = _curve(knots)
-    k = _piece(at, y)
-    width, rise = at[k + 1] - at[k], heights[k + 1] - heights[k]
-    s, d0, d1 = rise / width, slopes[k], slopes[k + 1]
-    t = np.clip((y - at[k]) / width, 0.0, 1.0)
+    curve = _curve(knots)
+    k, s, d0, d1, rise, t = _along(curve, y)
     both = t * (1.0 - t)
-    inner = heights[k] + rise * (s * t * t + d0 * both) / (s + (d1 + d0 - 2.0 * s) * both)
-    below = heights[0] + slopes[0] * (y - at[0])
-    above = heights[-1] + slopes[-1] * (y - at[-1])
-    return np.asarray(np.where(y < at[0], below, np.where(y > at[-1], above, inner)))
+    inner = curve.z[k] + rise * (s * t * t + d0 * both) / (s + (d1 + d0 - 2.0 * s) * both)
+    below = curve.z[0] + curve.slope[0] * (y - curve.y[0])
+    above = curve.z[-1] + curve.slope[-1] * (y - curve.y[-1])
+    return np.asarray(np.where(y < curve.y[0], below, np.where(y > curve.y[-1], above, inner)))
 
 
 def straighten(knots: Knots, z: Array) -> Array:
     """y of z, the inverse of `bend`."""
-    at, heights, slopes = _curve(knots)
-    k = _piece(heights, z)
-    width, rise = at[k + 1] - at[k], heights[k + 1] - heights[k]
-    s, d0, d1 = rise / width, slopes[k], slopes[k + 1]
-    part = np.clip(z - heights[k], 0.0, rise)
+    curve = _curve(knots)
+    k = _piece(curve.z, z)
+    width, rise = curve.y[k + 1] - curve.y[k], curve.z[k + 1] - curve.z[k]
+    s, d0, d1 = rise / width, curve.slope[k], curve.slope[k + 1]
+    part = np.clip(z - curve.z[k], 0.0, rise)
     curl = part * (d1 + d0 - 2.0 * s)
     a, b, c = rise * (s - d0) + curl, rise * d0 - curl, -s * part
     root = np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))
-    inner = at[k] + width * np.clip(2.0 * c / (-b - root), 0.0, 1.0)
-    below = at[0] + (z - heights[0]) / slopes[0]
-    above = at[-1] + (z - heights[-1]) / slopes[-1]
-    return np.asarray(np.where(z < heights[0], below, np.where(z > heights[-1], above, inner)))
+    inner = curve.y[k] + width * np.clip(2.0 * c / (-b - root), 0.0, 1.0)
+    below = curve.y[0] + (z - curve.z[0]) / curve.slope[0]
+    above = curve.y[-1] + (z - curve.z[-1]) / curve.slope[-1]
+    return np.asarray(np.where(z < curve.z[0], below, np.where(z > curve.z[-1], above, inner)))
 
 
 def steepness(knots: Knots, y: Array) -> Array:
     """dz/dy of `bend`."""
-    at, heights, slopes = _curve(knots)
-    k = _piece(at, y)
-    width, rise = at[k + 1] - at[k], heights[k + 1] - heights[k]
-    s, d0, d1 = rise / width, slopes[k], slopes[k + 1]
-    t = np.clip((y - at[k]) / width, 0.0, 1.0)
+    curve = _curve(knots)
+    _, s, d0, d1, _, t = _along(curve, y)
     both = t * (1.0 - t)
     top = s * s * (d1 * t * t + 2.0 * s * both + d0 * (1.0 - t) ** 2)
     inner = top / (s + (d1 + d0 - 2.0 * s) * both) ** 2
-    return np.asarray(
-        np.where(y < at[0], slopes[0], np.where(y > at[-1], slopes[-1], inner)), dtype=float
-    )
+    beyond = np.where(y < curve.y[0], curve.slope[0], curve.slope[-1])
+    return np.asarray(np.where((y < curve.y[0]) | (y > curve.y[-1]), beyond, inner), dtype=float)
 
 
-def _curve(knots: Knots) -> tuple[Array, Array, Array]:
-    """y, z and dz/dy at the knots: harmonic means of the slopes on either side."""
-    at, heights = np.array(knots, dtype=float).T
-    s = np.diff(heights) / np.diff(at)
-    slopes = np.concatenate([s[:1], 2.0 / (1.0 / s[:-1] + 1.0 / s[1:]), s[-1:]])
-    return at, heights, slopes
+@final
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Knots, and dz/dy there: harmonic means of the slopes on either side."""
+
+    y: Array
+    z: Array
+    slope: Array
 
 
-def _piece(at: Array, y: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+def _curve(knots: Knots) -> Curve:
+    y, z = np.array(knots, dtype=float).T
+    s = np.diff(z) / np.diff(y)
+    return Curve(y, z, np.concatenate([s[:1], 2.0 / (1.0 / s[:-1] + 1.0 / s[1:]), s[-1:]]))
+
+
+def _along(curve: Curve, y: Array) -> tuple[Pieces, Array, Array, Array, Array, Array]:
+    """The piece of each y, its mean slope, the slopes at its ends, its rise, and the way along."""
+    k = _piece(curve.y, y)
+    width, rise = curve.y[k + 1] - curve.y[k], curve.z[k + 1] - curve.z[k]
+    t = np.clip((y - curve.y[k]) / width, 0.0, 1.0)
+    return k, rise / width, curve.slope[k], curve.slope[k + 1], rise, t
+
+
+def _piece(at: Array, y: Array) -> Pieces:
     """Between which two knots; NaN lies in the last piece, and stays NaN."""
     return np.clip(np.searchsorted(at, y, side="right") - 1, 0, len(at) - 2)
 
