@@ -298,7 +298,8 @@ class PublishedPBP(BaseEstimator):
     @property
     def abilities(self) -> Abilities:
         """What the road from a table to a model must know."""
-        return Abilities(mixed=True, frozen=True, partial=False, pairs=True)
+        own_units = self.kernel is not None and as_published_kernel(self.kernel).units == "own"
+        return Abilities(mixed=True, frozen=True, partial=False, pairs=True, straight=own_units)
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """One pass over the rows; with `stage1`, the rows themselves."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import PAIRED_POINTS, ContinuousColumn
+from latentia.data.columns.continuous import PAIRED_POINTS, ContinuousColumn, straightened
 from latentia.exact.estep_wiring import check_graph
 from latentia.networks.learner import Abilities
 from latentia.structure.graph import LatentGraph, relevant
@@ -47,6 +47,8 @@ def prepare_mixed(
     graph: LatentGraph, columns: Sequence[Column], able: Abilities
 ) -> tuple[Plan, tuple[Column, ...]]:
     """Which columns share leaves, their grids, and the plan."""
+    if able.straight:
+        columns = [straightened(c) for c in columns]
     if able.gaussian:  # leaves that need states above, and hold no atoms
         check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))
         columns = [without_atoms(c) for c in columns]

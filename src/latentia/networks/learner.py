@@ -28,6 +28,7 @@ class Abilities:
     partial: bool  # has partial_learn: goes on where it stopped
     gaussian: bool = False  # leaves of continuous columns are Gaussian: states above, no atoms
     pairs: bool = False  # two continuous children of one latent share a leaf (design 7)
+    straight: bool = False  # measures columns in their own units: no curved scales
     chooses_ranks: bool = False  # latents of continuous columns need no number of states
     compares: bool = False  # a fit chooses between candidates, by `refine`
     settles: bool = False  # has settle: kernel settings for several classes at once
