@@ -157,7 +157,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         opened = look_at(wanted, rows, learner.abilities.tied)
         label = rows.label
         assert label is not None
-        seen = rows.look([label])
+        seen = opened.seen
         if seen.columns[label].missing > 0:
             raise DataError("some rows have no class. Drop them, or fill in their class.")
         (labels,) = discover_columns(seen, [label], {label: "discrete"})

@@ -19,8 +19,8 @@ from latentia.closed_form.state_counts import binned, class_states, latent_state
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.data.sources.memory import LocalRows
-from latentia.data.sources.sketch import TableSketch
 from latentia.data.sources.table_rows import (
+    Look,
     TableRows,
     constant_columns,
     discover_columns,
@@ -59,7 +59,7 @@ class Opened:
     counted: bool  # no graph was given: the states of its latent class are counted
     columns: tuple[Column, ...]
     rows: TableRows
-    seen: TableSketch  # of the graph's columns
+    seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
 
     def source(self, columns: Sequence[Column]) -> Source:
@@ -98,12 +98,12 @@ def open_training(
 
 
 def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
-    """Pass 0: graph and columns."""
+    """Pass 0: graph and columns; a column of labels is looked at, too."""
     wanted = wanted.read()
     graph = wanted.over(rows)
     ignored = wanted.check(graph, rows)
     names = columns_of(graph)
-    seen = rows.look(names)
+    seen = rows.look(names if rows.label is None else (*names, rows.label))
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
     return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)

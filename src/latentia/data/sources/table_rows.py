@@ -27,13 +27,15 @@ from latentia.data.sources.engine import (
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.data.sources.opening import open_engine
 from latentia.data.sources.progress import as_progress
-from latentia.data.sources.sketch import TableSketch
-from latentia.data.sources.stream import OneShot
+from latentia.data.sources.sketch import ColumnSketch, TableSketch
+from latentia.data.sources.stream import OneShot, Stream
+from latentia.data.sources.table import Table
 from latentia.data.sources.weights import check_total, checked_weight, weight_name
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Label
 
-KEPT_BYTES = 2**26  # codes of a table in blocks that are kept in memory instead of read again
+KEPT_CELLS = 2**23  # of a table in blocks that is kept in memory as it is, and read once …
+KEPT_BYTES = 2**26  # … and bytes of its codes, instead of being read again and again
 
 
 @final
@@ -49,6 +51,43 @@ class Beside:
 
 WEIGHT = Beside("sample_weight")
 LABEL = Beside("class")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Pass 0: what the columns hold, and the blocks themselves while they are few."""
+
+    sketch: TableSketch
+    kept: tuple[Table, ...] | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.sketch.rows
+
+    @property
+    def weight(self) -> float:
+        return self.sketch.weight
+
+    @property
+    def columns(self) -> Mapping[Label, ColumnSketch]:
+        return self.sketch.columns
+
+    def __add__(self, other: Look) -> Look:
+        sketch, kept = self.sketch + other.sketch, None
+        few = sketch.rows * max(len(sketch.columns), 1) <= KEPT_CELLS
+        if few and self.kept is not None and other.kept is not None:
+            kept = self.kept + other.kept
+        return Look(sketch, kept)
+
+
+def look_at_block(
+    names: Sequence[Label], weight: Label | None, keep: bool, table: Table
+) -> Look | None:
+    """Pass 0 over one block."""
+    sketch = sketch_table(names, weight, table)
+    few = table.length * max(len(names), 1) <= KEPT_CELLS
+    return None if sketch is None else Look(sketch, (table,) if keep and few else None)
 
 
 @final
@@ -73,13 +112,14 @@ class TableRows:
         """Can the rows be read only once?"""
         return self.engine.once
 
-    def look(self, names: Sequence[Label]) -> TableSketch:
+    def look(self, names: Sequence[Label]) -> Look:
         """Pass 0: what the columns hold (of rows that can be read once: those of a pilot)."""
         wanted = [*names] if self.weight is None else [*names, self.weight]
-        work = partial(sketch_table, names, self.weight)
+        keep = isinstance(self.engine, Stream)
+        work = partial(look_at_block, names, self.weight, keep)
         pilot = self.engine if isinstance(self.engine, OneShot) and self.engine.once else None
         fold = self.engine.fold if pilot is None else pilot.pilot_fold
-        found: TableSketch | None = fold(work, wanted)
+        found: Look | None = fold(work, wanted)
         if found is None:
             raise DataError(
                 f"0 sample(s) (shape=(0, {len(names)})) while a minimum of 1 is required: the "
@@ -90,7 +130,7 @@ class TableRows:
         return found
 
     def source(
-        self, columns: Sequence[Column], seen: TableSketch | None = None, plain: bool = False
+        self, columns: Sequence[Column], seen: Look | None = None, plain: bool = False
     ) -> Source:
         """All rows, encoded; in memory where they are small, else where they are.
 
@@ -101,6 +141,8 @@ class TableRows:
         if isinstance(self.engine, OneBlock):
             rows = encode_table(columns, self.weight, self.engine.table)
             return _in_memory(columns, rows, plain)
+        if seen is not None and seen.kept is not None:
+            return _in_memory(columns, self._encoded(columns, seen.kept), plain)
         engine = EngineRows(self.engine, tuple(columns), self.weight)
         small = seen is not None and _bytes(columns, seen.rows) <= KEPT_BYTES
         if not small or self.once or not self.engine.local:
@@ -115,8 +157,11 @@ class TableRows:
         """Rows that can be read again and again: the first of those that can be read once."""
         if not isinstance(self.engine, OneShot):
             raise DataError("only rows that can be read once have a pilot.")
-        parts = [encode_table(columns, self.weight, table) for table in self.engine.pilot]
-        return _in_memory(columns, joined([part for part in parts if len(part)]), plain)
+        return _in_memory(columns, self._encoded(columns, self.engine.pilot), plain)
+
+    def _encoded(self, columns: Sequence[Column], tables: Sequence[Table]) -> Rows:
+        parts = [encode_table(columns, self.weight, table) for table in tables]
+        return joined([part for part in parts if len(part)] or parts[:1])
 
 
 def open_rows(
@@ -152,7 +197,7 @@ def with_labels(rows: TableRows, labels: np.ndarray[Any, Any]) -> TableRows:
 
 
 def discover_columns(
-    seen: TableSketch,
+    seen: Look,
     names: Sequence[Label],
     kinds: Mapping[Any, str] | None = None,
     state_names: Mapping[Any, Sequence[Any]] | None = None,
@@ -169,12 +214,12 @@ def discover_columns(
     return tuple(found)
 
 
-def constant_columns(seen: TableSketch) -> list[Label]:
+def constant_columns(seen: Look) -> list[Label]:
     """Columns with a single value."""
     return [name for name, sketch in seen.columns.items() if sketch.different < 2]
 
 
-def missing_shares(seen: TableSketch) -> dict[Label, float]:
+def missing_shares(seen: Look) -> dict[Label, float]:
     """Share of missing cells per column."""
     return {name: s.missing / (s.weight + s.missing) for name, s in seen.columns.items()}
 
