@@ -1,3 +1,7 @@
 """`latentia.reproduce.datasets` under the name it had before it moved, for one release."""
 
-from latentia.reproduce.datasets import *  # noqa: F403
+import sys
+
+from latentia.reproduce import datasets
+
+sys.modules[__name__] = datasets

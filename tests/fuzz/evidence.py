@@ -13,7 +13,7 @@ import latentia as lt
 from latentia.inference.posterior import Posterior
 from latentia.inference.posterior_density import Density
 
-from .trial import Finding, check_finite, check_probabilities, matrix, rows_of
+from .trial import Finding, check_finite, check_probabilities, check_scores, matrix, rows_of
 
 GRAPH, LATENTS = "H->a,b; H->G; G->c,d; e", {"H": 2, "G": 2}
 STATES: dict[str, list[Any]] = {
@@ -268,7 +268,7 @@ def ask_rows(r: Random, model: lt.LatentModel) -> str:
         if target is not None:  # without a target: all columns side by side
             check_probabilities(matrix(found), rows)
     elif what == 1:
-        check_finite(model.score_samples(cells), rows, "scores")
+        check_scores(model.score_samples(cells), rows)
     elif what == 2:
         found = model.predict(cells, target)  # without a target: the table, filled in
         if (rows_of(found) if target is None else len(found)) != rows:

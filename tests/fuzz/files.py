@@ -17,7 +17,7 @@ import latentia as lt
 from latentia.errors import StoreError
 
 from .evidence import models
-from .trial import Finding, check_finite, check_probabilities, matrix
+from .trial import Finding, check_probabilities, check_scores, matrix
 
 
 @cache
@@ -58,7 +58,7 @@ def probe(model: Any) -> bytes:
     p = matrix(model.predict_proba(data, column.name))
     check_probabilities(p, 2)
     scores = model.score_samples(data)
-    check_finite(scores, 2, "scores")
+    check_scores(scores, 2)
     return pickle.dumps((p, scores))
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import latentia as lt
 
-from .trial import Finding, check_finite, check_probabilities, matrix, rows_of
+from .trial import Finding, check_probabilities, check_scores, matrix, rows_of
 
 NAN = float("nan")
 ODD_CELLS: list[Any] = [
@@ -307,7 +307,7 @@ def case(r: Random) -> str:
     if way == 0 and hasattr(column, "states"):
         check_probabilities(matrix(model.predict_proba(frame, column.name)), n)
     elif way == 1:
-        check_finite(model.score_samples(frame), n, "scores")
+        check_scores(model.score_samples(frame), n)
     elif way == 2:
         if len(model.predict(frame, column.name)) != n:
             raise Finding("predict lost rows")
@@ -316,5 +316,5 @@ def case(r: Random) -> str:
         if not isinstance(found, pa.Table) and rows_of(found) != n:
             raise Finding("filling in lost rows")
     else:
-        check_finite(model.score(frame), what="score")
+        check_scores([model.score(frame)])
     return "answered"

@@ -109,6 +109,12 @@ def check_finite(values: Any, rows: int | None = None, what: str = "numbers") ->
         raise Finding(f"{what} are not finite: {values[~np.isfinite(values)][:3]}")
 
 
+def check_scores(values: Any, rows: int | None = None) -> None:
+    """Logs of probabilities: finite, or -inf for a row that is impossible."""
+    values = np.asarray(values, dtype=float)
+    check_finite(np.where(np.isneginf(values), 0.0, values), rows, "scores")
+
+
 def matrix(frame: Any) -> np.ndarray[Any, Any]:
     """An answer of any kind as (rows, numbers)."""
     if isinstance(frame, dict):

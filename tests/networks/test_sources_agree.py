@@ -6,7 +6,7 @@ from tests.blocks import FoldOnly
 
 import latentia as lt
 from latentia.data.columns.column import place_cells
-from latentia.data.columns.discovering import discover
+from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
@@ -50,7 +50,8 @@ def normal_rows(n, seed=0):
 
 def assert_alike(one, two):
     """Sums in another order move the last digits, and a climb of many steps some more."""
-    assert one.choice == two.choice or one.choice.chosen == two.choice.chosen
+    mine, other = one.provenance.choice, two.provenance.choice
+    assert mine == other or mine.chosen == other.chosen
     assert one.tables.keys() == two.tables.keys()
     for a, b in zip(one.leaves, two.leaves, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-9)
@@ -77,7 +78,7 @@ def test_decimals(learner):
     one = LEARNERS[learner].learn(plan, LocalRows(rows))
     two = LEARNERS[learner].learn(plan, FoldOnly.of(rows, 4))
     assert_alike(one, two)
-    starts = [[path[0] for path in found.ascent.paths] for found in (one, two)]
+    starts = [[path[0] for path in found.provenance.ascent.paths] for found in (one, two)]
     np.testing.assert_allclose(*starts, atol=1e-9)
 
 
@@ -96,8 +97,8 @@ def test_starts_of_decimals_are_rows_whatever_the_source():
 def mixed_rows(n, learner):
     """The plan of a class over decimals and a state, its columns, and rows on their grids."""
     data = dict(zip("xyzd", normal_rows(n).codes, strict=True))
-    found = [discover(name, Values(x)) for name, x in data.items()]
-    plan, columns = prepare_mixed(lt.as_graph("H->x,y,z,d", {"H": 2}), found, learner)
+    found = [discover_from_values(name, Values(x)) for name, x in data.items()]
+    plan, columns = prepare_mixed(lt.as_graph("H->x,y,z,d", {"H": 2}), found, learner.abilities)
     return plan, columns, Rows(tuple(place_cells(c, Values(data[c.name])) for c in columns))
 
 

@@ -133,4 +133,4 @@ def test_the_old_name_is_the_same_module() -> None:
 def test_experiments_are_loaded_by_those_who_run_them_only() -> None:
     code = "import sys, latentia; print(*(m for m in sys.modules if 'latentia.reproduce.' in m))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["latentia.reproduce.datasets"]
+    assert not run.stdout.split()

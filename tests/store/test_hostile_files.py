@@ -288,6 +288,7 @@ def test_mutated_files(mutate: Callable[[bytes, Random], bytes], tmp_path: Path)
 LOADER = """
 import json, resource, sys, time
 import latentia
+latentia.load, latentia.errors  # names are loaded when they are first asked for
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**29,) * 2)
 said = []

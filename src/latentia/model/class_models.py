@@ -22,7 +22,12 @@ from latentia.data.sources.engine import restrict
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows
 from latentia.data.sources.table_rows import joined
-from latentia.errors import ConstantColumnWarning, DataError, LatentiaError
+from latentia.errors import (
+    ConstantColumnWarning,
+    DataError,
+    IndependenceWarning,
+    LatentiaError,
+)
 from latentia.inference.evidence import Evidence
 from latentia.inference.linear_part import pool_scores
 from latentia.inference.many_rows import Asked, in_blocks
@@ -140,8 +145,10 @@ def fit_classes(
 def _fit_class(model: LatentModel, rows: ClassRows, k: int, learner: Any) -> LatentModel:
     training = class_training(rows, k, learner)
     try:
-        with warnings.catch_warnings():  # constant here, not in other classes
-            warnings.simplefilter("ignore", ConstantColumnWarning)
+        with warnings.catch_warnings():
+            # constant here, not in other classes; independent given the class is a model, too
+            for kind in (ConstantColumnWarning, IndependenceWarning):
+                warnings.simplefilter("ignore", kind)
             return model._learn(training, learner)
     except LatentiaError as error:
         raise _cannot_learn(rows, k, error) from error

@@ -47,7 +47,7 @@ def prepare_mixed(
     graph: LatentGraph, columns: Sequence[Column], able: Abilities
 ) -> tuple[Plan, tuple[Column, ...]]:
     """Which columns share leaves, their grids, and the plan."""
-    if able.straight:
+    if able.straight or able.gaussian:  # a latent tells clusters apart, not a curve
         columns = [straightened(c) for c in columns]
     if able.gaussian:  # leaves that need states above, and hold no atoms
         check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))

@@ -59,8 +59,8 @@ def prefer_refined(
     """The refined network, a valid distribution, unless another candidate is clearly better.
 
     The marginals, unless they are beaten by more than a part of a standard error: models of columns
-    that have nothing to do with each other lose by several. A network that answers as they do (its
-    latents have one state) is no worse than they are, and rounding must not tell.
+    that have nothing to do with each other lose by several. A network that answers as they do (the
+    states of its latents say the same) is called by their name; rounding must not tell.
     """
     means = {name: _mean(loss, weight) for name, loss in losses.items()}
     chosen = min(means, key=lambda name: means[name])
@@ -69,8 +69,8 @@ def prefer_refined(
         if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight) + ROUNDING:
             chosen = "refined"
     gain = losses["marginal"] - losses[chosen]
-    differ = np.abs(gain).max(initial=0.0) > ROUNDING
-    if differ and _mean(gain, weight) <= BEATEN * _error(gain, weight):
+    alike = np.abs(gain).max(initial=0.0) <= ROUNDING
+    if alike or _mean(gain, weight) <= BEATEN * _error(gain, weight):
         chosen = "marginal"
     errors = {name: _error(loss - losses[chosen], weight) for name, loss in losses.items()}
     held_out = round(float(weight.sum()))

@@ -233,7 +233,8 @@ def straightened(column: Column) -> Column:
         return column
     first, last = column.unscaled(np.array([column.low, column.high])).tolist()
     inner = column.unscaled(0.675 * column.spread * np.array([-1.0, 1.0]))  # quartiles of a bell
-    if not column.knots or last - first > LONG_TAIL * float(inner[1] - inner[0]):
+    long = column.warped and last - first > LONG_TAIL * float(inner[1] - inner[0])
+    if not column.knots or long:
         return column
     return replace(
         column,

@@ -195,6 +195,7 @@ def choose_scale(x: Array, w: Array) -> Scale:
 
 def _effective(w: Array) -> float:
     """Rows of equal weight that would tell as much."""
+    w = w / w.max()  # squares of tiny weights would be nothing
     return float(w.sum() ** 2 / (w @ w))
 
 

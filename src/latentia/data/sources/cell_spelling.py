@@ -58,7 +58,7 @@ Kind: TypeAlias = Literal["integers", "truths", "decimals", "text"]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Look:
+class CellLook:
     """What the cells of a column may be, as far as they were seen."""
 
     integers: bool = True  # every cell is spelled as one
@@ -68,8 +68,8 @@ class Look:
     padded: bool = False  # blanks around cells
     seen: bool = False  # any cell that is not missing
 
-    def __add__(self, other: Look) -> Look:
-        return Look(
+    def __add__(self, other: CellLook) -> CellLook:
+        return CellLook(
             self.integers and other.integers,
             self.large or other.large,
             self.truths and other.truths,
@@ -94,7 +94,7 @@ class Look:
         return self.seen and not (numbers or self.truths)
 
 
-def look_at_cells(texts: Any, before: Look | None = None) -> Look:
+def look_at_cells(texts: Any, before: CellLook | None = None) -> CellLook:
     """A look at cells of text, an Arrow array; what was ruled out `before` is not looked for.
 
     >>> import pyarrow as pa
@@ -104,7 +104,7 @@ def look_at_cells(texts: Any, before: Look | None = None) -> Look:
     import pyarrow.compute as pc
 
     if before is None:
-        before = Look() if len(texts) <= FEW else look_at_cells(texts[:FEW])
+        before = CellLook() if len(texts) <= FEW else look_at_cells(texts[:FEW])
     if before.settled:
         return before
     few = len(pc.unique(texts[:FEW])) < FEW // 2
@@ -113,7 +113,7 @@ def look_at_cells(texts: Any, before: Look | None = None) -> Look:
     padded = not pc.all(pc.equal(trimmed, cells)).as_py()
     there = trimmed.filter(pc.invert(spells_missing(trimmed)))
     if not len(there):
-        return before + Look(padded=padded)
+        return before + CellLook(padded=padded)
     integers = before.integers and _every(there, INTEGER)
     decimals = integers or (before.decimals and _every(there, NUMBER))
     large = False
@@ -124,7 +124,7 @@ def look_at_cells(texts: Any, before: Look | None = None) -> Look:
         large = not all(-(2**63) <= int(text) < 2**63 for text in long)
         decimals = not codes and all(map(_is_exact, long))
     truths = before.truths and bool(pc.all(pc.is_in(there, _words((*TRUE, *FALSE)))).as_py())
-    return before + Look(integers, large, truths, decimals, padded, True)
+    return before + CellLook(integers, large, truths, decimals, padded, True)
 
 
 def _every(cells: Any, pattern: str) -> bool:
@@ -154,7 +154,7 @@ def _is_exact(digits: str) -> bool:
         return False
 
 
-def typed(texts: Any, look: Look) -> Any:
+def typed(texts: Any, look: CellLook) -> Any:
     """Cells of text as an Arrow array of the type that all cells of their column allow."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -18,7 +18,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.sources.cell_spelling import (
-    Look,
+    CellLook,
     as_known,
     as_number,
     look_at_cells,
@@ -63,27 +63,27 @@ class Survey:
 
     head: Head
     rows: int
-    looks: Mapping[str, Look]
+    looks: Mapping[str, CellLook]
 
 
 @lru_cache(maxsize=KEPT_SURVEYS)
 def survey(file: Located) -> Survey:
     """Names, number of rows, and what the cells of each column may be."""
     head = read_head(file)
-    looks: dict[str, Look | None] = dict.fromkeys(head.names)
+    looks: dict[str, CellLook | None] = dict.fromkeys(head.names)
     rows = 0
     for table in _text_tables(file, head, head.names):
         rows += len(table)
         for name, before in looks.items():
             looks[name] = look_at_cells(table.column(name), before)
     check_unchanged(file)
-    return Survey(head, rows, {name: look or Look() for name, look in looks.items()})
+    return Survey(head, rows, {name: look or CellLook() for name, look in looks.items()})
 
 
 def csv_blocks(
     file: Located,
     found: Survey,
-    looks: Mapping[str, Look],
+    looks: Mapping[str, CellLook],
     wanted: Sequence[str],
 ) -> Iterator[Any]:
     """Arrow tables with the wanted columns, of the types that `looks` allow."""
@@ -98,7 +98,7 @@ def csv_blocks(
 def known_blocks(
     file: Located,
     found: Survey,
-    looks: Mapping[str, Look],
+    looks: Mapping[str, CellLook],
     wanted: Sequence[str],
     known: Mapping[str, Column],
 ) -> Iterator[dict[Any, Cells]]:
