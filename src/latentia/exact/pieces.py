@@ -115,7 +115,9 @@ def cut_graph(
         if v in first:
             groups.setdefault(ties.top(first[v]), []).append(v)
     closed = tuple(v for v in alive if v not in first)
-    return Cut(tuple(_piece(graph, parents, unknown, never, groups[top]) for top in sorted(groups)), closed)
+    return Cut(
+        tuple(_piece(graph, parents, unknown, never, groups[top]) for top in sorted(groups)), closed
+    )
 
 
 def _piece(
