@@ -92,7 +92,7 @@ def make_task(name: str, number: int, rows: int, hidden: int | None = None) -> T
 # --- learners -------------------------------------------------------------------------------------
 
 
-def em_of_pieces(task: Task, restarts: int = 10, most: int = 200, tol: float = 1e-6) -> dict:
+def em_of_pieces(task: Task, restarts: int = 10, most: int = 200, tol: float = 1e-6) -> tuple[dict, float]:
     """Plain EM with random restarts, all pieces of a restart together; the highest is kept."""
     graph, source, nothing = task.graph, task.source, Knowledge()
     seen = source.fold(lambda rows: count_columns(graph, rows))
@@ -111,7 +111,7 @@ def em_of_pieces(task: Task, restarts: int = 10, most: int = 200, tol: float = 1
             best = sum(level for level, _ in climbs)
             found = {v: t for p, (_, own) in zip(pieces, climbs) for v, t in p.piece.outside(own).items()}
     barren = {v: np.full([graph.states[u] for u in (*graph.parents()[v], v)], 1 / graph.states[v]) for v in graph.latent - telling}
-    return tables | found | barren
+    return tables | found | barren, best
 
 
 def _random(problem, rng) -> dict:
@@ -174,7 +174,8 @@ def one(name: str, number: int, rows: int, em: bool, seed: int = 0) -> dict:
         "pieces": [summary(p) for p in learned.pieces],
     }
     if em:
-        tables, line["em_seconds"] = timed(lambda: em_of_pieces(task))
+        (tables, level), line["em_seconds"] = timed(lambda: em_of_pieces(task))
+        line["above"] = sum(p.level for p in learned.pieces) - level
         line["em_kl"] = divergence(task, tables)
         line["ratio"] = line["kl"] / line["em_kl"]
         line["faster"] = line["em_seconds"] / seconds
@@ -245,7 +246,7 @@ def show(line: dict, pieces: bool) -> None:
     text = f"{line['network']:>10} {line['set']} {line['seconds']:7.2f} s  KL {line['kl']:.5f}"
     if "em_kl" in line:
         text += f"  EM10 {line['em_seconds']:7.2f} s {line['em_kl']:.5f}"
-        text += f"  ratio {line['ratio']:.3f}  faster {line['faster']:.1f}"
+        text += f"  ratio {line['ratio']:.3f}  faster {line['faster']:.1f}  above {line['above']:.1f}"
     print(f"{text}  {','.join(line['hidden'])}", flush=True)
     if pieces:
         for piece in line["pieces"]:

@@ -83,8 +83,11 @@ def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
     return np.asarray(joint)
 
 
-def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
-    """`sum_counts` of rows that `pack_rows` has packed."""
+def packed_counts(estep: EStep, tables: Tables, rows: Rows, groups: Codes | None = None) -> Moments:
+    """`sum_counts` of rows that `pack_rows` has packed.
+
+    `groups`: the log-likelihood by group of rows, (groups,), from the number of each row's group.
+    """
     both = _Both(estep, tables)
     factors = both.plain
     totals = _Totals(
@@ -92,14 +95,18 @@ def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
         [np.zeros(t.shape) for t in factors.packs],
         {v: np.zeros(tables[v].shape) for group in estep.dense for v in group.variables},
     )
+    by_group = None if groups is None else np.zeros(int(groups.max(initial=-1)) + 1)
     for start, block in _chunks(estep, rows):
         values = _values(estep, tables, block)
         up, used = both.pass_up(values, start)
         _add(estep, used, up, totals, values, block.weight)
+        if by_group is not None and groups is not None:
+            own, logs = groups[start : start + len(block)], up.log * block.weights
+            by_group += np.bincount(own, logs, len(by_group))
     totals.log_likelihood += sum(_free_log(factors.packs[p], totals.packs[p]) for p in estep.free)
     sums = _family_counts(estep, factors, totals)
     sums |= {f"counts/{v}": total for v, total in totals.leaves.items()}
-    sums["log_likelihood"] = np.array([totals.log_likelihood])
+    sums["log_likelihood"] = np.array([totals.log_likelihood]) if by_group is None else by_group
     return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
 
 

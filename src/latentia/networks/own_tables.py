@@ -53,6 +53,7 @@ RACE_ROWS = 5000  # of the sample that starts race on …
 LEAST_RACE_ROWS = 1000  # … and where a row is wide
 RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
 MOST_STEPS = 400  # E-steps of the climb on all rows
+EASY_PIECE = 5000  # numbers of an E-step: too few to ask the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 
 
@@ -253,7 +254,7 @@ def learn_piece(
     hold = whole.knowledge.held if whole.knowledge.cells else None
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
-        Course(small.estep, small.prior, enough, hold),
+        Course(small.estep, small.prior, enough, hold, small.repeated),
         partial(_starts, maker, whole, settings, rng),
         effective,
         settings.rounds,
@@ -277,7 +278,7 @@ def _fewer(
 
 def _starts(
     maker: StartMaker,
-    problem: PieceProblem,
+    whole: PieceProblem,
     settings: TableSettings,
     rng: np.random.Generator,
     turn: int,
@@ -286,10 +287,11 @@ def _starts(
     local, random = settings.later_local, settings.later_random
     if turn == 0:
         local, random = settings.local, settings.random
-        for _ in range(settings.closed_form):
-            yield from (_agreeing(problem, start) for start in maker.closed_form(rng))
+        easy = whole.width * whole.rows < EASY_PIECE  # other starts cost less, and do as well
+        for _ in range(0 if easy else settings.closed_form):
+            yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
     for start in (*maker.local_classes(local, rng), *maker.at_random(random, rng)):
-        yield _agreeing(problem, start)
+        yield _agreeing(whole, start)
 
 
 def _agreeing(problem: PieceProblem, start: Runner) -> Runner:

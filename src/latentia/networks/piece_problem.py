@@ -25,10 +25,12 @@ from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
+from latentia.networks.lockstep import RepeatedRows, repeat_rows
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
+MOST_REPEATED = 2**18  # numbers of an E-step for all starts at once
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
 
@@ -59,6 +61,7 @@ class PieceProblem:
     knowledge: Knowledge
     weight: float  # Σ w
     rows: int  # that differ; 0 where they cannot be told
+    distinct: Rows | None = None  # … and they themselves, of the piece's columns
 
     def estep(self, tables: Tables) -> tuple[Tables, float]:
         """Expected counts, those of tied tables added up, and the log-likelihood.
@@ -77,6 +80,16 @@ class PieceProblem:
             whole = self.knowledge.pooled({v: n + prior[v] for v, n in counts.items()})
             counts = {v: n - prior[v] for v, n in whole.items()}
         return counts, log_likelihood
+
+    def repeated(self, tables: Tables, starts: int) -> RepeatedRows | None:
+        """One E-step for many starts; None where there is no saying, or nothing to gain by it."""
+        cells = self.width * self.rows * starts
+        simple = len(self.parts) == 1 and self.knowledge.empty and not self.parts[0].estep.free
+        if not simple or self.distinct is None or cells > MOST_REPEATED:
+            return None
+        if any(int(codes.min(initial=0)) < 0 for codes in self.distinct.codes):
+            return None
+        return repeat_rows(self.piece, self.distinct, tables, starts)
 
     @property
     def width(self) -> int:
@@ -127,13 +140,26 @@ def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
     if not isinstance(source, LocalRows):
         parts = (WiredRows(_wired(piece, gaps), source, columns),)
         return PieceProblem(piece, parts, prior, known, problem.weight, 0)
-    found, different = [], 0
-    for some, missing in _alike(piece, columns_of(source.rows, columns), gaps):
+    rows = distinct(
+        columns_of(source.rows, columns), [piece.graph.states[k] or 1 for k in piece.graph.observed]
+    )
+    found = []
+    for some, missing in _alike(piece, rows, gaps):
         estep = _wired(piece, missing)
-        rows = unique_rows(pack_rows(estep, some), [pack.codes for pack in estep.packs])
-        different += len(rows)
-        found.append(WiredRows(estep, LocalRows(rows, source.block_rows, source.threads), None))
-    return PieceProblem(piece, tuple(found), prior, known, problem.weight, different)
+        packed = LocalRows(pack_rows(estep, some), source.block_rows, source.threads)
+        found.append(WiredRows(estep, packed, None))
+    return PieceProblem(piece, tuple(found), prior, known, problem.weight, len(rows), rows)
+
+
+def distinct(rows: Rows, states: Sequence[int]) -> Rows:
+    """Equal rows once, with their weight; a hole is a state of its own."""
+    whole = [int(codes.min(initial=0)) >= 0 for codes in rows.codes]
+    if all(whole):
+        return unique_rows(rows, states)
+    found = unique_rows(
+        Rows(tuple(c + 1 for c in rows.codes), rows.weight), [m + 1 for m in states]
+    )
+    return Rows(tuple(c - 1 for c in found.codes), found.weight)
 
 
 def knowledge_of(piece: Piece, knowledge: Knowledge) -> Knowledge:

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Protocol, final
 
 from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
+from latentia.networks.lockstep import EStepOfMany, Lockstep
 
 SCHEDULE = ((10, 6), (25, 3), (50, 2), (400, 1))  # E-steps in all, and how many are kept then
 SAME = 0.02  # nats: starts that stand at the same level are one
 LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
 GAIN_SHARE = 0.05  # … or less than this for each parameter
 DRY_ROUNDS = 2
+SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came to the best level
 MOST_ROUNDS = 6
 
 
@@ -34,6 +36,10 @@ class Runner:
     rests: bool = False
 
 
+def _one_by_one(tables: Tables, starts: int) -> EStepOfMany | None:
+    return None
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Course:
@@ -43,22 +49,72 @@ class Course:
     prior: Prior
     enough: float  # gain per free parameter still to come, below which a start rests
     hold: Callable[[Tables], Tables] | None = None
+    repeated: Callable[[Tables, int], EStepOfMany | None] = _one_by_one
 
-    def climb(self, runner: Runner, steps: int) -> Runner:
-        """On to so many E-steps in all."""
-        left = steps - runner.steps
-        if runner.rests or left < 2:
-            return runner
-        found = accelerate(
-            runner.tables, self.prior, self.estep, self.enough, most=left + 1, hold=self.hold
-        )
+    def line_up(self, starts: Sequence[Runner]) -> Field:
+        """A field that runs in lockstep where that pays, else one after the other."""
+        many = self.repeated(starts[0].tables, len(starts)) if len(starts) > 1 else None
+        if many is None:
+            return _OneByOne(self, starts)
+        return _Together(self, starts, many)
+
+
+class Field(Protocol):
+    """Runners that can be led on."""
+
+    def advance(self, which: Sequence[int], steps: int) -> None:
+        """Some of them on to so many E-steps in all, or to rest."""
+        ...
+
+    def at(self, k: int) -> Runner:
+        """Where one of them stands."""
+        ...
+
+
+@final
+class _OneByOne:
+    def __init__(self, course: Course, starts: Sequence[Runner]) -> None:
+        self.course = course
+        self.runners = list(starts)
+
+    def at(self, k: int) -> Runner:
+        return self.runners[k]
+
+    def advance(self, which: Sequence[int], steps: int) -> None:
+        course = self.course
+        for k in which:
+            old = self.runners[k]
+            left = steps - old.steps
+            if old.rests or left < 2:
+                continue
+            found = accelerate(
+                old.tables, course.prior, course.estep, course.enough, left + 1, course.hold
+            )
+            done = old.steps + found.steps
+            self.runners[k] = Runner(
+                old.kind, found.tables, found.history[-1], done, found.converged
+            )
+
+
+@final
+class _Together:
+    def __init__(self, course: Course, starts: Sequence[Runner], many: EStepOfMany) -> None:
+        self.kinds = [start.kind for start in starts]
+        tables = [start.tables for start in starts]
+        self.climbs = Lockstep(tables, course.prior, many, course.enough)
+
+    def at(self, k: int) -> Runner:
+        climbs = self.climbs
         return Runner(
-            runner.kind,
-            found.tables,
-            found.history[-1],
-            runner.steps + found.steps,
-            found.converged,
+            self.kinds[k],
+            climbs.tables(k),
+            float(climbs.here.level[k]),
+            int(climbs.steps[k]),
+            bool(climbs.rests[k]),
         )
+
+    def advance(self, which: Sequence[int], steps: int) -> None:
+        self.climbs.advance(which, steps)
 
 
 @final
@@ -69,6 +125,10 @@ class RoundResult:
     winner: Runner
     seen: tuple[Runner, ...]
 
+    def share_within(self, distance: float, level: float) -> float:
+        """Of the starts, those that came as near as this to a level."""
+        return sum(level - runner.level < distance for runner in self.seen) / len(self.seen)
+
 
 def run_round(
     course: Course,
@@ -76,22 +136,23 @@ def run_round(
     schedule: Sequence[tuple[int, int]] = SCHEDULE,
 ) -> RoundResult:
     """Successive halving."""
-    alive, out = list(starts), list[Runner]()
+    runners = list(starts)
+    field = course.line_up(runners)
+    alive = list(range(len(runners)))
     for steps, keep in schedule:
-        alive = sorted((course.climb(r, steps) for r in alive), key=lambda r: -r.level)
-        kept = _different(alive)[:keep]
-        out = [r for r in alive if not any(r is k for k in kept)] + out
-        alive = kept
-    return RoundResult(alive[0], tuple(sorted((*alive, *out), key=lambda r: -r.level)))
+        field.advance(alive, steps)
+        alive = _different(sorted(((field.at(k).level, k) for k in alive), reverse=True))[:keep]
+    seen = sorted((field.at(k) for k in range(len(runners))), key=lambda r: -r.level)
+    return RoundResult(field.at(alive[0]), tuple(seen))
 
 
-def _different(runners: Sequence[Runner]) -> list[Runner]:
-    """Of runners that stand at the same level, the first."""
-    found: list[Runner] = []
-    for runner in runners:
-        if all(abs(runner.level - other.level) > SAME for other in found):
-            found.append(runner)
-    return found
+def _different(standing: Sequence[tuple[float, int]]) -> list[int]:
+    """Of runners that stand at the same level, the first; best first."""
+    found: list[tuple[float, int]] = []
+    for level, k in standing:
+        if all(abs(level - other) > SAME for other, _ in found):
+            found.append((level, k))
+    return [k for _, k in found]
 
 
 @final
@@ -115,14 +176,16 @@ def race(
     most_rounds: int = MOST_ROUNDS,
     most_steps: float = float("inf"),
 ) -> Race:
-    """Rounds of starts, until two in a row gain nothing worth their while.
+    """Rounds of starts, until they gain nothing worth their while.
 
-    `starts_of(k)` makes those of round k. After `most_steps` E-steps no more rounds begin.
+    `starts_of(k)` makes those of round k. Two dry rounds in a row end the race; a single one where
+    some starts of one round had come to the same best level; none where half of them had. After
+    `most_steps` E-steps no more rounds begin.
     """
     worth = max(LEAST_GAIN, GAIN_SHARE * parameters)
     best: Runner | None = None
     rounds: list[RoundResult] = []
-    dry = steps = 0
+    dry, steps, agreed = 0, 0, 0.0
     for k in range(most_rounds):
         result = run_round(course, starts_of(k))
         rounds.append(result)
@@ -131,7 +194,13 @@ def race(
         if best is None or gain > 0:
             best = result.winner
         dry = dry + 1 if gain < worth else 0
-        if dry >= DRY_ROUNDS or steps >= most_steps:
+        agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
+        agreed = max(agreed, result.share_within(worth, best.level))
+        if dry >= _dry_rounds(agreed) or steps >= most_steps:
             break
     assert best is not None  # there is at least one round
     return Race(best, tuple(rounds))
+
+
+def _dry_rounds(agreed: float) -> int:
+    return 0 if agreed >= MOST_AGREE else 1 if agreed >= SOME_AGREE else DRY_ROUNDS
