@@ -1,4 +1,4 @@
-"""Bayesian networks from the BIF files that pgmpy's wheel carries (pgmpy itself is not imported)."""
+"""Bayesian networks from BIF files in pgmpy's wheel (pgmpy itself is not imported)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.structure.graph import LatentGraph
 
 SIXTEEN = (
-    "sachs child alarm insurance water hailfinder mildew barley win95pts andes pigs diabetes "
-    "pathfinder munin1 link hepar2"
-).split()
+    *("sachs", "child", "alarm", "insurance", "water", "hailfinder", "mildew", "barley"),
+    *("win95pts", "andes", "pigs", "diabetes", "pathfinder", "munin1", "link", "hepar2"),
+)
 TUNED = ("sachs", "child", "alarm", "insurance", "water")  # all others are only reported
 
 

@@ -30,11 +30,11 @@ from latentia.data.sources.memory import LocalRows
 from latentia.errors import PlanError
 from latentia.exact.pieces import cut_graph, with_ancestors
 from latentia.exact.table_answers import TableAnswers
-from latentia.networks.accelerate import Prior, normalised
+from latentia.networks.accelerate import normalised
 from latentia.networks.counting import count_families, tables_of_counts
 from latentia.networks.em_problem import count_columns, prior_of_tables
 from latentia.networks.knowledge import Knowledge
-from latentia.networks.own_tables import LearnedTables, TableSettings, learn_tables
+from latentia.networks.own_tables import TableSettings, learn_tables
 from latentia.networks.piece_problem import TableProblem, pose_piece
 
 SMOOTHING = 1.0
@@ -92,12 +92,16 @@ def make_task(name: str, number: int, rows: int, hidden: int | None = None) -> T
 # --- learners -------------------------------------------------------------------------------------
 
 
-def em_of_pieces(task: Task, restarts: int = 10, most: int = 200, tol: float = 1e-6) -> tuple[dict, float]:
+def em_of_pieces(
+    task: Task, restarts: int = 10, most: int = 200, tol: float = 1e-6
+) -> tuple[dict, float]:
     """Plain EM with random restarts, all pieces of a restart together; the highest is kept."""
     graph, source, nothing = task.graph, task.source, Knowledge()
     seen = source.fold(lambda rows: count_columns(graph, rows))
     marginals = {v: seen.sums[f"column/{v}"] for v in graph.observed}
-    prior = prior_of_tables(graph, marginals, dict.fromkeys(range(len(graph.names)), SMOOTHING), nothing)
+    prior = prior_of_tables(
+        graph, marginals, dict.fromkeys(range(len(graph.names)), SMOOTHING), nothing
+    )
     telling = with_ancestors(graph.parents(), graph.observed)
     cut = cut_graph(graph, graph.latent & telling, telling)
     tables = tables_of_counts(count_families(graph, cut.closed, source), prior, nothing)
@@ -109,8 +113,15 @@ def em_of_pieces(task: Task, restarts: int = 10, most: int = 200, tol: float = 1
         climbs = [_climb(p, _random(p, rng), most, tol * seen.weight / len(pieces)) for p in pieces]
         if sum(level for level, _ in climbs) > best:
             best = sum(level for level, _ in climbs)
-            found = {v: t for p, (_, own) in zip(pieces, climbs) for v, t in p.piece.outside(own).items()}
-    barren = {v: np.full([graph.states[u] for u in (*graph.parents()[v], v)], 1 / graph.states[v]) for v in graph.latent - telling}
+            found = {
+                v: t
+                for p, (_, own) in zip(pieces, climbs, strict=True)
+                for v, t in p.piece.outside(own).items()
+            }
+    barren = {
+        v: np.full([graph.states[u] for u in (*graph.parents()[v], v)], 1 / graph.states[v])
+        for v in graph.latent - telling
+    }
     return tables | found | barren, best
 
 
@@ -246,7 +257,9 @@ def show(line: dict, pieces: bool) -> None:
     text = f"{line['network']:>10} {line['set']} {line['seconds']:7.2f} s  KL {line['kl']:.5f}"
     if "em_kl" in line:
         text += f"  EM10 {line['em_seconds']:7.2f} s {line['em_kl']:.5f}"
-        text += f"  ratio {line['ratio']:.3f}  faster {line['faster']:.1f}  above {line['above']:.1f}"
+        text += (
+            f"  ratio {line['ratio']:.3f}  faster {line['faster']:.1f}  above {line['above']:.1f}"
+        )
     print(f"{text}  {','.join(line['hidden'])}", flush=True)
     if pieces:
         for piece in line["pieces"]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias, final
@@ -28,7 +28,7 @@ PACK_CODES = 256  # joint codes of witnesses that are looked up together
 LARGEST_CLIQUE = 2**24  # joint states
 MOST_AXES = 30
 SMALL_TREE = 2**12  # joint states of all cliques that need no second look
-OTHER_RULES = ("min_weight", "min_neighbours")  # … and what is tried then
+RULES = ("min_fill", "min_weight", "min_neighbours")  # tried in turn, where they need it
 
 
 class TooWideError(PlanError):
@@ -328,11 +328,14 @@ def _tree(graph: LatentGraph, active: list[int], scopes: Sequence[Scope]) -> _Tr
         for a, b in itertools.permutations(scope, 2):
             near[number[a]].add(number[b])
     weight = log_states(graph)
-    found = clique_tree(_eliminated(near, [weight[v] for v in active]))
+
+    def check(clique: frozenset[int]) -> None:
+        _check_size(graph, frozenset(active[k] for k in clique))
+
+    found = clique_tree(_eliminated(near, [weight[v] for v in active], check))
     cliques = [frozenset(active[k] for k in clique) for clique in found.cliques]
     homes: dict[int, list[int]] = {}
     for i, clique in enumerate(cliques):
-        _check_size(graph, clique)
         for v in clique:
             homes.setdefault(v, []).append(i)
     tree = _Tree(graph, cliques, list(found.parent), homes)
@@ -342,16 +345,26 @@ def _tree(graph: LatentGraph, active: list[int], scopes: Sequence[Scope]) -> _Tr
     return tree
 
 
-def _eliminated(near: Adjacency, weight: Sequence[float]) -> list[tuple[int, frozenset[int]]]:
+def _eliminated(
+    near: Adjacency, weight: Sequence[float], check: Callable[[frozenset[int]], None]
+) -> list[tuple[int, frozenset[int]]]:
     """Cliques by fewest fill-ins; where these are large, by whichever order keeps them smallest."""
-
-    def cells(found: list[tuple[int, frozenset[int]]]) -> float:
-        return sum(math.exp(min(sum(weight[v] for v in clique), 700.0)) for _, clique in found)
-
-    first = eliminate(near, weight)
-    if cells(first) <= SMALL_TREE:
-        return first
-    return min((first, *(eliminate(near, weight, rule) for rule in OTHER_RULES)), key=cells)
+    found: dict[str, list[tuple[int, frozenset[int]]]] = {}
+    cells: dict[str, float] = {}
+    refused: TooWideError | None = None
+    for rule in RULES:
+        try:
+            found[rule] = eliminate(near, weight, rule, check)
+        except TooWideError as error:
+            refused = refused or error
+            continue
+        cells[rule] = sum(math.exp(sum(weight[v] for v in c)) for _, c in found[rule])
+        if cells[rule] <= SMALL_TREE:
+            break
+    if not found:
+        assert refused is not None
+        raise refused
+    return found[min(cells, key=cells.__getitem__)]
 
 
 def _check_size(graph: LatentGraph, clique: frozenset[int]) -> None:

@@ -217,8 +217,30 @@ def _with_soft(
 def _answer(
     network: _Network, codes: Codes, asked: Iterable[int], touched: frozenset[int] | None
 ) -> tuple[Array, dict[int, Array]]:
-    """log of all that meets `touched`, (rows,), and P(v | row), (rows, states) each."""
+    """log of all that meets `touched`, (rows,), and P(v | row), (rows, states) each.
+
+    Too many variables at once may be too wide where each by itself is not: what lies below none of
+    its evidence then falls away.
+    """
     wanted = tuple(dict.fromkeys(asked))
+    try:
+        return _answer_all(network, codes, wanted, touched)
+    except PlanError:
+        if len(wanted) < 2 or touched is None:
+            raise
+    log = np.zeros(len(codes))
+    found: dict[int, Array] = {}
+    half = len(wanted) // 2
+    for some in (wanted[:half], wanted[half:]):
+        own, answers = _answer(network, codes, some, frozenset(some))
+        log = np.minimum(log, own)  # -inf where one of them is impossible
+        found |= answers
+    return log, found
+
+
+def _answer_all(
+    network: _Network, codes: Codes, wanted: Scope, touched: frozenset[int] | None
+) -> tuple[Array, dict[int, Array]]:
     log = np.zeros(len(codes))
     found = {v: np.empty((len(codes), network.states[v])) for v in wanted}
     for place, wiring in _by_pattern(network.graph, codes, frozenset(wanted), touched):
@@ -226,9 +248,8 @@ def _answer(
         own, answers = _answer_alike(network, part, wiring)
         log[place] = own
         for v in wanted:
-            found[v][place] = (
-                answers[v] if v in answers else _certain(part[:, v], network.states[v])
-            )
+            seen = _certain(part[:, v], network.states[v]) if v not in answers else answers[v]
+            found[v][place] = seen
     return log, found
 
 

@@ -83,7 +83,7 @@ class PieceProblem:
 
     def repeated(self, tables: Tables, starts: int) -> RepeatedRows | None:
         """One E-step for many starts; None where there is no saying, or nothing to gain by it."""
-        cells = self.width * self.rows * starts
+        cells = starts * max(self.width * self.rows, 2 * sum(t.size for t in tables.values()))
         simple = len(self.parts) == 1 and self.knowledge.empty and not self.parts[0].estep.free
         if not simple or self.distinct is None or cells > MOST_REPEATED:
             return None
