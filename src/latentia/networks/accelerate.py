@@ -216,7 +216,7 @@ def accelerate(
         there = None
         if memory.pairs:
             share = cap * _norm(here.slope) / max(_norm(d), 1e-300)
-            far = look(kept(at.rows(moved(here.x, here.u, d * min(1.0, share), root))))
+            far = look(kept(at.rows(stepped(here.x, here.u, d * min(1.0, share), root))))
             memory.note(here, far)
             if np.isfinite(far.level) and far.level >= here.level:
                 there, cap = far, 2 * cap if share < 1 else cap
@@ -230,7 +230,7 @@ def accelerate(
     return Refined(at.tables(here.after), quiet >= 2, used, tuple(history), here.fit)
 
 
-def moved(x: Array, u: Array, d: Array, root: Array) -> Array:
+def stepped(x: Array, u: Array, d: Array, root: Array) -> Array:
     """Squares of u + d, in units of the tables x, none of them too small."""
     least = np.maximum(KEEP * np.sqrt(x), LEAST_ROOT)
     return np.asarray(np.maximum((u + d) / root, least) ** 2, dtype=float)

@@ -27,7 +27,7 @@ from latentia.networks.accelerate import (
     Prior,
     Tables,
     flattened,
-    moved,
+    stepped,
 )
 from latentia.networks.em_problem import counts_in
 from latentia.structure.graph import LatentGraph
@@ -199,7 +199,7 @@ class Lockstep:
         long = self.pairs[live] > 0
         share = self.cap[live] * _norms(slope) / np.maximum(_norms(d), 1e-300)
         step = d * np.minimum(1.0, share)[:, None]
-        y = moved(here.x[live], here.u[live], step, self.root[live])
+        y = stepped(here.x[live], here.u[live], step, self.root[live])
         sums = np.add.reduceat(y, self.flat.starts, axis=1).repeat(self.flat.lengths, axis=1)
         self.trial[live] = np.where(long[:, None], y / sums, here.after[live])
         self.far[live], self.short[live] = long, share < 1

@@ -140,7 +140,7 @@ def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
     if not isinstance(source, LocalRows):
         parts = (WiredRows(_wired(piece, gaps), source, columns),)
         return PieceProblem(piece, parts, prior, known, problem.weight, 0)
-    rows = distinct(
+    rows = rows_once(
         columns_of(source.rows, columns), [piece.graph.states[k] or 1 for k in piece.graph.observed]
     )
     found = []
@@ -151,7 +151,7 @@ def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
     return PieceProblem(piece, tuple(found), prior, known, problem.weight, len(rows), rows)
 
 
-def distinct(rows: Rows, states: Sequence[int]) -> Rows:
+def rows_once(rows: Rows, states: Sequence[int]) -> Rows:
     """Equal rows once, with their weight; a hole is a state of its own."""
     whole = [int(codes.min(initial=0)) >= 0 for codes in rows.codes]
     if all(whole):
