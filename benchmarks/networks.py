@@ -34,7 +34,8 @@ from latentia.networks.accelerate import normalised
 from latentia.networks.counting import count_families, tables_of_counts
 from latentia.networks.em_problem import count_columns, prior_of_tables
 from latentia.networks.knowledge import Knowledge
-from latentia.networks.own_tables import TableSettings, learn_tables
+from latentia.networks.own_tables import learn_tables
+from latentia.networks.piece_learning import TableSettings
 from latentia.networks.piece_problem import TableProblem, pose_piece
 
 SMOOTHING = 1.0

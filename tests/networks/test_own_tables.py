@@ -12,14 +12,15 @@ from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.pieces import cut_graph
 from latentia.exact.tabular_model import TabularModel
-from latentia.networks import own_tables, piece_problem
+from latentia.networks import piece_learning, piece_problem
 from latentia.networks.accelerate import Prior, accelerate
 from latentia.networks.counting import count_families
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.local_classes import class_memberships
 from latentia.networks.lockstep import Lockstep
-from latentia.networks.own_tables import TableSettings, learn_tables
+from latentia.networks.own_tables import learn_tables
+from latentia.networks.piece_learning import TableSettings
 from latentia.networks.piece_problem import TableProblem, effective_parameters, pose_piece
 from latentia.networks.piece_starts import StartMaker, columns_near, membership_counts
 from latentia.structure.graph import LatentGraph, as_graph
@@ -216,7 +217,6 @@ def test_likelihood_is_that_of_the_tables(holes):
         expected = model.log_evidence(codes) @ rows.weights
         # pieces report the likelihood of their last E-step, one step of EM before their tables
         assert found.log_likelihood == pytest.approx(expected, abs=0.5)
-        assert found.log_likelihood <= expected + 1e-6 or holes == 0.0
 
 
 def test_a_latent_class_model_is_found_to_the_last_digit():
@@ -256,13 +256,13 @@ def test_the_winner_is_no_worse_than_any_start():
     for piece in learn_tables(graph, LocalRows(rows), TableSettings(), 0).pieces:
         assert piece.level >= max(start.level for start in piece.starts) - 1e-6
         assert piece.starts[0].kind == piece.winner
-        assert 1 <= piece.agreed <= piece.rounds
+        assert 1 <= piece.agreed <= len(piece.starts)
         assert piece.race_steps == sum(start.steps for start in piece.starts)
 
 
 def test_races_on_a_sample_where_rows_are_many(monkeypatch):
-    monkeypatch.setattr(own_tables, "RACE_ROWS", 50)
-    monkeypatch.setattr(own_tables, "LEAST_RACE_ROWS", 50)
+    monkeypatch.setattr(piece_learning, "RACE_ROWS", 50)
+    monkeypatch.setattr(piece_learning, "LEAST_RACE_ROWS", 50)
     rng = np.random.default_rng(4)
     graph, tables = random_dag(rng, size=12, latents=3, density=0.4)
     rows = rows_of(graph, tables, rng, n=2000, weighted=False)

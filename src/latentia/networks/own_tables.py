@@ -8,105 +8,26 @@ A graph without latents is counting and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from latentia.data.rows import Rows, Source
+from latentia.data.rows import Source
 from latentia.errors import DataError, PlanError
 from latentia.exact.estep_wiring import check_graph
-from latentia.exact.pieces import Piece, cut_graph, with_ancestors
+from latentia.exact.pieces import cut_graph, with_ancestors
 from latentia.linear_algebra import one_thread
-from latentia.networks.accelerate import (
-    ENOUGH,
-    PSEUDO_COUNTS,
-    Prior,
-    Refined,
-    Tables,
-    accelerate,
-    free_parameters,
-)
+from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.counting import count_families, log_likelihood_of, tables_of_counts
-from latentia.networks.em_problem import (
-    count_columns,
-    prior_of_tables,
-    with_unseen,
-)
+from latentia.networks.em_problem import count_columns, prior_of_tables, with_unseen
 from latentia.networks.knowledge import Knowledge, read_knowledge, read_smoothing
-from latentia.networks.piece_problem import (
-    PieceProblem,
-    TableProblem,
-    columns_of,
-    effective_parameters,
-    pose_piece,
-)
-from latentia.networks.piece_starts import StartMaker
-from latentia.networks.race import MOST_ROUNDS, Course, Race, Runner, race
-from latentia.networks.tied import matched
+from latentia.networks.piece_learning import PieceReport, TableSettings, learn_piece
+from latentia.networks.piece_problem import TableProblem
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
-
-RACE_ROWS = 5000  # of the sample that starts race on …
-LEAST_RACE_ROWS = 1000  # … and where a row is wide
-RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
-MOST_STEPS = 400  # E-steps of the climb on all rows
-EASY_PIECE = 5000  # numbers of an E-step: too few to ask the closed form
-RACE_WORK = 3e8  # numbers worked out, after which no further round begins
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class TableSettings:
-    """How tables are learned; `smoothing`, `known` and `tied` as EM has them."""
-
-    smoothing: Any = PSEUDO_COUNTS
-    known: Mapping[Any, Any] | None = None
-    tied: Sequence[Sequence[Any]] | None = None
-    closed_form: int = 1  # starts of the first round …
-    local: int = 4
-    random: int = 5
-    later_local: int = 2  # … and of every later one
-    later_random: int = 8
-    rounds: int = MOST_ROUNDS
-    enough: float = ENOUGH  # gain per parameter that rows speak of
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class StartReport:
-    """Where a start stood when it was last seen: penalised log-likelihood of the race's rows."""
-
-    kind: str
-    level: float
-    steps: int
-    rests: bool
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class PieceReport:
-    """How the tables of a piece were found."""
-
-    latents: tuple[Label, ...]
-    families: tuple[Label, ...]
-    columns: tuple[Label, ...]
-    rows: int  # that differ; 0 where they cannot be told
-    raced_rows: int
-    width: int  # numbers that an E-step works out for a row
-    parameters: int
-    effective: int  # those of table rows with an expected count above one half
-    rounds: int
-    starts: tuple[StartReport, ...]  # best first
-    winner: str
-    agreed: int  # rounds whose winner stands where the best one does
-    race_steps: int  # E-steps on the sample
-    climb_steps: int  # … and on all rows
-    converged: bool
-    level: float  # penalised log-likelihood of the climb's last step
-    log_likelihood: float
 
 
 @final
@@ -235,123 +156,3 @@ def _told_by_prior(
     tables = {v: x / x.sum(axis=-1, keepdims=True) for v, x in flat.items()}
     known = {v: cells for v, cells in knowledge.cells.items() if v in tables}
     return Knowledge(known).held(tables) if known else tables
-
-
-# --- a piece --------------------------------------------------------------------------------------
-
-
-def learn_piece(
-    problem: TableProblem, piece: Piece, settings: TableSettings, rng: np.random.Generator
-) -> tuple[dict[int, Array], PieceReport]:
-    """Race starts on a sample of the rows, then climb from the best on all of them."""
-    whole = pose_piece(problem, piece)
-    small, rows = _fewer(problem, whole, rng)
-    maker = StartMaker(piece, rows, small.prior)
-    first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
-    effective = effective_parameters(small.estep(first)[0], whole.knowledge)
-    parameters = free_parameters(first)
-    enough = settings.enough * effective / max(parameters, 1)
-    hold = whole.knowledge.held if whole.knowledge.cells else None
-    cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
-    found = race(
-        Course(small.estep, small.prior, enough, hold, small.repeated),
-        partial(_starts, maker, whole, settings, rng),
-        effective,
-        settings.rounds,
-        RACE_WORK / cost,
-    )
-    best = _climb_on(whole, small, found.winner, enough, hold)
-    return best.tables, _report(whole, small, found, best, effective, parameters)
-
-
-def _fewer(
-    problem: TableProblem, whole: PieceProblem, rng: np.random.Generator
-) -> tuple[PieceProblem, Rows]:
-    """The piece on a sample, or as it is where rows are few; and rows of its columns."""
-    most = max(LEAST_RACE_ROWS, min(RACE_ROWS, RACE_CELLS // whole.width))
-    sample = problem.source.sample(most, rng)
-    rows = columns_of(sample, problem.places(whole.piece))
-    if 0 < whole.rows <= 2 * most:
-        return whole, rows
-    return pose_piece(problem.on_sample(sample), whole.piece), rows
-
-
-def _starts(
-    maker: StartMaker,
-    whole: PieceProblem,
-    settings: TableSettings,
-    rng: np.random.Generator,
-    turn: int,
-) -> Iterator[Runner]:
-    """The starts of a round, in agreement with what is known."""
-    local, random = settings.later_local, settings.later_random
-    if turn == 0:
-        local, random = settings.local, settings.random
-        easy = whole.width * whole.rows < EASY_PIECE  # other starts cost less, and do as well
-        for _ in range(0 if easy else settings.closed_form):
-            yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
-    for start in (*maker.local_classes(local, rng), *maker.at_random(random, rng)):
-        yield _agreeing(whole, start)
-
-
-def _agreeing(problem: PieceProblem, start: Runner) -> Runner:
-    knowledge = problem.knowledge
-    if knowledge.empty:
-        return start
-    graph = problem.piece.graph
-    given = {
-        k: np.full(graph.states[k] or 1, 1.0 / (graph.states[k] or 1)) for k in problem.piece.given
-    }
-    placed = matched(graph, {**given, **start.tables}, knowledge)
-    tables = knowledge.imposed({k: placed[k] for k in start.tables})
-    return Runner(start.kind, tables)
-
-
-def _climb_on(
-    problem: PieceProblem,
-    small: PieceProblem,
-    winner: Runner,
-    enough: float,
-    hold: Any,
-) -> Refined:
-    """On all rows; where these are what was raced on, what is left to rest."""
-    if small is problem and winner.rests:
-        fit = problem.estep(winner.tables)[1]
-        return Refined(dict(winner.tables), True, 1, (winner.level,), fit)
-    return accelerate(
-        winner.tables, problem.prior, problem.estep, enough, most=MOST_STEPS, hold=hold
-    )
-
-
-def _report(
-    problem: PieceProblem,
-    small: PieceProblem,
-    found: Race,
-    best: Refined,
-    effective: int,
-    parameters: int,
-) -> PieceReport:
-    piece = problem.piece
-    seen = sorted((r for result in found.rounds for r in result.seen), key=lambda r: -r.level)
-    near = max(1.0, 0.05 * effective)
-    winners = [result.winner.level for result in found.rounds]
-    names = piece.graph.names
-    return PieceReport(
-        latents=tuple(names[k] for k in sorted(piece.graph.latent)),
-        families=tuple(names[piece.number[v]] for v in piece.families),
-        columns=tuple(names[k] for k in piece.graph.observed),
-        rows=problem.rows,
-        raced_rows=small.rows,
-        width=problem.width,
-        parameters=parameters,
-        effective=effective,
-        rounds=len(found.rounds),
-        starts=tuple(StartReport(r.kind, r.level, r.steps, r.rests) for r in seen),
-        winner=found.winner.kind,
-        agreed=sum(max(winners) - level < near for level in winners),
-        race_steps=found.steps,
-        climb_steps=best.steps,
-        converged=best.converged,
-        level=best.history[-1],
-        log_likelihood=best.log_likelihood,
-    )

@@ -201,7 +201,7 @@ def _alike(piece: Piece, rows: Rows, gaps: Sequence[int]) -> list[tuple[Rows, tu
 
     groups = group_patterns(patterns, counts, lambda some: _narrow(piece, missing(some)), ALONE)
     return [
-        (_taken(rows, np.flatnonzero(np.isin(which, group))), missing(patterns[group]))
+        (some_rows(rows, np.flatnonzero(np.isin(which, group))), missing(patterns[group]))
         for group in groups
     ]
 
@@ -213,7 +213,8 @@ def _narrow(piece: Piece, holes: Sequence[int]) -> bool:
         return False
 
 
-def _taken(rows: Rows, place: Codes) -> Rows:
+def some_rows(rows: Rows, place: Codes) -> Rows:
+    """Some of the rows, by place."""
     weight = None if rows.weight is None else rows.weight[place]
     return Rows(tuple(c[place] for c in rows.codes), weight)
 

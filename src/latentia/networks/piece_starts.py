@@ -26,6 +26,7 @@ from latentia.networks.race import Runner
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.state_network import PositiveNetwork
+from latentia.structure.triangulate import moralise
 from latentia.typing import Array, Codes, Label
 
 FEWEST_COLUMNS, MOST_COLUMNS = 3, 12  # that tell of a latent
@@ -158,7 +159,8 @@ def closed_form_memberships(
     is the same to first order.
     """
     small, number = _leaves_below(graph)
-    if len(small.latent) > MOST_LATENTS or len(small.observed) > MOST_LEAVES:
+    too_large = len(small.latent) > MOST_LATENTS or len(small.observed) > MOST_LEAVES
+    if too_large or not _connected(small):
         return {}
     plan = make_plan(small)
     nodes = _nodes_of_latents(plan)
@@ -194,6 +196,16 @@ def _leaves_below(graph: LatentGraph) -> tuple[LatentGraph, dict[Label, int]]:
         states=tuple(graph.states[v] for v in kept),
     )
     return small, {graph.names[v]: v for v in kept}
+
+
+def _connected(graph: LatentGraph) -> bool:
+    near = moralise(graph)
+    seen, ring = {0}, [0]
+    for v in ring:
+        fresh = near[v] - seen
+        seen |= fresh
+        ring += sorted(fresh)
+    return len(seen) == len(graph.names)
 
 
 def _nodes_of_latents(plan: Plan) -> dict[Label, int]:
