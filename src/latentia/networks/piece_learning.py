@@ -35,7 +35,7 @@ from latentia.networks.piece_problem import (
     some_rows,
 )
 from latentia.networks.piece_starts import StartMaker
-from latentia.networks.race import MOST_ROUNDS, Course, Race, Runner, race
+from latentia.networks.race import MOST_ROUNDS, Course, Race, Runner, agreement, race, run_round
 from latentia.networks.tied import matched
 from latentia.typing import Array, Label
 
@@ -45,8 +45,10 @@ RACE_ROWS = 5000  # of the sample that starts race on …
 LEAST_RACE_ROWS = 1000  # … and where a row is wide
 RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
 MOST_STEPS = 400  # E-steps of the climb on all rows
+CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
 EASY_PIECE = 5000  # numbers of an E-step: too few to ask the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
+FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
 COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
 
 
@@ -64,7 +66,8 @@ class TableSettings:
     later_local: int = 2  # … and of every later one
     later_random: int = 8
     rounds: int = MOST_ROUNDS
-    enough: float = ENOUGH  # gain per parameter that rows speak of
+    enough: float = ENOUGH  # gain per parameter that rows speak of: a start of the race rests …
+    closely: float = CLOSELY  # … and the climb on all rows
 
 
 @final
@@ -120,18 +123,16 @@ def learn_piece(
     hold = whole.knowledge.held if whole.knowledge.cells else None
     if not any(v in problem.holes for v in piece.columns):
         raced = [_race(problem, whole, settings, rng)]
-        start = raced[0].race.winner
+        start = _final(whole, raced[0], settings, hold)
     else:
         raced, start = _without_holes(problem, whole, settings, rng)
-    if raced and raced[0].small is whole and start.rests:
-        fit = whole.estep(start.tables)[1]
-        best = Refined(dict(start.tables), True, 1, (start.level,), fit)
+    first = _agreeing(whole, start).tables
+    if len(raced) == 1 and raced[0].small is whole:
         effective = raced[0].effective
     else:
-        first = _agreeing(whole, start).tables
         effective = effective_parameters(whole.estep(first)[0], whole.knowledge)
-        enough = settings.enough * effective / max(free_parameters(first), 1)
-        best = accelerate(first, whole.prior, whole.estep, enough, MOST_STEPS, hold)
+    enough = settings.closely * effective / max(free_parameters(first), 1)
+    best = accelerate(first, whole.prior, whole.estep, enough, MOST_STEPS, hold)
     return best.tables, _report(whole, raced, best, effective)
 
 
@@ -156,12 +157,24 @@ def _race(
     return _Raced(small, found, effective)
 
 
+def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings, hold: Hold) -> Runner:
+    """Of those who did best on a sample, the one that does best on all rows."""
+    if raced.small is whole:
+        return raced.race.winner
+    last = raced.race.finalists(FINALISTS, raced.effective)
+    fresh = [Runner(runner.kind, runner.tables) for runner in last]
+    if len(fresh) == 1:
+        return fresh[0]
+    course = Course(whole.estep, whole.prior, settings.enough, hold)
+    return run_round(course, fresh, FINAL_SCHEDULE).winner
+
+
 def _fewer(
     problem: TableProblem, whole: PieceProblem, rng: np.random.Generator
 ) -> tuple[PieceProblem, Rows]:
     """The piece on a sample, or as it is where rows are few; and rows of its columns."""
     most = max(LEAST_RACE_ROWS, min(RACE_ROWS, RACE_CELLS // whole.width))
-    if whole.distinct is not None and whole.rows <= 2 * most:
+    if whole.distinct is not None and whole.rows <= 1.25 * most:
         return whole, whole.distinct
     sample = problem.source.sample(most, rng)
     small = pose_piece(problem.on_sample(sample), whole.piece)
@@ -273,6 +286,6 @@ def _report(
 
 def _agreed(raced: _Raced) -> int:
     """Starts that came to where the winner stands."""
-    near = max(1.0, 0.05 * raced.effective)
+    near = agreement(raced.effective)
     top = raced.race.winner.level
     return sum(top - r.level < near for result in raced.race.rounds for r in result.seen)

@@ -18,10 +18,12 @@ from latentia.networks.lockstep import EStepOfMany, Lockstep
 SCHEDULE = ((10, 6), (25, 3), (50, 2), (400, 1))  # E-steps in all, and how many are kept then
 SAME = 0.02  # nats: starts that stand at the same level are one
 LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
-GAIN_SHARE = 0.05  # … or less than this for each parameter
+GAIN_SHARE = 0.02  # … or less than this for each parameter
+LEAST_APART, APART_SHARE = 0.5, 0.01  # nats, and for each parameter: nearer starts agree
 DRY_ROUNDS = 2
 SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came to the best level
 MOST_ROUNDS = 6
+FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
 
 
 @final
@@ -163,6 +165,18 @@ class Race:
     winner: Runner
     rounds: tuple[RoundResult, ...]
 
+    def finalists(self, count: int, parameters: int) -> list[Runner]:
+        """The best that differ, and may be better on other rows: the winner first."""
+        near = FINAL_SHARE * parameters + LEAST_GAIN
+        apart = agreement(parameters)
+        found = [self.winner]
+        seen = (runner for result in self.rounds for runner in result.seen)
+        for runner in sorted(seen, key=lambda r: -r.level):
+            others = all(abs(runner.level - other.level) > apart for other in found)
+            if others and self.winner.level - runner.level < near:
+                found.append(runner)
+        return found[:count]
+
     @property
     def steps(self) -> int:
         """E-steps of all starts."""
@@ -182,7 +196,7 @@ def race(
     some starts of one round had come to the same best level; none where half of them had. After
     `most_steps` E-steps no more rounds begin.
     """
-    worth = max(LEAST_GAIN, GAIN_SHARE * parameters)
+    worth, near = max(LEAST_GAIN, GAIN_SHARE * parameters), agreement(parameters)
     best: Runner | None = None
     rounds: list[RoundResult] = []
     dry, steps, agreed = 0, 0, 0.0
@@ -195,11 +209,16 @@ def race(
             best = result.winner
         dry = dry + 1 if gain < worth else 0
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
-        agreed = max(agreed, result.share_within(worth, best.level))
+        agreed = max(agreed, result.share_within(near, best.level))
         if dry >= _dry_rounds(agreed) or steps >= most_steps:
             break
     assert best is not None  # there is at least one round
     return Race(best, tuple(rounds))
+
+
+def agreement(parameters: int) -> float:
+    """How near two starts come that have found the same optimum, as far as they climbed."""
+    return max(LEAST_APART, APART_SHARE * parameters)
 
 
 def _dry_rounds(agreed: float) -> int:
