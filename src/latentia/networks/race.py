@@ -8,6 +8,7 @@ while they climb, and only these come to rest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, final
@@ -16,6 +17,7 @@ from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
 from latentia.networks.lockstep import EStepOfMany, Lockstep
 
 SCHEDULE = ((10, 6), (25, 3), (50, 2), (400, 1))  # E-steps in all, and how many are kept then
+SLACK = 2.0  # times what a winner climbed from some stage on: nobody climbs more
 SAME = 0.02  # nats: starts that stand at the same level are one
 LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
 GAIN_SHARE = 0.02  # … or less than this for each parameter
@@ -126,6 +128,7 @@ class RoundResult:
 
     winner: Runner
     seen: tuple[Runner, ...]
+    climbed: tuple[float, ...]  # by the winner, from each stage on
 
     def share_within(self, distance: float, level: float) -> float:
         """Of the starts, those that came as near as this to a level."""
@@ -136,16 +139,31 @@ def run_round(
     course: Course,
     starts: Iterable[Runner],
     schedule: Sequence[tuple[int, int]] = SCHEDULE,
+    before: Sequence[RoundResult] = (),
 ) -> RoundResult:
-    """Successive halving."""
+    """Successive halving.
+
+    Starts that would have to climb much more than the winners of rounds `before` did from there, so
+    as to overtake the best of them, are left behind.
+    """
     runners = list(starts)
     field = course.line_up(runners)
-    alive = list(range(len(runners)))
-    for steps, keep in schedule:
+    best = max((result.winner.level for result in before), default=-float("inf"))
+    alive, stages = list(range(len(runners))), list[dict[int, float]]()
+    for stage, (steps, keep) in enumerate(schedule):
         field.advance(alive, steps)
-        alive = _different(sorted(((field.at(k).level, k) for k in alive), reverse=True))[:keep]
-    seen = sorted((field.at(k) for k in range(len(runners))), key=lambda r: -r.level)
-    return RoundResult(field.at(alive[0]), tuple(seen))
+        stages.append({k: field.at(k).level for k in alive})
+        alive = _different(sorted(((level, k) for k, level in stages[-1].items()), reverse=True))
+        left = SLACK * max((result.climbed[stage] for result in before), default=float("inf"))
+        alive = [k for k in alive[:keep] if stages[-1][k] + left >= best]
+        if not alive:
+            break
+    seen = [field.at(k) for k in range(len(runners))]
+    first = max(range(len(runners)), key=lambda k: seen[k].level)
+    climbed = [seen[first].level - levels.get(first, -float("inf")) for levels in stages]
+    climbed += [0.0] * (len(schedule) - len(stages))
+    ranked = tuple(sorted(seen, key=lambda r: -r.level))
+    return RoundResult(seen[first], ranked, tuple(x if x < math.inf else 0.0 for x in climbed))
 
 
 def _different(standing: Sequence[tuple[float, int]]) -> list[int]:
@@ -201,7 +219,7 @@ def race(
     rounds: list[RoundResult] = []
     dry, steps, agreed = 0, 0, 0.0
     for k in range(most_rounds):
-        result = run_round(course, starts_of(k))
+        result = run_round(course, starts_of(k), before=rounds)
         rounds.append(result)
         steps += sum(runner.steps for runner in result.seen)
         gain = result.winner.level - (-float("inf") if best is None else best.level)
