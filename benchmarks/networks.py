@@ -73,19 +73,20 @@ def hidden_set(network: TableAnswers, rng: np.random.Generator) -> frozenset[int
     return frozenset(rng.choice(fit, count, replace=False).tolist())
 
 
-def make_task(name: str, number: int, rows: int, hidden: int | None = None) -> Task:
+def make_task(name: str, number: int, rows: int, holes: float = 0.0) -> Task:
     whole = read_network(name)
     rng = np.random.default_rng([zlib.crc32(name.encode()), number])
-    latent = hidden_set(whole, rng) if hidden is None else frozenset()
+    latent = hidden_set(whole, rng)
     truth = TableAnswers(replace(whole.graph, latent=latent), whole.cpts)
     observed = truth.graph.observed
     columns = rng.permutation(observed)[:TEST_COLUMNS]
+    train, test = truth.sample(rows, rng), truth.sample(TEST_ROWS, rng)
     return Task(
         name,
         number,
         truth,
-        truth.sample(rows, rng),
-        truth.sample(TEST_ROWS, rng),
+        np.where(rng.random(train.shape) < holes, -1, train),
+        test,
         tuple(sorted(int(v) for v in columns)),
     )
 
@@ -104,9 +105,11 @@ def em_of_pieces(
         graph, marginals, dict.fromkeys(range(len(graph.names)), SMOOTHING), nothing
     )
     telling = with_ancestors(graph.parents(), graph.observed)
-    cut = cut_graph(graph, graph.latent & telling, telling)
+    gaps = tuple(v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0)
+    inner = {a for a, _ in graph.edges}
+    cut = cut_graph(graph, (graph.latent & telling) | inner.intersection(gaps), telling)
     tables = tables_of_counts(count_families(graph, cut.closed, source), prior, nothing)
-    problem = TableProblem(graph, source, seen.weight, (), prior, nothing)
+    problem = TableProblem(graph, source, seen.weight, gaps, prior, nothing)
     pieces = [pose_piece(problem, piece) for piece in cut.pieces]
     best, found = -np.inf, {}
     for k in range(restarts):
@@ -171,9 +174,9 @@ def timed(work):
     return found, time.process_time() - before
 
 
-def one(name: str, number: int, rows: int, em: bool, seed: int = 0) -> dict:
+def one(name: str, number: int, rows: int, em: bool, holes: float = 0.0, seed: int = 0) -> dict:
     """Figures of one hidden set."""
-    task = make_task(name, number, rows)
+    task = make_task(name, number, rows, holes)
     settings = TableSettings(smoothing=SMOOTHING)
     learned, seconds = timed(lambda: learn_tables(task.graph, task.source, settings, seed))
     line = {
@@ -227,6 +230,7 @@ def main() -> None:
     reader.add_argument("--rows", type=int, default=10_000)
     reader.add_argument("--sets", type=int, default=3)
     reader.add_argument("--first", type=int, default=0, help="number of the first hidden set")
+    reader.add_argument("--holes", type=float, default=0.0, help="share of cells that are missing")
     reader.add_argument("--no-em", action="store_true")
     reader.add_argument("--answers", action="store_true", help="time answers instead")
     reader.add_argument("--pieces", action="store_true", help="show every piece")
@@ -241,7 +245,7 @@ def main() -> None:
             print(answers(name), flush=True)
             continue
         for number in range(chosen.first, chosen.first + chosen.sets):
-            line = one(name, number, chosen.rows, not chosen.no_em)
+            line = one(name, number, chosen.rows, not chosen.no_em, chosen.holes)
             lines.append(line)
             show(line, chosen.pieces)
             if chosen.out:

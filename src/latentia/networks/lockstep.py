@@ -66,7 +66,7 @@ class RepeatedRows:
 
 
 def repeat_rows(piece: Piece, rows: Rows, tables: Tables, starts: int) -> RepeatedRows:
-    """One wiring for several starts; rows are those of the piece's columns, without holes."""
+    """One wiring for several starts; rows are those of the piece's columns."""
     graph = piece.graph
     own = sorted(tables)
     edges = [(a + 1, b + 1) for a, b in graph.edges] + [(0, k + 1) for k in own]
@@ -76,7 +76,9 @@ def repeat_rows(piece: Piece, rows: Rows, tables: Tables, starts: int) -> Repeat
         latent=frozenset(k + 1 for k in graph.latent),
         states=(starts, *graph.states),
     )
-    estep = compile_estep(wide, (), given=(0, *(k + 1 for k in piece.given)))
+    columns = zip(graph.observed, rows.codes, strict=True)
+    holes = [k + 1 for k, codes in columns if codes.min(initial=0) < 0]
+    estep = compile_estep(wide, holes, given=(0, *(k + 1 for k in piece.given)))
     groups = np.repeat(np.arange(starts), len(rows))
     codes = (groups.astype(np.int16), *(np.tile(c, starts) for c in rows.codes))
     weight = None if rows.weight is None else np.tile(rows.weight, starts)

@@ -26,6 +26,8 @@ from latentia.networks.em_problem import count_columns, prior_of_tables, with_un
 from latentia.networks.knowledge import Knowledge, read_knowledge, read_smoothing
 from latentia.networks.piece_learning import PieceReport, TableSettings, learn_piece
 from latentia.networks.piece_problem import TableProblem
+from latentia.networks.state_order import local_orders
+from latentia.networks.to_operators import renumbered
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
 
@@ -94,6 +96,7 @@ def _learn(
         reports.append(report)
     seen = {v: n for v, n in marginals.items() if v not in knowledge.cells}
     tables = with_unseen(tables, knowledge.pooled(seen))
+    tables = renumbered(graph, tables, knowledge.orders(local_orders(graph, tables)))
     return LearnedTables(
         graph,
         {v: tables[v] for v in range(len(graph.names))},

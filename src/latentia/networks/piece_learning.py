@@ -49,6 +49,7 @@ CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
 EASY_PIECE = 5000  # numbers of an E-step: too few to ask the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
+MOST_CHANGES = 5  # finalists of pieces with holes, in all
 COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
 
 
@@ -234,24 +235,64 @@ def _without_holes(
     raced = []
     for part in inner:
         some = _complete(problem, part, rng)
-        if some is None:
-            raced_here = _race(problem, pose_piece(problem, part), settings, rng)
-        else:
-            raced_here = _race(some, pose_piece(some, part), settings, rng)
+        raced_here = _race(some, pose_piece(some, part), settings, rng)
         raced.append(raced_here)
         tables |= part.outside(raced_here.race.winner.tables)
-    kind = raced[0].race.winner.kind if raced else "counts"
-    return raced, Runner(kind, piece.inside(tables))
+    return raced, _run_off(whole, inner, raced, tables, settings)
 
 
-def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem | None:
-    """The problem on rows that lack no cell of the piece; None where these are too few."""
+def _run_off(
+    whole: PieceProblem,
+    inner: Sequence[Piece],
+    raced: Sequence[_Raced],
+    tables: Tables,
+    settings: TableSettings,
+) -> Runner:
+    """The winners of all races, or one finalist in place of its winner, if that does better."""
+    own = whole.piece
+    kind = ", ".join(r.race.winner.kind for r in raced) or "counts"
+    starts = [Runner(kind, own.inside(tables))]
+    for part, r in zip(inner, raced, strict=True):
+        for other in r.race.finalists(FINALISTS, r.effective)[1:]:
+            changed = {**tables, **part.outside(other.tables)}
+            starts.append(Runner(kind, own.inside(changed)))
+    if len(starts) == 1:
+        return starts[0]
+    hold = whole.knowledge.held if whole.knowledge.cells else None
+    course = Course(whole.estep, whole.prior, settings.enough, hold)
+    fresh = [_agreeing(whole, start) for start in starts[:MOST_CHANGES]]
+    return run_round(course, fresh, FINAL_SCHEDULE).winner
+
+
+def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem:
+    """The problem on rows that have all that the piece is conditioned on.
+
+    A hole in a column that nothing of the piece hangs on does no harm. Where too few rows are left,
+    holes are filled from their columns at random: it is a start, no more.
+    """
     sample = problem.source.sample(4 * RACE_ROWS, rng)
-    codes = [sample.codes[i] >= 0 for i in problem.places(piece)]
+    inner = {a for a, _ in piece.graph.edges} | piece.given
+    place = dict(zip(piece.columns, problem.places(piece), strict=True))
+    needed = [place[v] for k, v in enumerate(piece.variables) if k in inner and v in place]
+    codes = [sample.codes[i] >= 0 for i in needed] or [np.ones(len(sample), dtype=bool)]
     rows = some_rows(sample, np.flatnonzero(np.logical_and.reduce(codes)))
-    if len(rows) < COMPLETE_ROWS or rows.total < 0.02 * sample.total:
-        return None
-    return replace(problem.on_sample(rows), holes=())
+    if len(rows) < min(COMPLETE_ROWS, len(sample)):
+        rows = _filled(sample, needed, rng)
+    gone = {problem.graph.observed[i] for i in needed}
+    holes = tuple(v for v in problem.holes if v not in gone)
+    return replace(problem.on_sample(rows), holes=holes)
+
+
+def _filled(rows: Rows, columns: Sequence[int], rng: np.random.Generator) -> Rows:
+    """Holes of some columns filled with what other rows have there."""
+    codes = list(rows.codes)
+    for i in columns:
+        has = codes[i] >= 0
+        share = rows.weights * has
+        drawn = rng.choice(codes[i], int((~has).sum()), p=share / share.sum())
+        codes[i] = codes[i].copy()
+        codes[i][~has] = drawn
+    return Rows(tuple(codes), rows.weight)
 
 
 # --- reports --------------------------------------------------------------------------------------

@@ -87,8 +87,6 @@ class PieceProblem:
         simple = len(self.parts) == 1 and self.knowledge.empty and not self.parts[0].estep.free
         if not simple or self.distinct is None or cells > MOST_REPEATED:
             return None
-        if any(int(codes.min(initial=0)) < 0 for codes in self.distinct.codes):
-            return None
         return repeat_rows(self.piece, self.distinct, tables, starts)
 
     @property
