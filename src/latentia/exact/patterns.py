@@ -40,19 +40,19 @@ def patterns_of(seen: Flags) -> tuple[Flags, Codes, Codes]:
 
 
 def group_patterns(
-    patterns: Flags, counts: Codes, fits: Callable[[Flags], bool], alone: int = ALONE
+    patterns: Flags, counts: Codes, fits: Callable[[Flags, int], bool], alone: int = ALONE
 ) -> list[Codes]:
     """Numbers of patterns that go together; those with many rows stay by themselves.
 
-    `fits` tells whether one wiring for some patterns is narrow enough. A single pattern is never
-    refused here.
+    `fits` tells whether one wiring for some patterns with so many rows is narrow enough. A single
+    pattern is never refused here.
     """
     found = [np.array([k]) for k in np.flatnonzero(counts >= alone)]
     rest = np.flatnonzero(counts < alone)
     todo = [rest] if len(rest) else []
     while todo:
         group = todo.pop()
-        if len(group) == 1 or fits(patterns[group]):
+        if len(group) == 1 or fits(patterns[group], int(counts[group].sum())):
             found.append(group)
             continue
         share = patterns[group].mean(axis=0)

@@ -36,6 +36,7 @@ from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph
 from latentia.typing import Array, Label
 
 EASY_WIDTH = 2**13  # numbers a row: patterns of evidence are wired together up to this
+EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
 MOST_ROWS = 2**18  # rows of a joint question at a time
 WIRINGS = 512  # that are kept
 
@@ -273,9 +274,10 @@ def _by_pattern(
             touched,
         )
 
-    def fits(seen: Any) -> bool:
+    def fits(seen: Any, rows: int) -> bool:
         try:
-            return _wire(graph, question(seen)).width <= EASY_WIDTH
+            width = _wire(graph, question(seen)).width
+            return width <= EASY_WIDTH or width * rows <= EASY_CELLS
         except PlanError:
             return False
 

@@ -46,6 +46,7 @@ LEAST_RACE_ROWS = 1000  # … and where a row is wide
 RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
 MOST_STEPS = 400  # E-steps of the climb on all rows
 CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
+HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other rows
 EASY_PIECE = 5000  # numbers of an E-step: too few to ask the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
@@ -122,7 +123,8 @@ def learn_piece(
     """Tables by the piece's own numbers, and how they were found."""
     whole = pose_piece(problem, piece)
     hold = whole.knowledge.held if whole.knowledge.cells else None
-    if not any(v in problem.holes for v in piece.columns):
+    gaps = any(v in problem.holes for v in piece.columns)
+    if not gaps:
         raced = [_race(problem, whole, settings, rng)]
         start = _final(whole, raced[0], settings, hold)
     else:
@@ -132,7 +134,8 @@ def learn_piece(
         effective = raced[0].effective
     else:
         effective = effective_parameters(whole.estep(first)[0], whole.knowledge)
-    enough = settings.closely * effective / max(free_parameters(first), 1)
+    rest = settings.closely * (HOLES_CLOSER if gaps else 1.0)
+    enough = rest * effective / max(free_parameters(first), 1)
     best = accelerate(first, whole.prior, whole.estep, enough, MOST_STEPS, hold)
     return best.tables, _report(whole, raced, best, effective)
 

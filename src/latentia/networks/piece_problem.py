@@ -30,6 +30,7 @@ from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
+EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
 MOST_REPEATED = 2**18  # numbers of an E-step for all starts at once
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
@@ -188,7 +189,7 @@ def _some(piece: Piece) -> str:
 
 def _alike(piece: Piece, rows: Rows, gaps: Sequence[int]) -> list[tuple[Rows, tuple[int, ...]]]:
     """Rows to be wired together, and the columns that some of them lack."""
-    if not gaps or _narrow(piece, gaps):
+    if not gaps or _narrow(piece, gaps, len(rows)):
         return [(rows, tuple(gaps))]
     at = {v: i for i, v in enumerate(piece.columns)}
     seen = np.stack([rows.codes[at[v]] >= 0 for v in gaps], axis=1)
@@ -197,16 +198,21 @@ def _alike(piece: Piece, rows: Rows, gaps: Sequence[int]) -> list[tuple[Rows, tu
     def missing(some: Flags) -> tuple[int, ...]:
         return tuple(v for i, v in enumerate(gaps) if not some[:, i].all())
 
-    groups = group_patterns(patterns, counts, lambda some: _narrow(piece, missing(some)), ALONE)
+    def fits(some: Flags, count: int) -> bool:
+        return _narrow(piece, missing(some), count)
+
+    groups = group_patterns(patterns, counts, fits, ALONE)
     return [
         (some_rows(rows, np.flatnonzero(np.isin(which, group))), missing(patterns[group]))
         for group in groups
     ]
 
 
-def _narrow(piece: Piece, holes: Sequence[int]) -> bool:
+def _narrow(piece: Piece, holes: Sequence[int], rows: int) -> bool:
+    """One wiring for so many rows costs no more than several would."""
     try:
-        return piece.wire(holes).width <= EASY_WIDTH
+        width = piece.wire(holes).width
+        return width <= EASY_WIDTH or width * rows <= EASY_CELLS
     except TooWideError:
         return False
 
