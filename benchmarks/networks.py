@@ -221,14 +221,10 @@ def answers(name: str, rows: int = 100, oracle_rows: int = 5) -> dict:
     line = {"network": name, "complete": round(complete, 3), "half": round(seconds, 3)}
     oracle = as_pyagrum(truth)
     if oracle is not None:
-        others, slow = timed(
-            lambda: [_ask_pyagrum(oracle, truth, row) for row in codes[:oracle_rows]]
-        )
-        apart = max(
-            float(np.abs(found[x][i] - p).max())
-            for i, row in enumerate(others)
-            for x, p in row.items()
-        )
+        some = codes[:oracle_rows]
+        others, slow = timed(lambda: [_ask_pyagrum(oracle, truth, row) for row in some])
+        asked = [(i, x, p) for i, row in enumerate(others) for x, p in row.items()]
+        apart = max(float(np.abs(found[x][i] - p).max()) for i, x, p in asked)
         line |= {"pyagrum": round(slow / oracle_rows, 4), "apart": apart}
         line["faster"] = round(slow / oracle_rows / (seconds / rows), 1)
     return line
@@ -250,7 +246,7 @@ def as_pyagrum(model: TableAnswers):
     for v, table in model.tables.items():
         family = [model.names[u] for u in (*parents[v], v)]
         axes = [family.index(x) for x in reversed(bn.cpt(model.names[v]).names)]
-        bn.cpt(model.names[v])[:] = table.transpose(axes)
+        bn.cpt(model.names[v])[:] = np.ascontiguousarray(table.transpose(axes))
     return bn
 
 

@@ -129,6 +129,29 @@ def test_rows_near_underflow_are_answered():
     np.testing.assert_allclose(answers.posteriors(codes, "h")["h"], expected, atol=1e-12)
 
 
+def test_a_state_that_evidence_revives_is_not_lost():
+    """After 1,200 columns state 1 is 1e-361 times as likely as 0, which the last one rules out."""
+    names = [f"x{i}" for i in range(1200)]
+    cpts = {
+        "h": [0.5, 0.5],
+        **dict.fromkeys(names, np.array([[0.9, 0.1], [0.45, 0.55]])),
+        "y": np.array([[1.0, 0.0], [0.5, 0.5]]),
+        "z": np.array([[0.2, 0.8], [0.7, 0.3]]),
+    }
+    answers = TableAnswers([("h", x) for x in [*names, "y", "z"]], cpts, latents=["h"])
+    codes = np.zeros((3, 1203), dtype=int)
+    codes[:, [0, -1]] = -1
+    codes[0, -2] = 1
+    codes[2, -2] = 1
+    codes[2, -1] = 0
+    logs = math.log(0.5) + 1200 * math.log(0.45) + math.log(0.5)
+    found = answers.log_evidence(codes)
+    np.testing.assert_allclose(found[[0, 2]], [logs, logs + math.log(0.7)], rtol=1e-12)
+    posterior = answers.posteriors(codes, ["h", "z"])
+    np.testing.assert_allclose(posterior["h"], [[0, 1], [1, 0], [0, 1]], atol=1e-12)
+    np.testing.assert_allclose(posterior["z"], [[0.7, 0.3], [0.2, 0.8], [1, 0]], atol=1e-12)
+
+
 def lattice(size):
     """A grid of binary variables, whose junction tree is wider than any table."""
     edges = [((i, j), (i + 1, j)) for i in range(size - 1) for j in range(size)]

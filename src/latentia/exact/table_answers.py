@@ -21,6 +21,7 @@ from latentia.data.sources.memory import equal_rows
 from latentia.errors import DataError, EvidenceError, PlanError
 from latentia.exact.estep import row_answers
 from latentia.exact.estep_wiring import EStep, Scope, TooWideError
+from latentia.exact.lost_rows import possible_rows, row_in_logs
 from latentia.exact.patterns import group_patterns, patterns_of
 from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.exact.reading_tables import (
@@ -346,7 +347,21 @@ def _answer_piece(network: _Network, codes: Codes, part: _Wired) -> tuple[Array,
     rows = Rows(tuple(c[first] for c in columns))
     number = piece.number
     asked = [number[v] for v in part.asked]
-    log, answers = row_answers(part.estep, piece.inside(network.tables), rows, asked, careful=True)
+    at = {k: i for i, k in enumerate(piece.graph.observed)}
+    own = piece.inside(network.tables)
+    log, answers = row_answers(part.estep, own, rows, asked, careful=True)
+    lost = np.flatnonzero(log == -np.inf)
+    if lost.size:
+        some = Rows(tuple(c[lost] for c in rows.codes))
+        for i in lost[possible_rows(part.estep, own, some)]:
+            row = [int(c[i]) for c in rows.codes]
+            hidden = [k for k in asked if k in piece.graph.latent or row[at[k]] < 0]
+            log[i], found = row_in_logs(piece, own, row, hidden)
+            for k in asked:
+                if k not in hidden:
+                    answers[k][:, i] = np.arange(len(answers[k])) == row[at[k]]
+            for k, x in zip(hidden, found, strict=True):
+                answers[k][:, i] = x
     return log[place], {v: answers[number[v]].T[place] for v in part.asked}
 
 
