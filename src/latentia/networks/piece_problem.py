@@ -31,7 +31,7 @@ from latentia.typing import Array, Codes
 
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
 EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
-MOST_REPEATED = 2**18  # numbers of an E-step for all starts at once
+MOST_REPEATED = 2**19  # numbers of an E-step for all starts at once
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
 

@@ -11,12 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Protocol, TypeAlias, final
 
 from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
 from latentia.networks.lockstep import EStepOfMany, Lockstep
 
-SCHEDULE = ((10, 6), (25, 3), (50, 2), (400, 1))  # E-steps in all, and how many are kept then
+Schedule: TypeAlias = Sequence[tuple[int, int]]
+
+# E-steps in all, and how many are kept then: one after the other, and where they cost little
+SCHEDULE: Schedule = ((10, 6), (25, 3), (50, 2), (400, 1))
+LOCKSTEP: Schedule = ((20, 7), (50, 4), (100, 2), (400, 1))
 SLACK = 2.0  # times what a winner climbed from some stage on: nobody climbs more
 SAME = 0.02  # nats: starts that stand at the same level are one
 LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
@@ -66,6 +70,8 @@ class Course:
 class Field(Protocol):
     """Runners that can be led on."""
 
+    schedule: Schedule
+
     def advance(self, which: Sequence[int], steps: int) -> None:
         """Some of them on to so many E-steps in all, or to rest."""
         ...
@@ -77,6 +83,8 @@ class Field(Protocol):
 
 @final
 class _OneByOne:
+    schedule = SCHEDULE
+
     def __init__(self, course: Course, starts: Sequence[Runner]) -> None:
         self.course = course
         self.runners = list(starts)
@@ -102,6 +110,8 @@ class _OneByOne:
 
 @final
 class _Together:
+    schedule = LOCKSTEP
+
     def __init__(self, course: Course, starts: Sequence[Runner], many: EStepOfMany) -> None:
         self.kinds = [start.kind for start in starts]
         tables = [start.tables for start in starts]
@@ -138,7 +148,7 @@ class RoundResult:
 def run_round(
     course: Course,
     starts: Iterable[Runner],
-    schedule: Sequence[tuple[int, int]] = SCHEDULE,
+    schedule: Schedule | None = None,
     before: Sequence[RoundResult] = (),
 ) -> RoundResult:
     """Successive halving.
@@ -148,6 +158,7 @@ def run_round(
     """
     runners = list(starts)
     field = course.line_up(runners)
+    schedule = schedule or field.schedule
     best = max((result.winner.level for result in before), default=-float("inf"))
     alive, stages = list(range(len(runners))), list[dict[int, float]]()
     for stage, (steps, keep) in enumerate(schedule):
