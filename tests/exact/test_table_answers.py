@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from latentia.errors import EvidenceError, PlanError, UnknownNameError
-from latentia.exact import table_answers
+from latentia.exact import answer_wiring, estep_wiring
 from latentia.exact.patterns import group_patterns, patterns_of
 from latentia.exact.pieces import cut_graph, with_ancestors
 from latentia.exact.table_answers import TableAnswers
@@ -44,8 +44,8 @@ def evidence_of(model, rng, rows, pattern):
 @pytest.mark.parametrize("pattern", ["columns", "cells", "nothing"])
 @pytest.mark.parametrize("kind", DIRECTED)
 def test_equals_the_whole_tree(monkeypatch, kind, pattern, width):
-    monkeypatch.setattr(table_answers, "EASY_WIDTH", width)
-    monkeypatch.setattr(table_answers, "EASY_CELLS", 0)
+    monkeypatch.setattr(answer_wiring, "EASY_WIDTH", width)
+    monkeypatch.setattr(answer_wiring, "EASY_CELLS", 0)
     for seed in range(3):
         model, answers, rng = drawn(kind, seed)
         codes = evidence_of(model, rng, 12, pattern)
@@ -185,6 +185,24 @@ def test_evidence_cuts_a_graph_that_is_too_wide_as_a_whole():
     with pytest.raises(PlanError, match=r"an exact answer needs a table over .* Give evidence"):
         answers.log_evidence({(29, 29): 1})
     assert answers.query((0, 0)).shape == (2,)  # nothing below it matters
+
+
+def test_variables_that_are_too_wide_together_are_asked_in_turn(monkeypatch):
+    """Roots with a child for every pair: the children together tie all roots, one ties two."""
+    rng = np.random.default_rng(0)
+    pairs = [(a, b) for b in range(7) for a in range(b)]
+    edges = [(f"r{a}", f"c{a}{b}") for a, b in pairs] + [(f"r{b}", f"c{a}{b}") for a, b in pairs]
+    cpts = {f"r{a}": rng.dirichlet([1, 1]) for a in range(7)}
+    cpts |= {f"c{a}{b}": rng.dirichlet([1, 1], size=(2, 2)) for a, b in pairs}
+    model = TabularModel(edges, cpts)
+    answers = TableAnswers(model.graph, model.cpts)
+    monkeypatch.setattr(estep_wiring, "LARGEST_CLIQUE", 2**5)
+    codes = np.full((2, len(model.names)), -1)
+    for name, table in model.posteriors(codes).items():
+        np.testing.assert_allclose(answers.posteriors(codes)[name], table, atol=1e-12)
+    codes[:, [model.names.index(f"c{a}{b}") for a, b in pairs]] = 0
+    with pytest.raises(PlanError, match="an exact answer needs a table over"):
+        answers.posteriors(codes)
 
 
 def test_pieces_are_what_hangs_together():

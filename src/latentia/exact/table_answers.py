@@ -8,9 +8,8 @@ pattern of evidence, and answered for all different rows of its few columns at o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, final
 
@@ -19,11 +18,10 @@ import numpy as np
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import equal_rows
 from latentia.errors import DataError, EvidenceError, PlanError
+from latentia.exact.answer_wiring import AnswerWiring, WiredPiece, wired_patterns
 from latentia.exact.estep import row_answers
-from latentia.exact.estep_wiring import EStep, Scope, TooWideError
+from latentia.exact.estep_wiring import Scope
 from latentia.exact.lost_rows import possible_rows, row_in_logs
-from latentia.exact.patterns import group_patterns, patterns_of
-from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.exact.reading_tables import (
     Codes,
     Evidence,
@@ -36,42 +34,7 @@ from latentia.exact.tabular_model import check_rows_possible, draw_rows, numbers
 from latentia.structure.graph import GraphLike, LatentGraph, Latents, as_graph
 from latentia.typing import Array, Label
 
-EASY_WIDTH = 2**13  # numbers a row: patterns of evidence are wired together up to this
-EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
 MOST_ROWS = 2**18  # rows of a joint question at a time
-WIRINGS = 512  # that are kept
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What decides the wiring: which variables are seen, always or in some rows, and asked for."""
-
-    always: frozenset[int]
-    sometimes: frozenset[int]
-    asked: frozenset[int]
-    touched: frozenset[int] | None  # leave out what meets none of these; None: leave out nothing
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Wired:
-    """A piece and its E-step."""
-
-    piece: Piece
-    estep: EStep
-    asked: Scope  # variables of the piece, in the whole graph's numbers
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Wiring:
-    parts: tuple[_Wired, ...]
-    closed: Scope  # families whose members are all seen
-
-    @property
-    def width(self) -> int:
-        return sum(part.estep.width for part in self.parts)
 
 
 @final
@@ -213,7 +176,7 @@ def _with_soft(
     return _Network(wide, tables, tuple(states)), np.column_stack([codes, *added])
 
 
-# --- questions to wirings -------------------------------------------------------------------------
+# --- answers of many patterns ---------------------------------------------------------------------
 
 
 def _answer(
@@ -245,7 +208,7 @@ def _answer_all(
 ) -> tuple[Array, dict[int, Array]]:
     log = np.zeros(len(codes))
     found = {v: np.empty((len(codes), network.states[v])) for v in wanted}
-    for place, wiring in _by_pattern(network.graph, codes, frozenset(wanted), touched):
+    for place, wiring in wired_patterns(network.graph, codes, frozenset(wanted), touched):
         part = codes[place]
         own, answers = _answer_alike(network, part, wiring)
         log[place] = own
@@ -260,67 +223,11 @@ def _certain(codes: Codes, states: int) -> Array:
     return np.asarray(codes[:, None] == np.arange(states), dtype=float)
 
 
-def _by_pattern(
-    graph: LatentGraph, codes: Codes, asked: frozenset[int], touched: frozenset[int] | None
-) -> Iterator[tuple[Codes, _Wiring]]:
-    """Rows that are answered together, and how."""
-    patterns, which, counts = patterns_of(codes >= 0)
-
-    def question(seen: Any) -> _Question:
-        some, always = seen.any(axis=0), seen.all(axis=0)
-        return _Question(
-            frozenset(np.flatnonzero(always).tolist()),
-            frozenset(np.flatnonzero(some & ~always).tolist()),
-            asked,
-            touched,
-        )
-
-    def fits(seen: Any, rows: int) -> bool:
-        try:
-            width = _wire(graph, question(seen)).width
-            return width <= EASY_WIDTH or width * rows <= EASY_CELLS
-        except PlanError:
-            return False
-
-    for group in group_patterns(patterns, counts, fits):
-        wiring = _wire(graph, question(patterns[group]))
-        yield np.flatnonzero(np.isin(which, group)), wiring
-
-
-@lru_cache(maxsize=WIRINGS)
-def _wire(graph: LatentGraph, question: _Question) -> _Wiring:
-    """Cut, drop what the question does not meet, wire the rest."""
-    parents = graph.parents()
-    seen = question.always | question.sometimes
-    kept = with_ancestors(parents, seen | question.asked)
-    unknown = kept - question.always
-    cut = cut_graph(graph, unknown, kept, latent=unknown - question.sometimes)
-    parts = []
-    for piece in cut.pieces:
-        if question.touched is None or question.touched.intersection(piece.variables):
-            asked = tuple(v for v in piece.unknown if v in question.asked)
-            parts.append(_Wired(piece, _estep(piece, unknown, asked), asked))
-    closed = cut.closed
-    if question.touched is not None:
-        closed = tuple(v for v in closed if question.touched.intersection((*parents[v], v)))
-    return _Wiring(tuple(parts), closed)
-
-
-def _estep(piece: Piece, unknown: frozenset[int], asked: Scope) -> EStep:
-    try:
-        return piece.wire(unknown.intersection(piece.columns), asked)
-    except TooWideError as error:
-        raise PlanError(
-            f"an exact answer needs {error.width}. Give evidence on some of them, ask for fewer "
-            "variables together, or cut edges between them."
-        ) from error
-
-
 # --- answers of a wiring --------------------------------------------------------------------------
 
 
 def _answer_alike(
-    network: _Network, codes: Codes, wiring: _Wiring
+    network: _Network, codes: Codes, wiring: AnswerWiring
 ) -> tuple[Array, dict[int, Array]]:
     """Rows of one group: (rows,), and (rows, states) of what is not seen in all of them."""
     parents = network.graph.parents()
@@ -337,7 +244,9 @@ def _answer_alike(
     return log, found
 
 
-def _answer_piece(network: _Network, codes: Codes, part: _Wired) -> tuple[Array, dict[int, Array]]:
+def _answer_piece(
+    network: _Network, codes: Codes, part: WiredPiece
+) -> tuple[Array, dict[int, Array]]:
     """Each different row of the piece's columns once."""
     piece = part.piece
     columns = [codes[:, v] for v in piece.columns]
