@@ -310,7 +310,9 @@ class TestPath:
         columns = mixture_rows(rng)
         other = tuple(1e6 + 1e3 * c for c in columns)
         paths = [
-            lt.EM(3, random_state=0).learn(make_plan(graph), LocalRows(Rows(c))).provenance.ascent.paths
+            lt.EM(3, random_state=0)
+            .learn(make_plan(graph), LocalRows(Rows(c)))
+            .provenance.ascent.paths
             for c in (columns, other)
         ]
         for a, b in zip(*paths, strict=True):

@@ -19,6 +19,7 @@ import pytest
 
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact import shafer_shenoy
+from latentia.exact.table_answers import TableAnswers
 from latentia.exact.tabular_model import TabularModel
 from latentia.structure.reading_graphs import as_graph
 from latentia.testing.random_models import KINDS, brute_force_full, random_graph, random_model
@@ -135,12 +136,15 @@ def as_tabular(states, tables):
     return TabularModel({name: tables[name][0] for name in states}, cpts)
 
 
+@pytest.mark.parametrize("kind", ["whole tree", "conditioned"])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_equals_pyagrum(network):
+def test_equals_pyagrum(network, kind):
     gum = pytest.importorskip("pyagrum", reason="needs the oracle: pip install pyagrum")
     states, tables = read_bif(network_text(network))
     assert len(states) == len(tables) == NETWORKS[network]
     model, bn = as_tabular(states, tables), as_pyagrum(gum, states, tables)
+    if kind == "conditioned":
+        model = TableAnswers(model.graph, model.cpts)
     rng = np.random.default_rng(NETWORKS[network])
     codes = rows_of_evidence(model, rng, rows=48)
     found, log_evidence = model.posteriors(codes), model.log_evidence(codes)

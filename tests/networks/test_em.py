@@ -287,7 +287,9 @@ class TestSeeds:
         rng = np.random.default_rng(2)
         source = LocalRows(rows_of(random_model(NET, rng), rng, 100))
         few, many = (
-            lt.EM(n, max_iter=5, random_state=3).learn(make_plan(NET), source).provenance.ascent.paths
+            lt.EM(n, max_iter=5, random_state=3)
+            .learn(make_plan(NET), source)
+            .provenance.ascent.paths
             for n in (2, 4)
         )
         assert many[:2] == few

@@ -41,7 +41,8 @@ Tables: TypeAlias = Mapping[int, Array]  # variable -> P(variable | parents), (p
 
 MOST_ROWS, LEAST_ROWS = 2**12, 2**8  # of a block
 PRODUCT_CELLS = 2**15  # of one product of a block: what a cache holds
-KEPT_CELLS = 2**22  # of all that a block keeps
+KEPT_CELLS = 2**22  # of all that a block keeps …
+MOST_CELLS = 2**24  # … and at the very most, however few rows that leaves
 LOWEST_LOG = -1e300
 
 
@@ -82,8 +83,11 @@ def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
     return np.asarray(joint)
 
 
-def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
-    """`sum_counts` of rows that `pack_rows` has packed."""
+def packed_counts(estep: EStep, tables: Tables, rows: Rows, groups: Codes | None = None) -> Moments:
+    """`sum_counts` of rows that `pack_rows` has packed.
+
+    `groups`: the log-likelihood by group of rows, (groups,), from the number of each row's group.
+    """
     both = _Both(estep, tables)
     factors = both.plain
     totals = _Totals(
@@ -91,14 +95,18 @@ def packed_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
         [np.zeros(t.shape) for t in factors.packs],
         {v: np.zeros(tables[v].shape) for group in estep.dense for v in group.variables},
     )
+    by_group = None if groups is None else np.zeros(int(groups.max(initial=-1)) + 1)
     for start, block in _chunks(estep, rows):
         values = _values(estep, tables, block)
         up, used = both.pass_up(values, start)
         _add(estep, used, up, totals, values, block.weight)
+        if by_group is not None and groups is not None:
+            own, logs = groups[start : start + len(block)], up.log * block.weights
+            by_group += np.bincount(own, logs, len(by_group))
     totals.log_likelihood += sum(_free_log(factors.packs[p], totals.packs[p]) for p in estep.free)
     sums = _family_counts(estep, factors, totals)
     sums |= {f"counts/{v}": total for v, total in totals.leaves.items()}
-    sums["log_likelihood"] = np.array([totals.log_likelihood])
+    sums["log_likelihood"] = np.array([totals.log_likelihood]) if by_group is None else by_group
     return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
 
 
@@ -130,29 +138,37 @@ def latent_posteriors(
 
 
 def row_answers(
-    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
+    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int], careful: bool = False
 ) -> tuple[Array, dict[int, Array]]:
     """log P(row), (n,), and P(variable | row), (states, n), of active variables, in plain numbers.
 
-    Rows that come near the smallest numbers, or have no probability, give NaN throughout.
+    Rows that come near the smallest numbers, or have no probability, give NaN throughout. If
+    `careful`, their blocks are done again with every factor rescaled: only rows without any
+    probability are left, with a log of -inf and NaN for the rest.
     """
-    factors = _factors(estep, tables)
+    both = _Both(estep, tables)
     home = _homes(estep, variables)
     log = np.full(len(rows), np.nan)
     out = {v: np.full((estep.states[v], len(rows)), np.nan) for v in home}
     with np.errstate(divide="ignore"):
-        free = {p: np.log(factors.packs[p][0]) for p in estep.free}
+        free = {p: np.log(both.plain.packs[p][0]) for p in estep.free}
     for start, block in _chunks(estep, pack_rows(estep, rows)):
         codes = _values(estep, tables, block).codes
-        up = collect(estep, factors, codes, len(block))
+        used = both.plain
+        up = collect(estep, used, codes, len(block))
+        if up is None and careful:
+            used = both.careful
+            up = collect(estep, used, codes, len(block))
         if up is None:
             continue
         part = slice(start, start + len(block))
         log[part] = sum((x.take(codes[p]) for p, x in free.items()), up.log)
-        for k, D, _ in distribute(estep, factors, up, None, home.values()):
-            for v in (v for v in home if home[v] == k):
-                out[v][:, part] = _belief(estep.cliques[k], factors.psi[k], D, up.products[k], v)
-    return np.where(np.isfinite(log), log, np.nan), out
+        with np.errstate(divide="ignore", invalid="ignore"):  # rows without any probability
+            for k, D, _ in distribute(estep, used, up, None, home.values()):
+                for v in (v for v in home if home[v] == k):
+                    own = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
+                    out[v][:, part] = np.where(np.isfinite(log[part]), own, np.nan)
+    return log if careful else np.where(np.isfinite(log), log, np.nan), out
 
 
 def _homes(estep: EStep, variables: Iterable[int]) -> dict[int, int]:
@@ -226,6 +242,7 @@ class _Both:
 def _chunks(estep: EStep, rows: Rows) -> Iterator[tuple[int, Rows]]:
     """Blocks of rows that fit into a cache, and where they start."""
     step = max(LEAST_ROWS, min(MOST_ROWS, PRODUCT_CELLS // estep.widest, KEPT_CELLS // estep.width))
+    step = max(1, min(step, MOST_CELLS // estep.width))
     for start in range(0, len(rows), step):
         yield start, rows[start : start + step]
 
@@ -349,7 +366,9 @@ def _family_counts(estep: EStep, factors: Factors, totals: _Totals) -> dict[str,
                 own = whole.sum(axis=f.gone) if f.gone else whole
                 counts[f.variable] = own.transpose(f.back)
     for pack, total in zip(estep.packs, totals.packs, strict=True):
-        by_code = total @ _code_of(tuple(w.codes for w in pack.witnesses))  # (scope, all codes)
+        by_code = total  # (scope, all codes)
+        if len(pack.witnesses) > 1:  # else the joint code is its own, however many there are
+            by_code = total @ _code_of(tuple(w.codes for w in pack.witnesses))
         start = 0
         for w in pack.witnesses:
             own = by_code[:, start : start + w.codes - w.holes]

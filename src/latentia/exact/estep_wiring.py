@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias, final
@@ -20,13 +20,26 @@ from typing import TypeAlias, final
 from latentia.errors import GraphError, PlanError
 from latentia.structure.graph import LatentGraph, spell
 from latentia.structure.junction import clique_tree
-from latentia.structure.triangulate import eliminate, log_states
+from latentia.structure.triangulate import Adjacency, eliminate, log_states
 
 Scope: TypeAlias = tuple[int, ...]
 
 PACK_CODES = 256  # joint codes of witnesses that are looked up together
 LARGEST_CLIQUE = 2**24  # joint states
 MOST_AXES = 30
+SMALL_TREE = 2**12  # joint states of all cliques that need no second look
+RULES = ("min_fill", "min_weight", "min_neighbours")  # tried in turn, where they need it
+
+
+class TooWideError(PlanError):
+    """A clique with too many joint states; `width` tells how many, and of which variables."""
+
+    def __init__(self, message: str, width: str) -> None:
+        super().__init__(message)
+        self.width = width
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (str(self), self.width)
 
 
 @final
@@ -149,23 +162,32 @@ def compile_estep(
     holes: Iterable[int] | None = None,
     asked: Iterable[int] = (),
     continuous: Iterable[int] = (),
+    given: Iterable[int] = (),
 ) -> EStep:
     """Wire the E-step of a directed graph with known states.
 
     `holes` are the columns that may have missing cells; default: all of them. Columns without holes
     that have children are cheaper: they are conditioned on instead of summed over. `asked` are
     columns with holes whose posteriors are wanted, so that they must be variables of a clique.
-    `continuous` columns have densities in place of tables, and no children.
+    `continuous` columns have densities in place of tables, and no children. `given` columns are
+    conditioned on: they have no holes, and their own tables are not asked for.
     """
     check_graph(graph)
-    columns = frozenset(graph.observed)
-    may_miss = columns if holes is None else columns.intersection(holes)
-    return _compiled(graph, may_miss, frozenset(asked), frozenset(continuous))
+    columns, told = frozenset(graph.observed), frozenset(given)
+    may_miss = columns - told if holes is None else columns.intersection(holes)
+    if not told <= columns - may_miss:
+        names = sorted(str(graph.names[v]) for v in told - (columns - may_miss))
+        raise PlanError(f"only columns without holes can be given, got {', '.join(names)}.")
+    return _compiled(graph, may_miss, frozenset(asked), frozenset(continuous), told)
 
 
 @lru_cache(maxsize=32)
 def _compiled(
-    graph: LatentGraph, may_miss: frozenset[int], asked: frozenset[int], smooth: frozenset[int]
+    graph: LatentGraph,
+    may_miss: frozenset[int],
+    asked: frozenset[int],
+    smooth: frozenset[int],
+    given: frozenset[int],
 ) -> EStep:
     _check_childless(graph, smooth)
     parents = graph.parents()
@@ -179,6 +201,8 @@ def _compiled(
     inside: list[int] = []
     groups: dict[Scope, list[int]] = {}
     for v, family in enumerate(families):
+        if v in given:
+            continue
         if v in smooth:
             groups.setdefault(parents[v], []).append(v)  # their order is that of a leaf's axes
             continue
@@ -304,11 +328,14 @@ def _tree(graph: LatentGraph, active: list[int], scopes: Sequence[Scope]) -> _Tr
         for a, b in itertools.permutations(scope, 2):
             near[number[a]].add(number[b])
     weight = log_states(graph)
-    found = clique_tree(eliminate(near, [weight[v] for v in active]))
+
+    def check(clique: frozenset[int]) -> None:
+        _check_size(graph, frozenset(active[k] for k in clique))
+
+    found = clique_tree(_eliminated(near, [weight[v] for v in active], check))
     cliques = [frozenset(active[k] for k in clique) for clique in found.cliques]
     homes: dict[int, list[int]] = {}
     for i, clique in enumerate(cliques):
-        _check_size(graph, clique)
         for v in clique:
             homes.setdefault(v, []).append(i)
     tree = _Tree(graph, cliques, list(found.parent), homes)
@@ -318,15 +345,41 @@ def _tree(graph: LatentGraph, active: list[int], scopes: Sequence[Scope]) -> _Tr
     return tree
 
 
+def _eliminated(
+    near: Adjacency, weight: Sequence[float], check: Callable[[frozenset[int]], None]
+) -> list[tuple[int, frozenset[int]]]:
+    """Cliques by fewest fill-ins; where these are large, by whichever order keeps them smallest."""
+    found: dict[str, list[tuple[int, frozenset[int]]]] = {}
+    cells: dict[str, float] = {}
+    refused: TooWideError | None = None
+    for rule in RULES:
+        try:
+            found[rule] = eliminate(near, weight, rule, check)
+        except TooWideError as error:
+            refused = refused or error
+            continue
+        cells[rule] = sum(math.exp(sum(weight[v] for v in c)) for _, c in found[rule])
+        if cells[rule] <= SMALL_TREE:
+            break
+    if not found:
+        assert refused is not None
+        raise refused
+    return found[min(cells, key=cells.__getitem__)]
+
+
 def _check_size(graph: LatentGraph, clique: frozenset[int]) -> None:
     cells = math.prod(graph.states[v] or 1 for v in clique)
     if cells > LARGEST_CLIQUE or len(clique) > MOST_AXES:
         names = ", ".join(str(graph.names[v]) for v in sorted(clique)[:8])
         size = f"{cells:.1e}" if cells < 10**300 else "countless"
-        raise PlanError(
-            f"exact expectation maximisation needs a table over {len(clique)} variables with "
-            f"{size} joint states (at most {MOST_AXES} and {LARGEST_CLIQUE:.1e}): {names}. "
-            "Give them fewer states or drop edges, or use learner='pbp'."
+        width = (
+            f"a table over {len(clique)} variables with {size} joint states (at most {MOST_AXES} "
+            f"and {LARGEST_CLIQUE:.1e}): {names}"
+        )
+        raise TooWideError(
+            f"exact expectation maximisation needs {width}. "
+            "Give them fewer states or drop edges, or use learner='pbp'.",
+            width,
         )
 
 

@@ -147,6 +147,19 @@ def _found(value: Any, place: Mapping[Any, int] | None) -> int | None:
         return None
 
 
+def with_latents(model: Variables, observed: Sequence[int], columns: Any) -> StateCodes:
+    """Codes (rows, observables) -> (rows, all variables), -1 for latents."""
+    codes = np.asarray(columns)
+    if codes.ndim != 2 or codes.shape[1] != len(observed):
+        raise EvidenceError(
+            f"expected codes of shape (rows, {len(observed)}), one column for each observable, "
+            f"got {codes.shape}."
+        )
+    wide = np.full((len(codes), len(model.names)), -1, dtype=codes.dtype)
+    wide[:, observed] = codes
+    return checked_codes(wide, model)
+
+
 def checked_codes(codes: NDArray[Any], model: Variables) -> StateCodes:
     n = len(model.names)
     if codes.ndim != 2 or codes.shape[1] != n:

@@ -17,10 +17,10 @@ from latentia.exact.reading_evidence import (
     RowsGiven,
     Soft,
     StateCodes,
-    checked_codes,
     labels_of,
     log_likelihoods,
     read_codes,
+    with_latents,
 )
 from latentia.exact.reading_tables import checked_state_names, read_tables
 from latentia.exact.shafer_shenoy import (
@@ -142,18 +142,18 @@ class TabularModel:
         self, evidence: RowsGiven = None, variables: Any = None, soft: Soft = None
     ) -> dict[Label, Array]:
         """P(variable | all evidence), {name: (rows, states)}; an observed one is certain."""
-        asked = range(len(self.names)) if variables is None else self._numbers(variables)
+        asked = range(len(self.names)) if variables is None else numbers_of(self.names, variables)
         log_total, found = self._answer(self.network, evidence, soft, [(v,) for v in asked])
-        _check_possible(log_total)
+        check_rows_possible(log_total)
         return {self.names[v]: x for v, x in zip(asked, found, strict=True)}
 
     def joint(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """P(variables | evidence), (rows, states of the first, of the second, …)."""
-        return self._joint(self._numbers(variables), evidence, soft)[1]
+        return self._joint(numbers_of(self.names, variables), evidence, soft)[1]
 
     def query(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Posterior:
         """P(variables | one row of evidence): by state name, and an array of all its cells."""
-        asked = self._numbers(variables)
+        asked = numbers_of(self.names, variables)
         log_total, table = self._joint(asked, evidence, soft)
         if len(table) != 1:
             raise EvidenceError(
@@ -177,28 +177,24 @@ class TabularModel:
         """n independent rows of codes: (n, observables), or (n, all variables)."""
         if n < 0:
             raise DataError(f"expected a number of rows of 0 or more, got {n}.")
-        draw_all = _sample_ancestors if self.graph.directed else _sample_tree
-        codes = draw_all(self, n, np.random.default_rng(rng))
+        generator = np.random.default_rng(rng)
+        if self.graph.directed:
+            tables = {scope[-1]: table for scope, table in self.tables.items()}
+            codes = draw_rows(self.graph, tables, n, generator)
+        else:
+            codes = _sample_tree(self, n, generator)
         return codes if latents else codes[:, self.graph.observed]
 
     def evidence(self, columns: Any) -> StateCodes:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
-        codes, observed = np.asarray(columns), self.graph.observed
-        if codes.ndim != 2 or codes.shape[1] != len(observed):
-            raise EvidenceError(
-                f"expected codes of shape (rows, {len(observed)}), one column for each observable, "
-                f"got {codes.shape}."
-            )
-        wide = np.full((len(codes), len(self.names)), -1, dtype=codes.dtype)
-        wide[:, observed] = codes
-        return checked_codes(wide, self)
+        return with_latents(self, self.graph.observed, columns)
 
     def _joint(self, asked: Sequence[int], evidence: RowsGiven, soft: Soft) -> tuple[Array, Array]:
         """log P(evidence), (rows,), and P(asked | evidence), (rows, states …)."""
         scope = tuple(sorted(asked))
         network = wire(self.graph, self.tables, self.order, root=scope)
         log_total, (table,) = self._answer(network, evidence, soft, [scope])
-        _check_possible(log_total)
+        check_rows_possible(log_total)
         return log_total, table.transpose([0, *(1 + scope.index(v) for v in asked)])
 
     def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Any] | None:
@@ -210,20 +206,6 @@ class TabularModel:
         }
         found |= {self.names[v]: x[0].tolist() for v, x in weights.items()}
         return found or None
-
-    def _numbers(self, variables: Any) -> list[int]:
-        number = {name: v for v, name in enumerate(self.names)}
-        try:
-            one = variables in number or isinstance(variables, str)  # no list of letters
-            given = [variables] if one else list(variables)
-        except TypeError:  # a list cannot be hashed
-            given = list(variables) if isinstance(variables, Iterable) else [variables]
-        for name in given:
-            if name not in number:
-                raise UnknownNameError("variable", name, self.names)
-        if not given or len(set(given)) < len(given):
-            raise EvidenceError(f"expected one or more different variables, got {given}.")
-        return [number[name] for name in given]
 
     def _answer(
         self, network: FactorNetwork, evidence: RowsGiven, soft: Soft, wanted: Sequence[Scope]
@@ -281,7 +263,23 @@ class TabularModel:
         return log_evidence, tables
 
 
-def _check_possible(log_evidence: Array) -> None:
+def numbers_of(names: Sequence[Label], variables: Any) -> list[int]:
+    """The numbers of one variable or of several different ones."""
+    number = {name: v for v, name in enumerate(names)}
+    try:
+        given = [variables] if variables in number else list(variables)
+    except TypeError:  # a list cannot be hashed
+        given = list(variables) if isinstance(variables, Iterable) else [variables]
+    for name in given:
+        if name not in number:
+            raise UnknownNameError("variable", name, names)
+    if not given or len(set(given)) < len(given):
+        raise EvidenceError(f"expected one or more different variables, got {given}.")
+    return [number[name] for name in given]
+
+
+def check_rows_possible(log_evidence: Array) -> None:
+    """No row of evidence contradicts the model."""
     impossible = np.flatnonzero(log_evidence == -np.inf)
     if impossible.size:
         raise EvidenceError(
@@ -291,19 +289,21 @@ def _check_possible(log_evidence: Array) -> None:
         )
 
 
-def _sample_ancestors(model: TabularModel, n: int, rng: np.random.Generator) -> StateCodes:
-    """Each variable given its parents, parents first."""
-    codes = np.zeros((n, len(model.names)), dtype=np.int64)
-    tables = {scope[-1]: (scope[:-1], table) for scope, table in model.tables.items()}
-    waiting = {v: len(above) for v, (above, _) in tables.items()}
-    below: list[list[int]] = [[] for _ in model.names]
-    for a, b in model.graph.edges:
+def draw_rows(
+    graph: LatentGraph, tables: Mapping[int, Array], n: int, rng: np.random.Generator
+) -> StateCodes:
+    """Each variable given its parents, parents first: (n, variables)."""
+    codes = np.zeros((n, len(graph.names)), dtype=np.int64)
+    states = [count or 1 for count in graph.states]
+    parents = graph.parents()
+    waiting = [len(above) for above in parents]
+    below: list[list[int]] = [[] for _ in graph.names]
+    for a, b in graph.edges:
         below[a].append(b)
-    ready = [v for v, count in waiting.items() if count == 0]
+    ready = [v for v, count in enumerate(waiting) if count == 0]
     for v in ready:
-        above, table = tables[v]
-        given = _flat(codes, above, model.states)
-        codes[:, v] = _draw(table.reshape(-1, table.shape[-1]), given, rng)
+        given = _flat(codes, parents[v], states)
+        codes[:, v] = _draw(tables[v].reshape(-1, states[v]), given, rng)
         for child in below[v]:
             waiting[child] -= 1
             if waiting[child] == 0:

@@ -98,7 +98,8 @@ class _Flat:
         return int(self.lengths.sum() - len(self.lengths))
 
 
-def _flat(tables: Tables, prior: Prior) -> _Flat:
+def flattened(tables: Tables, prior: Prior) -> _Flat:
+    """Where tables lie in one array, one after the other."""
     shapes = {v: table.shape for v, table in tables.items()}
     lengths = np.concatenate([np.full(t.size // t.shape[-1], t.shape[-1]) for t in tables.values()])
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
@@ -119,7 +120,7 @@ def make_prior(counts: Tables, strength: float = PSEUDO_COUNTS) -> Prior:
 
 def normalised(counts: Tables, prior: Prior) -> dict[int, Array]:
     """The M-step: every row of every table from its counts and pseudo-counts."""
-    at = _flat(counts, prior)
+    at = flattened(counts, prior)
     return at.tables(at.maximum(counts))
 
 
@@ -184,7 +185,7 @@ def accelerate(
     `hold` puts known cells back into tables. After `patience` E-steps more is small: (steps /
     patience)² times as much.
     """
-    at, used = _flat(start, prior), 0
+    at, used = flattened(start, prior), 0
     root: Array | None = None  # √n
 
     def kept(x: Array) -> Array:
@@ -215,7 +216,7 @@ def accelerate(
         there = None
         if memory.pairs:
             share = cap * _norm(here.slope) / max(_norm(d), 1e-300)
-            far = look(kept(at.rows(_moved(here, d * min(1.0, share), root))))
+            far = look(kept(at.rows(stepped(here.x, here.u, d * min(1.0, share), root))))
             memory.note(here, far)
             if np.isfinite(far.level) and far.level >= here.level:
                 there, cap = far, 2 * cap if share < 1 else cap
@@ -229,10 +230,10 @@ def accelerate(
     return Refined(at.tables(here.after), quiet >= 2, used, tuple(history), here.fit)
 
 
-def _moved(here: _Point, d: Array, root: Array) -> Array:
-    """Squares of u + d, in units of the tables, none of them too small."""
-    least = np.maximum(KEEP * np.sqrt(here.x), LEAST_ROOT)
-    return np.asarray(np.maximum((here.u + d) / root, least) ** 2, dtype=float)
+def stepped(x: Array, u: Array, d: Array, root: Array) -> Array:
+    """Squares of u + d, in units of the tables x, none of them too small."""
+    least = np.maximum(KEEP * np.sqrt(x), LEAST_ROOT)
+    return np.asarray(np.maximum((u + d) / root, least) ** 2, dtype=float)
 
 
 def _norm(x: Array) -> float:

@@ -97,7 +97,7 @@ def pose(
     knowledge = knowledge or Knowledge()
     check_graph(graph)
     check_operators(plan)
-    seen = source.fold(partial(_count_columns, graph))
+    seen = source.fold(partial(count_columns, graph))
     if not seen.weight > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
     moments = {v: x for v in graph.observed if (x := seen.sums.get(f"moments/{v}")) is not None}
@@ -117,7 +117,7 @@ def pose(
         scales = {v: scale_of(sums) for v, sums in knowledge.pooled(moments).items()}
     check_kinds(graph, knowledge, scales)
     estep = compile_estep(graph, holes, continuous=scales)
-    prior = _make_prior(graph, counts, pseudo, knowledge)
+    prior = prior_of_tables(graph, counts, pseudo, knowledge)
     rows_of = {v: _pseudo_rows(graph, v, pseudo.get(v, 0.0)) for v in scales}
     rest = (weight, counts, prior, scales, rows_of, float(floor), knowledge)
     if not isinstance(source, LocalRows):
@@ -166,7 +166,7 @@ def _counts_of(estep: EStep, tables: Tables, scales: Mapping[int, Scale], rows: 
     return sum_counts(estep, tables, standardised(estep.graph, rows, scales))
 
 
-def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
+def count_columns(graph: LatentGraph, rows: Rows) -> Moments:
     """Counts of the states of every column, and of its missing cells; of decimals, moments."""
     sums: dict[str, Array] = {}
     for v, codes in zip(graph.observed, rows.codes, strict=True):
@@ -181,8 +181,8 @@ def _count_columns(graph: LatentGraph, rows: Rows) -> Moments:
 
 
 def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> Moments:
-    """`_count_columns`, and Σ log of what turns densities per grid step into those per unit."""
-    found = _count_columns(graph, rows)
+    """`count_columns`, and Σ log of what turns densities per grid step into those per unit."""
+    found = count_columns(graph, rows)
     weight = rows.weights
     total = 0.0
     for column, codes in zip(columns, rows.codes, strict=True):
@@ -192,7 +192,7 @@ def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> 
     return replace(found, sums={**found.sums, "log_units": np.array([total])})
 
 
-def _make_prior(
+def prior_of_tables(
     graph: LatentGraph, counts: Counts, pseudo: Smoothing, knowledge: Knowledge
 ) -> Prior | None:
     """Pseudo-counts of discrete tables, none at known cells; those of tied ones shared out."""

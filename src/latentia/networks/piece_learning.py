@@ -1,0 +1,335 @@
+"""Learning the tables of a piece: starts race on a sample, the best climbs on all (design 13).
+
+Where columns of the piece have holes, what would be pieces if they had none race by themselves, on
+rows that are complete there; tables without latents start as counts. From there all of it climbs on
+all rows, holes and all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from latentia.data.rows import Rows
+from latentia.exact.pieces import Piece, cut_graph
+from latentia.networks.accelerate import (
+    ENOUGH,
+    PSEUDO_COUNTS,
+    Refined,
+    Tables,
+    accelerate,
+    free_parameters,
+)
+from latentia.networks.counting import count_families, tables_of_counts
+from latentia.networks.knowledge import Knowledge
+from latentia.networks.piece_problem import (
+    PieceProblem,
+    TableProblem,
+    columns_of,
+    effective_parameters,
+    pose_piece,
+    some_rows,
+)
+from latentia.networks.piece_starts import StartMaker
+from latentia.networks.race import MOST_ROUNDS, Course, Race, Runner, agreement, race, run_round
+from latentia.networks.tied import matched
+from latentia.typing import Array, Label
+
+Hold: TypeAlias = Callable[[Tables], Tables] | None
+
+RACE_ROWS = 5000  # of the sample that starts race on …
+LEAST_RACE_ROWS = 1000  # … and where a row is wide
+RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
+MOST_STEPS = 400  # E-steps of the climb on all rows
+CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
+HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other rows
+EASY_PIECE = 5000  # numbers of an E-step: too few to ask the closed form
+RACE_WORK = 3e8  # numbers worked out, after which no further round begins
+FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
+MOST_CHANGES = 5  # finalists of pieces with holes, in all
+COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """How tables are learned; `smoothing`, `known` and `tied` as EM has them."""
+
+    smoothing: Any = PSEUDO_COUNTS
+    known: Mapping[Any, Any] | None = None
+    tied: Sequence[Sequence[Any]] | None = None
+    closed_form: int = 1  # starts of the first round …
+    local: int = 4
+    random: int = 5
+    later_local: int = 2  # … and of every later one
+    later_random: int = 8
+    rounds: int = MOST_ROUNDS
+    enough: float = ENOUGH  # gain per parameter that rows speak of: a start of the race rests …
+    closely: float = CLOSELY  # … and the climb on all rows
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StartReport:
+    """Where a start stood when it was last seen: penalised log-likelihood of the race's rows."""
+
+    kind: str
+    level: float
+    steps: int
+    rests: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PieceReport:
+    """How the tables of a piece were found."""
+
+    latents: tuple[Label, ...]
+    families: tuple[Label, ...]
+    columns: tuple[Label, ...]
+    rows: int  # that differ; 0 where they cannot be told
+    raced_rows: int
+    width: int  # numbers that an E-step works out for a row
+    parameters: int
+    effective: int  # those of table rows with an expected count above one half
+    rounds: int
+    starts: tuple[StartReport, ...]  # best first
+    winner: str
+    agreed: int  # rounds whose winner stands where the best one does
+    race_steps: int  # E-steps on the sample
+    climb_steps: int  # … and on all rows
+    converged: bool
+    level: float  # penalised log-likelihood of the climb's last step
+    log_likelihood: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Raced:
+    """A race, the problem that it was run on, and the parameters that rows speak of."""
+
+    small: PieceProblem
+    race: Race
+    effective: int
+
+
+def learn_piece(
+    problem: TableProblem, piece: Piece, settings: TableSettings, rng: np.random.Generator
+) -> tuple[dict[int, Array], PieceReport]:
+    """Tables by the piece's own numbers, and how they were found."""
+    whole = pose_piece(problem, piece)
+    hold = whole.knowledge.held if whole.knowledge.cells else None
+    gaps = any(v in problem.holes for v in piece.columns)
+    if not gaps:
+        raced = [_race(problem, whole, settings, rng)]
+        start = _final(whole, raced[0], settings, hold)
+    else:
+        raced, start = _without_holes(problem, whole, settings, rng)
+    first = _agreeing(whole, start).tables
+    if len(raced) == 1 and raced[0].small is whole:
+        effective = raced[0].effective
+    else:
+        effective = effective_parameters(whole.estep(first)[0], whole.knowledge)
+    rest = settings.closely * (HOLES_CLOSER if gaps else 1.0)
+    enough = rest * effective / max(free_parameters(first), 1)
+    best = accelerate(first, whole.prior, whole.estep, enough, MOST_STEPS, hold)
+    return best.tables, _report(whole, raced, best, effective)
+
+
+def _race(
+    problem: TableProblem, whole: PieceProblem, settings: TableSettings, rng: np.random.Generator
+) -> _Raced:
+    """Rounds of starts, on a sample where rows are many."""
+    small, rows = _fewer(problem, whole, rng)
+    maker = StartMaker(whole.piece, rows, small.prior)
+    first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
+    effective = effective_parameters(small.estep(first)[0], whole.knowledge)
+    enough = settings.enough * effective / max(free_parameters(first), 1)
+    hold = whole.knowledge.held if whole.knowledge.cells else None
+    cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
+    found = race(
+        Course(small.estep, small.prior, enough, hold, small.repeated),
+        partial(_starts, maker, whole, settings, rng),
+        effective,
+        settings.rounds,
+        RACE_WORK / cost,
+    )
+    return _Raced(small, found, effective)
+
+
+def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings, hold: Hold) -> Runner:
+    """Of those who did best on a sample, the one that does best on all rows."""
+    if raced.small is whole:
+        return raced.race.winner
+    last = raced.race.finalists(FINALISTS, raced.effective)
+    fresh = [Runner(runner.kind, runner.tables) for runner in last]
+    if len(fresh) == 1:
+        return fresh[0]
+    course = Course(whole.estep, whole.prior, settings.enough, hold)
+    return run_round(course, fresh, FINAL_SCHEDULE).winner
+
+
+def _fewer(
+    problem: TableProblem, whole: PieceProblem, rng: np.random.Generator
+) -> tuple[PieceProblem, Rows]:
+    """The piece on a sample, or as it is where rows are few; and rows of its columns."""
+    most = max(LEAST_RACE_ROWS, min(RACE_ROWS, RACE_CELLS // whole.width))
+    if whole.distinct is not None and whole.rows <= 1.25 * most:
+        return whole, whole.distinct
+    sample = problem.source.sample(most, rng)
+    small = pose_piece(problem.on_sample(sample), whole.piece)
+    return small, columns_of(sample, problem.places(whole.piece))
+
+
+def _starts(
+    maker: StartMaker,
+    whole: PieceProblem,
+    settings: TableSettings,
+    rng: np.random.Generator,
+    turn: int,
+) -> Iterator[Runner]:
+    """The starts of a round, in agreement with what is known."""
+    local, random = settings.later_local, settings.later_random
+    if turn == 0:
+        local, random = settings.local, settings.random
+        easy = whole.width * whole.rows < EASY_PIECE  # other starts cost less, and do as well
+        for _ in range(0 if easy else settings.closed_form):
+            yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
+    for start in (*maker.local_classes(local, rng), *maker.at_random(random, rng)):
+        yield _agreeing(whole, start)
+
+
+def _agreeing(problem: PieceProblem, start: Runner) -> Runner:
+    """The start with states numbered as what is known has them, and that put in."""
+    knowledge = problem.knowledge
+    if knowledge.empty:
+        return start
+    graph = problem.piece.graph
+    states = [n or 1 for n in graph.states]
+    given = {k: np.full(states[k], 1.0 / states[k]) for k in problem.piece.given}
+    placed = matched(graph, {**given, **start.tables}, knowledge)
+    return Runner(start.kind, knowledge.imposed({k: placed[k] for k in start.tables}))
+
+
+# --- holes ----------------------------------------------------------------------------------------
+
+
+def _without_holes(
+    problem: TableProblem, whole: PieceProblem, settings: TableSettings, rng: np.random.Generator
+) -> tuple[list[_Raced], Runner]:
+    """Races of the pieces within the piece, were there no holes; the rest is counted.
+
+    A family is counted over the rows that have all of it, which is right if cells are missing at
+    random, and a fair start if not.
+    """
+    piece, graph = whole.piece, problem.graph
+    own = set(piece.families)
+    cut = cut_graph(graph, graph.latent.intersection(piece.variables), together=())
+    inner = [p for p in cut.pieces if p.unknown and own.issuperset(p.families)]
+    climbed = {v for p in inner for v in p.families}
+    counted = [v for v in piece.families if v not in climbed]
+    loose = Knowledge({v: c for v, c in problem.knowledge.cells.items() if v in counted})
+    counts = count_families(graph, counted, problem.source)
+    tables = tables_of_counts(counts, problem.prior, loose)
+    raced = []
+    for part in inner:
+        some = _complete(problem, part, rng)
+        raced_here = _race(some, pose_piece(some, part), settings, rng)
+        raced.append(raced_here)
+        tables |= part.outside(raced_here.race.winner.tables)
+    return raced, _run_off(whole, inner, raced, tables, settings)
+
+
+def _run_off(
+    whole: PieceProblem,
+    inner: Sequence[Piece],
+    raced: Sequence[_Raced],
+    tables: Tables,
+    settings: TableSettings,
+) -> Runner:
+    """The winners of all races, or one finalist in place of its winner, if that does better."""
+    own = whole.piece
+    kind = ", ".join(r.race.winner.kind for r in raced) or "counts"
+    starts = [Runner(kind, own.inside(tables))]
+    for part, r in zip(inner, raced, strict=True):
+        for other in r.race.finalists(FINALISTS, r.effective)[1:]:
+            changed = {**tables, **part.outside(other.tables)}
+            starts.append(Runner(kind, own.inside(changed)))
+    if len(starts) == 1:
+        return starts[0]
+    hold = whole.knowledge.held if whole.knowledge.cells else None
+    course = Course(whole.estep, whole.prior, settings.enough, hold)
+    fresh = [_agreeing(whole, start) for start in starts[:MOST_CHANGES]]
+    return run_round(course, fresh, FINAL_SCHEDULE).winner
+
+
+def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem:
+    """The problem on rows that have all that the piece is conditioned on.
+
+    A hole in a column that nothing of the piece hangs on does no harm. Where too few rows are left,
+    holes are filled from their columns at random: it is a start, no more.
+    """
+    sample = problem.source.sample(4 * RACE_ROWS, rng)
+    inner = {a for a, _ in piece.graph.edges} | piece.given
+    place = dict(zip(piece.columns, problem.places(piece), strict=True))
+    needed = [place[v] for k, v in enumerate(piece.variables) if k in inner and v in place]
+    codes = [sample.codes[i] >= 0 for i in needed] or [np.ones(len(sample), dtype=bool)]
+    rows = some_rows(sample, np.flatnonzero(np.logical_and.reduce(codes)))
+    if len(rows) < min(COMPLETE_ROWS, len(sample)):
+        rows = _filled(sample, needed, rng)
+    gone = {problem.graph.observed[i] for i in needed}
+    holes = tuple(v for v in problem.holes if v not in gone)
+    return replace(problem.on_sample(rows), holes=holes)
+
+
+def _filled(rows: Rows, columns: Sequence[int], rng: np.random.Generator) -> Rows:
+    """Holes of some columns filled with what other rows have there."""
+    codes = list(rows.codes)
+    for i in columns:
+        has = codes[i] >= 0
+        share = rows.weights * has
+        drawn = rng.choice(codes[i], int((~has).sum()), p=share / share.sum())
+        codes[i] = codes[i].copy()
+        codes[i][~has] = drawn
+    return Rows(tuple(codes), rows.weight)
+
+
+# --- reports --------------------------------------------------------------------------------------
+
+
+def _report(
+    problem: PieceProblem, raced: Sequence[_Raced], best: Refined, effective: int
+) -> PieceReport:
+    piece, names = problem.piece, problem.piece.graph.names
+    rounds = [result for r in raced for result in r.race.rounds]
+    seen = sorted((runner for result in rounds for runner in result.seen), key=lambda r: -r.level)
+    return PieceReport(
+        latents=tuple(names[k] for k in sorted(piece.graph.latent)),
+        families=tuple(names[piece.number[v]] for v in piece.families),
+        columns=tuple(names[k] for k in piece.graph.observed),
+        rows=problem.rows,
+        raced_rows=sum(r.small.rows for r in raced),
+        width=problem.width,
+        parameters=free_parameters(best.tables),
+        effective=effective,
+        rounds=len(rounds),
+        starts=tuple(StartReport(r.kind, r.level, r.steps, r.rests) for r in seen),
+        winner=", ".join(r.race.winner.kind for r in raced) or "counts",
+        agreed=min((_agreed(r) for r in raced), default=0),
+        race_steps=sum(r.race.steps for r in raced),
+        climb_steps=best.steps,
+        converged=best.converged,
+        level=best.history[-1],
+        log_likelihood=best.log_likelihood,
+    )
+
+
+def _agreed(raced: _Raced) -> int:
+    """Starts that came to where the winner stands."""
+    near = agreement(raced.effective)
+    top = raced.race.winner.level
+    return sum(top - r.level < near for result in raced.race.rounds for r in result.seen)

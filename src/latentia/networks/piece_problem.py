@@ -1,0 +1,239 @@
+"""What is climbed of one piece: its rows, the E-step that sums over them, prior and knowledge.
+
+Only the piece's own columns matter: in memory, rows that agree on them are one. Each E-step is a
+fold. Where some of its columns have holes, rows are wired by what they lack (patterns.py), so that
+those who lack little stay narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import final
+
+import numpy as np
+
+from latentia.data.moments import Moments
+from latentia.data.rows import Rows, Source
+from latentia.data.sources.memory import LocalRows, unique_rows
+from latentia.errors import PlanError
+from latentia.exact.estep import pack_rows, packed_counts, sum_counts
+from latentia.exact.estep_wiring import EStep, Scope, TooWideError
+from latentia.exact.patterns import Flags, group_patterns, patterns_of
+from latentia.exact.pieces import Piece
+from latentia.networks.accelerate import Prior, Tables
+from latentia.networks.em_problem import counts_in
+from latentia.networks.knowledge import Knowledge
+from latentia.networks.lockstep import RepeatedRows, repeat_rows
+from latentia.structure.graph import LatentGraph
+from latentia.typing import Array, Codes
+
+EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
+EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
+MOST_REPEATED = 2**19  # numbers of an E-step for all starts at once
+ALONE = 2000  # rows with the same holes that are worth a wiring of their own
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WiredRows:
+    """Rows that are wired alike."""
+
+    estep: EStep
+    source: Source
+    columns: Scope | None  # places of the piece's columns among those of a row; None: packed
+
+    def sum(self, tables: Tables) -> Moments:
+        """One E-step over these rows."""
+        if self.columns is None:
+            return self.source.fold(partial(packed_counts, self.estep, tables))
+        return self.source.fold(partial(_counts_of_some, self.estep, tables, self.columns))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PieceProblem:
+    """A piece, its rows, and the prior of its tables, by the piece's own numbers."""
+
+    piece: Piece
+    parts: tuple[WiredRows, ...]
+    prior: Prior
+    knowledge: Knowledge
+    weight: float  # Σ w
+    rows: int  # that differ; 0 where they cannot be told
+    distinct: Rows | None = None  # … and they themselves, of the piece's columns
+
+    def estep(self, tables: Tables) -> tuple[Tables, float]:
+        """Expected counts, those of tied tables added up, and the log-likelihood.
+
+        The ascent adds each table's own pseudo-counts, so that a tied group's are made up for.
+        """
+        counts: dict[int, Array] = {}
+        log_likelihood = 0.0
+        for part in self.parts:
+            moments = part.sum(tables)
+            own = counts_in(moments)
+            counts = {v: counts[v] + n for v, n in own.items()} if counts else own
+            log_likelihood += float(moments.sums["log_likelihood"][0])
+        if self.knowledge.tied:
+            prior = self.prior.counts
+            whole = self.knowledge.pooled({v: n + prior[v] for v, n in counts.items()})
+            counts = {v: n - prior[v] for v, n in whole.items()}
+        return counts, log_likelihood
+
+    def repeated(self, tables: Tables, starts: int) -> RepeatedRows | None:
+        """One E-step for many starts; None where there is no saying, or nothing to gain by it."""
+        cells = starts * max(self.width * self.rows, 2 * sum(t.size for t in tables.values()))
+        simple = len(self.parts) == 1 and self.knowledge.empty and not self.parts[0].estep.free
+        if not simple or self.distinct is None or cells > MOST_REPEATED:
+            return None
+        return repeat_rows(self.piece, self.distinct, tables, starts)
+
+    @property
+    def width(self) -> int:
+        """Numbers that an E-step works out for a row, about."""
+        esteps = [part.estep for part in self.parts]
+        return max(e.width + sum(e.size(p.scope) for p in e.packs) for e in esteps)
+
+
+def _counts_of_some(estep: EStep, tables: Tables, columns: Scope, rows: Rows) -> Moments:
+    return sum_counts(estep, tables, columns_of(rows, columns))
+
+
+def columns_of(rows: Rows, columns: Scope) -> Rows:
+    """The same rows with some of their columns, by place."""
+    return Rows(tuple(rows.codes[i] for i in columns), rows.weight)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TableProblem:
+    """Rows of a whole graph, and what is thought of its tables before any row."""
+
+    graph: LatentGraph
+    source: Source
+    weight: float  # Σ w
+    holes: tuple[int, ...]  # columns that some row lacks
+    prior: Prior
+    knowledge: Knowledge
+
+    def on_sample(self, rows: Rows) -> TableProblem:
+        """The same on a sample of the rows; pseudo-counts are as much fewer as rows are."""
+        share = rows.total / self.weight
+        prior = Prior({v: a * share for v, a in self.prior.counts.items()})
+        return replace(self, source=LocalRows(rows, threads=1), weight=rows.total, prior=prior)
+
+    def places(self, piece: Piece) -> Scope:
+        """Where the columns of a piece are among those of a row."""
+        place = {v: i for i, v in enumerate(self.graph.observed)}
+        return tuple(place[v] for v in piece.columns)
+
+
+def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
+    """The part of a problem that is about one piece."""
+    columns, source = problem.places(piece), problem.source
+    prior = Prior(piece.inside(problem.prior.counts))
+    known = knowledge_of(piece, problem.knowledge)
+    gaps = [v for v in piece.columns if v in problem.holes]
+    if not isinstance(source, LocalRows):
+        parts = (WiredRows(_wired(piece, gaps), source, columns),)
+        return PieceProblem(piece, parts, prior, known, problem.weight, 0)
+    rows = rows_once(
+        columns_of(source.rows, columns), [piece.graph.states[k] or 1 for k in piece.graph.observed]
+    )
+    found = []
+    for some, missing in _alike(piece, rows, gaps):
+        estep = _wired(piece, missing)
+        packed = LocalRows(pack_rows(estep, some), source.block_rows, source.threads)
+        found.append(WiredRows(estep, packed, None))
+    return PieceProblem(piece, tuple(found), prior, known, problem.weight, len(rows), rows)
+
+
+def rows_once(rows: Rows, states: Sequence[int]) -> Rows:
+    """Equal rows once, with their weight; a hole is a state of its own."""
+    whole = [int(codes.min(initial=0)) >= 0 for codes in rows.codes]
+    if all(whole):
+        return unique_rows(rows, states)
+    found = unique_rows(
+        Rows(tuple(c + 1 for c in rows.codes), rows.weight), [m + 1 for m in states]
+    )
+    return Rows(tuple(c - 1 for c in found.codes), found.weight)
+
+
+def knowledge_of(piece: Piece, knowledge: Knowledge) -> Knowledge:
+    """What is known of the piece's own tables, by its own numbers."""
+    if knowledge.empty:
+        return Knowledge()
+    number, own = piece.number, set(piece.families)
+    groups = (tuple(number[v] for v in group if v in own) for group in knowledge.tied)
+    return Knowledge(piece.inside(knowledge.cells), tuple(g for g in groups if len(g) > 1))
+
+
+def _wired(piece: Piece, holes: Sequence[int]) -> EStep:
+    try:
+        return piece.wire(holes)
+    except TooWideError as error:
+        lacking = f", {len(holes)} of whose columns have holes," if holes else ""
+        raise PlanError(
+            f"the tables of {_some(piece)}{lacking} are learned together, which needs "
+            f"{error.width}. Give latents fewer states, drop edges between them, or fill holes."
+        ) from error
+
+
+def _some(piece: Piece) -> str:
+    names = [str(piece.graph.names[k]) for k in sorted(piece.graph.latent)]
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return shown or ", ".join(str(name) for name in piece.graph.names[:8])
+
+
+def _alike(piece: Piece, rows: Rows, gaps: Sequence[int]) -> list[tuple[Rows, tuple[int, ...]]]:
+    """Rows to be wired together, and the columns that some of them lack."""
+    if not gaps or _narrow(piece, gaps, len(rows)):
+        return [(rows, tuple(gaps))]
+    at = {v: i for i, v in enumerate(piece.columns)}
+    seen = np.stack([rows.codes[at[v]] >= 0 for v in gaps], axis=1)
+    patterns, which, counts = patterns_of(seen)
+
+    def missing(some: Flags) -> tuple[int, ...]:
+        return tuple(v for i, v in enumerate(gaps) if not some[:, i].all())
+
+    def fits(some: Flags, count: int) -> bool:
+        return _narrow(piece, missing(some), count)
+
+    groups = group_patterns(patterns, counts, fits, ALONE)
+    return [
+        (some_rows(rows, np.flatnonzero(np.isin(which, group))), missing(patterns[group]))
+        for group in groups
+    ]
+
+
+def _narrow(piece: Piece, holes: Sequence[int], rows: int) -> bool:
+    """One wiring for so many rows costs no more than several would."""
+    try:
+        width = piece.wire(holes).width
+        return width <= EASY_WIDTH or width * rows <= EASY_CELLS
+    except TooWideError:
+        return False
+
+
+def some_rows(rows: Rows, place: Codes) -> Rows:
+    """Some of the rows, by place."""
+    weight = None if rows.weight is None else rows.weight[place]
+    return Rows(tuple(c[place] for c in rows.codes), weight)
+
+
+def effective_parameters(counts: Mapping[int, Array], known: Knowledge) -> int:
+    """Free parameters of table rows that data speak of: with an expected count above one half.
+
+    Tied tables count once; cells that are known are not free.
+    """
+    spare = {v for group in known.tied for v in group[1:]}
+    total = 0
+    for v, n in counts.items():
+        if v in spare:
+            continue
+        free = np.full(n.shape, True) if v not in known.cells else np.isnan(known.cells[v])
+        rows = np.maximum(free.sum(axis=-1) - 1, 0)
+        total += int(rows[n.sum(axis=-1) > 0.5].sum())
+    return max(total, 1)

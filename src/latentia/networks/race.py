@@ -1,0 +1,254 @@
+"""A race of starts: all climb a little, the better ones on, in rounds that end when they gain
+nothing (design 13).
+
+Likelihoods of latent variables have several optima, and no kind of start finds the best one
+everywhere. Most starts show after a few E-steps that they will not win; so the many are cut to few
+while they climb, and only these come to rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, final
+
+from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
+from latentia.networks.lockstep import EStepOfMany, Lockstep
+
+Schedule: TypeAlias = Sequence[tuple[int, int]]
+
+# E-steps in all, and how many are kept then: one after the other, and where they cost little
+SCHEDULE: Schedule = ((10, 6), (25, 3), (50, 2), (400, 1))
+LOCKSTEP: Schedule = ((20, 7), (50, 4), (100, 2), (400, 1))
+SLACK = 2.0  # times what a winner climbed from some stage on: nobody climbs more
+SAME = 0.02  # nats: starts that stand at the same level are one
+LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
+GAIN_SHARE = 0.005  # … or less than this for each parameter
+LEAST_APART, APART_SHARE = 0.5, 0.005  # nats, and for each parameter: nearer starts agree
+DRY_ROUNDS = 2
+SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came to the best level
+MOST_ROUNDS = 6
+FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A start on its way: where it stands, after how many E-steps, and whether it rests there."""
+
+    kind: str
+    tables: Tables
+    level: float = -float("inf")
+    steps: int = 0
+    rests: bool = False
+
+
+def _one_by_one(tables: Tables, starts: int) -> EStepOfMany | None:
+    return None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What all runners climb."""
+
+    estep: EStepOf
+    prior: Prior
+    enough: float  # gain per free parameter still to come, below which a start rests
+    hold: Callable[[Tables], Tables] | None = None
+    repeated: Callable[[Tables, int], EStepOfMany | None] = _one_by_one
+
+    def line_up(self, starts: Sequence[Runner]) -> Field:
+        """A field that runs in lockstep where that pays, else one after the other."""
+        many = self.repeated(starts[0].tables, len(starts)) if len(starts) > 1 else None
+        if many is None:
+            return _OneByOne(self, starts)
+        return _Together(self, starts, many)
+
+
+class Field(Protocol):
+    """Runners that can be led on."""
+
+    schedule: Schedule
+
+    def advance(self, which: Sequence[int], steps: int) -> None:
+        """Some of them on to so many E-steps in all, or to rest."""
+        ...
+
+    def at(self, k: int) -> Runner:
+        """Where one of them stands."""
+        ...
+
+
+@final
+class _OneByOne:
+    schedule = SCHEDULE
+
+    def __init__(self, course: Course, starts: Sequence[Runner]) -> None:
+        self.course = course
+        self.runners = list(starts)
+
+    def at(self, k: int) -> Runner:
+        return self.runners[k]
+
+    def advance(self, which: Sequence[int], steps: int) -> None:
+        course = self.course
+        for k in which:
+            old = self.runners[k]
+            left = steps - old.steps
+            if old.rests or left < 2:
+                continue
+            found = accelerate(
+                old.tables, course.prior, course.estep, course.enough, left + 1, course.hold
+            )
+            done = old.steps + found.steps
+            self.runners[k] = Runner(
+                old.kind, found.tables, found.history[-1], done, found.converged
+            )
+
+
+@final
+class _Together:
+    schedule = LOCKSTEP
+
+    def __init__(self, course: Course, starts: Sequence[Runner], many: EStepOfMany) -> None:
+        self.kinds = [start.kind for start in starts]
+        tables = [start.tables for start in starts]
+        self.climbs = Lockstep(tables, course.prior, many, course.enough)
+
+    def at(self, k: int) -> Runner:
+        climbs = self.climbs
+        return Runner(
+            self.kinds[k],
+            climbs.tables(k),
+            float(climbs.here.level[k]),
+            int(climbs.steps[k]),
+            bool(climbs.rests[k]),
+        )
+
+    def advance(self, which: Sequence[int], steps: int) -> None:
+        self.climbs.advance(which, steps)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """The winner of a round, and where every start stood when it was last seen, best first."""
+
+    winner: Runner
+    seen: tuple[Runner, ...]
+    climbed: tuple[float, ...]  # by the winner, from each stage on
+
+    def share_within(self, distance: float, level: float) -> float:
+        """Of the starts, those that came as near as this to a level."""
+        return sum(level - runner.level < distance for runner in self.seen) / len(self.seen)
+
+
+def run_round(
+    course: Course,
+    starts: Iterable[Runner],
+    schedule: Schedule | None = None,
+    before: Sequence[RoundResult] = (),
+) -> RoundResult:
+    """Successive halving.
+
+    Starts that would have to climb much more than the winners of rounds `before` did from there, so
+    as to overtake the best of them, are left behind.
+    """
+    runners = list(starts)
+    field = course.line_up(runners)
+    schedule = schedule or field.schedule
+    best = max((result.winner.level for result in before), default=-float("inf"))
+    alive, stages = list(range(len(runners))), list[dict[int, float]]()
+    for stage, (steps, keep) in enumerate(schedule):
+        field.advance(alive, steps)
+        stages.append({k: field.at(k).level for k in alive})
+        alive = _different(sorted(((level, k) for k, level in stages[-1].items()), reverse=True))
+        left = SLACK * max((result.climbed[stage] for result in before), default=float("inf"))
+        alive = [k for k in alive[:keep] if stages[-1][k] + left >= best]
+        if not alive:
+            break
+    seen = [field.at(k) for k in range(len(runners))]
+    first = max(range(len(runners)), key=lambda k: seen[k].level)
+    climbed = [seen[first].level - levels.get(first, -float("inf")) for levels in stages]
+    climbed += [0.0] * (len(schedule) - len(stages))
+    ranked = tuple(sorted(seen, key=lambda r: -r.level))
+    return RoundResult(seen[first], ranked, tuple(x if x < math.inf else 0.0 for x in climbed))
+
+
+def _different(standing: Sequence[tuple[float, int]]) -> list[int]:
+    """Of runners that stand at the same level, the first; best first."""
+    found: list[tuple[float, int]] = []
+    for level, k in standing:
+        if all(abs(level - other) > SAME for other, _ in found):
+            found.append((level, k))
+    return [k for _, k in found]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Race:
+    """All rounds."""
+
+    winner: Runner
+    rounds: tuple[RoundResult, ...]
+
+    def finalists(self, count: int, parameters: int) -> list[Runner]:
+        """The best that differ, and may be better on other rows: the winner first."""
+        near = FINAL_SHARE * parameters + LEAST_GAIN
+        apart = agreement(parameters)
+        found = [self.winner]
+        seen = (runner for result in self.rounds for runner in result.seen)
+        for runner in sorted(seen, key=lambda r: -r.level):
+            others = all(abs(runner.level - other.level) > apart for other in found)
+            if others and self.winner.level - runner.level < near:
+                found.append(runner)
+        return found[:count]
+
+    @property
+    def steps(self) -> int:
+        """E-steps of all starts."""
+        return sum(runner.steps for result in self.rounds for runner in result.seen)
+
+
+def race(
+    course: Course,
+    starts_of: Callable[[int], Iterable[Runner]],
+    parameters: int,
+    most_rounds: int = MOST_ROUNDS,
+    most_steps: float = float("inf"),
+) -> Race:
+    """Rounds of starts, until they gain nothing worth their while.
+
+    `starts_of(k)` makes those of round k. Two dry rounds in a row end the race; a single one where
+    some starts of one round had come to the same best level; none where half of them had. After
+    `most_steps` E-steps no more rounds begin.
+    """
+    worth, near = max(LEAST_GAIN, GAIN_SHARE * parameters), agreement(parameters)
+    best: Runner | None = None
+    rounds: list[RoundResult] = []
+    dry, steps, agreed = 0, 0, 0.0
+    for k in range(most_rounds):
+        result = run_round(course, starts_of(k), before=rounds)
+        rounds.append(result)
+        steps += sum(runner.steps for runner in result.seen)
+        gain = result.winner.level - (-float("inf") if best is None else best.level)
+        if best is None or gain > 0:
+            best = result.winner
+        dry = dry + 1 if gain < worth else 0
+        agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
+        agreed = max(agreed, result.share_within(near, best.level))
+        if dry >= _dry_rounds(agreed) or steps >= most_steps:
+            break
+    assert best is not None  # there is at least one round
+    return Race(best, tuple(rounds))
+
+
+def agreement(parameters: int) -> float:
+    """How near two starts come that have found the same optimum, as far as they climbed."""
+    return max(LEAST_APART, APART_SHARE * parameters)
+
+
+def _dry_rounds(agreed: float) -> int:
+    return 0 if agreed >= MOST_AGREE else 1 if agreed >= SOME_AGREE else DRY_ROUNDS
