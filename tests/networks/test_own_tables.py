@@ -341,6 +341,10 @@ def test_what_cannot_be_learned_is_said():
     found = learn_tables(graph, LocalRows(rows), FEW, 0)
     assert "nothing is known of l" in found.notes[0]
     np.testing.assert_allclose(found.cpts["l"], 1 / 3)
+    with pytest.raises(DataError, match="rounds to be a whole number of at least 1"):
+        TableSettings(rounds=0)
+    with pytest.raises(DataError, match="later_random to be a whole number of at least 1"):
+        TableSettings(later_random=0, later_local=0)
     with pytest.raises(GraphError, match="directed"):
         learn_tables(as_graph("a--b", states={"a": 2, "b": 2}), LocalRows(rows))
     pair = as_graph("a->b", states={"a": 2, "b": 2})

@@ -24,6 +24,7 @@ from latentia.networks.accelerate import (
     free_parameters,
 )
 from latentia.networks.counting import count_families, tables_of_counts
+from latentia.networks.em_problem import at_least
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.piece_problem import (
     PieceProblem,
@@ -69,6 +70,18 @@ class TableSettings:
     rounds: int = MOST_ROUNDS
     enough: float = ENOUGH  # gain per parameter that rows speak of: a start of the race rests …
     closely: float = CLOSELY  # … and the climb on all rows
+
+    def __post_init__(self) -> None:
+        for name in ("closed_form", "local", "random", "later_local", "later_random"):
+            at_least(name, getattr(self, name), 0, whole=True)
+        for name, first, more in (
+            ("random", self.random, self.local),
+            ("later_random", self.later_random, self.later_local),
+        ):
+            at_least(name, first, 0 if more else 1, whole=True)  # every round has a start
+        at_least("rounds", self.rounds, 1, whole=True)
+        at_least("enough", self.enough, 0)
+        at_least("closely", self.closely, 0)
 
 
 @final
