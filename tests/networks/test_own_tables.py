@@ -342,6 +342,10 @@ def test_what_cannot_be_learned_is_said():
     found = learn_tables(graph, LocalRows(rows), FEW, 0)
     assert "nothing is known of l" in found.notes[0]
     np.testing.assert_allclose(found.cpts["l"], 1 / 3)
+    with pytest.raises(DataError, match="rounds to be a whole number of at least 1"):
+        TableSettings(rounds=0)
+    with pytest.raises(DataError, match="later_random to be a whole number of at least 1"):
+        TableSettings(later_random=0, later_local=0)
     with pytest.raises(GraphError, match="directed"):
         learn_tables(as_graph("a--b", states={"a": 2, "b": 2}), LocalRows(rows))
     pair = as_graph("a->b", states={"a": 2, "b": 2})
@@ -370,28 +374,56 @@ def test_lockstep_is_one_climb_after_the_other():
     problem = problem_of(graph, rows)
     piece = cut_graph(graph, graph.latent).pieces[0]
     own = pose_piece(problem, piece)
-    starts = [s.tables for s in StartMaker(piece, own.distinct, own.prior).at_random(5, rng)]
+    drawn = StartMaker(piece, own.distinct, own.prior).at_random(5, rng)
+    starts = [own.shrink(s.tables) for s in drawn]
     many = own.repeated(starts[0], 5)
     counts, fits = many(
         np.stack([np.concatenate([t.ravel() for t in s.values()]) for s in starts]), range(5)
     )
     for k, start in enumerate(starts):
-        expected, fit = own.estep(start)
+        expected, fit = own.climbed_estep(start)
         assert fits[k] == pytest.approx(fit, rel=1e-12)
         flat = np.concatenate([expected[v].ravel() for v in start])
         np.testing.assert_allclose(counts[k], flat, atol=1e-9)
-    field = Lockstep(starts, own.prior, many, 1e-3)
+    field = Lockstep(starts, own.climbed_prior, many, 1e-3)
     field.advance(range(5), 12)
     for k, start in enumerate(starts):
-        alone = accelerate(start, own.prior, own.estep, 1e-3, 12)
+        alone = accelerate(start, own.climbed_prior, own.climbed_estep, 1e-3, 12)
         if field.steps[k] == alone.steps:
             assert field.here.level[k] == pytest.approx(alone.history[-1], abs=1e-6)
     field.advance(range(3), 400)
     assert field.rests[:3].all()
     assert field.steps[3:].max() <= 12
     for k in range(3):
-        alone = accelerate(starts[k], own.prior, own.estep, 1e-3, 400)
+        alone = accelerate(starts[k], own.climbed_prior, own.climbed_estep, 1e-3, 400)
         assert field.here.level[k] == pytest.approx(alone.history[-1], abs=0.2)
+
+
+def test_rows_that_no_data_speak_of_stay_the_priors():
+    """Of 6 x 5 joint states of the parents 3 are seen; the rest does not move."""
+    graph = as_graph("h->y; h->z; a->y; b->y", latents={"h": 2}, states=dict.fromkeys("yz", 3))
+    graph = graph.with_states({"a": 6, "b": 5})
+    rng = np.random.default_rng(0)
+    pairs = np.array([[0, 1], [3, 3], [5, 0]])[rng.integers(0, 3, 200)]
+    columns = {"a": pairs[:, 0], "b": pairs[:, 1]}
+    columns |= {x: rng.integers(0, 3, 200) for x in "yz"}
+    rows = Rows(tuple(columns[graph.names[v]] for v in graph.observed))
+    piece = cut_graph(graph, graph.latent).pieces[0]
+    own = pose_piece(problem_of(graph, rows), piece)
+    tables = next(StartMaker(piece, own.distinct, own.prior).at_random(1, rng)).tables
+    small = own.shrink(tables)
+    y = piece.graph.index("y")
+    assert small[y].shape == (2 * 3, 3)
+    counts, log_likelihood = own.estep(tables)
+    reduced, same = own.climbed_estep(small)
+    assert log_likelihood == pytest.approx(same, rel=1e-12)
+    for k, n in own.shrink(counts).items():
+        np.testing.assert_allclose(reduced[k], n, atol=1e-9)
+        assert n.sum() == pytest.approx(counts[k].sum())
+    found = learn_tables(graph, LocalRows(rows), FEW, 0).cpts["y"]
+    axes = [graph.names[u] for u in graph.parents()[graph.index("y")]]
+    unseen = np.moveaxis(found, [axes.index(x) for x in ("a", "b", "h")], [0, 1, 2])[0, 0]
+    np.testing.assert_allclose(unseen, np.bincount(columns["y"])[None] / 200 * [[1], [1]])
 
 
 def test_memberships_become_the_counts_of_first_tables():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -25,6 +24,7 @@ from latentia.networks.accelerate import (
     free_parameters,
 )
 from latentia.networks.counting import count_families, tables_of_counts
+from latentia.networks.em_problem import at_least
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.piece_problem import (
     PieceProblem,
@@ -71,6 +71,18 @@ class TableSettings:
     enough: float = ENOUGH  # gain per parameter that rows speak of: a start of the race rests …
     closely: float = CLOSELY  # … and the climb on all rows
 
+    def __post_init__(self) -> None:
+        for name in ("closed_form", "local", "random", "later_local", "later_random"):
+            at_least(name, getattr(self, name), 0, whole=True)
+        for name, first, more in (
+            ("random", self.random, self.local),
+            ("later_random", self.later_random, self.later_local),
+        ):
+            at_least(name, first, 0 if more else 1, whole=True)  # every round has a start
+        at_least("rounds", self.rounds, 1, whole=True)
+        at_least("enough", self.enough, 0)
+        at_least("closely", self.closely, 0)
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -116,6 +128,11 @@ class _Raced:
     race: Race
     effective: int
 
+    @property
+    def winner(self) -> Runner:
+        """With whole tables."""
+        return replace(self.race.winner, tables=self.small.grow(self.race.winner.tables))
+
 
 def learn_piece(
     problem: TableProblem, piece: Piece, settings: TableSettings, rng: np.random.Generator
@@ -135,9 +152,10 @@ def learn_piece(
     else:
         effective = effective_parameters(whole.estep(first)[0], whole.knowledge)
     rest = settings.closely * (HOLES_CLOSER if gaps else 1.0)
-    enough = rest * effective / max(free_parameters(first), 1)
-    best = accelerate(first, whole.prior, whole.estep, enough, MOST_STEPS, hold)
-    return best.tables, _report(whole, raced, best, effective)
+    moving = whole.shrink(first)
+    enough = rest * effective / max(free_parameters(moving), 1)
+    best = accelerate(moving, whole.climbed_prior, whole.climbed_estep, enough, MOST_STEPS, hold)
+    return dict(whole.grow(best.tables)), _report(whole, raced, best, effective)
 
 
 def _race(
@@ -148,12 +166,15 @@ def _race(
     maker = StartMaker(whole.piece, rows, small.prior)
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
     effective = effective_parameters(small.estep(first)[0], whole.knowledge)
-    enough = settings.enough * effective / max(free_parameters(first), 1)
+    enough = settings.enough * effective / max(free_parameters(small.shrink(first)), 1)
     hold = whole.knowledge.held if whole.knowledge.cells else None
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
-        Course(small.estep, small.prior, enough, hold, small.repeated),
-        partial(_starts, maker, whole, settings, rng),
+        Course(small.climbed_estep, small.climbed_prior, enough, hold, small.repeated),
+        lambda turn: (
+            replace(start, tables=small.shrink(start.tables))
+            for start in _starts(maker, whole, settings, rng, turn)
+        ),
         effective,
         settings.rounds,
         RACE_WORK / cost,
@@ -164,13 +185,20 @@ def _race(
 def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings, hold: Hold) -> Runner:
     """Of those who did best on a sample, the one that does best on all rows."""
     if raced.small is whole:
-        return raced.race.winner
+        return raced.winner
     last = raced.race.finalists(FINALISTS, raced.effective)
-    fresh = [Runner(runner.kind, runner.tables) for runner in last]
-    if len(fresh) == 1:
-        return fresh[0]
-    course = Course(whole.estep, whole.prior, settings.enough, hold)
-    return run_round(course, fresh, FINAL_SCHEDULE).winner
+    fresh = [Runner(r.kind, raced.small.grow(r.tables)) for r in last]
+    return fresh[0] if len(fresh) == 1 else _best_of(whole, fresh, settings, hold)
+
+
+def _best_of(
+    whole: PieceProblem, starts: Sequence[Runner], settings: TableSettings, hold: Hold
+) -> Runner:
+    """The one that does best on all rows after a few E-steps; whole tables."""
+    course = Course(whole.climbed_estep, whole.climbed_prior, settings.enough, hold)
+    moving = [replace(start, tables=whole.shrink(start.tables)) for start in starts]
+    winner = run_round(course, moving, FINAL_SCHEDULE).winner
+    return replace(winner, tables=whole.grow(winner.tables))
 
 
 def _fewer(
@@ -240,7 +268,7 @@ def _without_holes(
         some = _complete(problem, part, rng)
         raced_here = _race(some, pose_piece(some, part), settings, rng)
         raced.append(raced_here)
-        tables |= part.outside(raced_here.race.winner.tables)
+        tables |= part.outside(raced_here.winner.tables)
     return raced, _run_off(whole, inner, raced, tables, settings)
 
 
@@ -257,14 +285,13 @@ def _run_off(
     starts = [Runner(kind, own.inside(tables))]
     for part, r in zip(inner, raced, strict=True):
         for other in r.race.finalists(FINALISTS, r.effective)[1:]:
-            changed = {**tables, **part.outside(other.tables)}
+            changed = {**tables, **part.outside(r.small.grow(other.tables))}
             starts.append(Runner(kind, own.inside(changed)))
     if len(starts) == 1:
         return starts[0]
     hold = whole.knowledge.held if whole.knowledge.cells else None
-    course = Course(whole.estep, whole.prior, settings.enough, hold)
     fresh = [_agreeing(whole, start) for start in starts[:MOST_CHANGES]]
-    return run_round(course, fresh, FINAL_SCHEDULE).winner
+    return _best_of(whole, fresh, settings, hold)
 
 
 def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem:
@@ -305,6 +332,8 @@ def _report(
     problem: PieceProblem, raced: Sequence[_Raced], best: Refined, effective: int
 ) -> PieceReport:
     piece, names = problem.piece, problem.piece.graph.names
+    whole = problem.grow(best.tables)
+    unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)
     rounds = [result for r in raced for result in r.race.rounds]
     seen = sorted((runner for result in rounds for runner in result.seen), key=lambda r: -r.level)
     return PieceReport(
@@ -314,7 +343,7 @@ def _report(
         rows=problem.rows,
         raced_rows=sum(r.small.rows for r in raced),
         width=problem.width,
-        parameters=free_parameters(best.tables),
+        parameters=free_parameters(whole),
         effective=effective,
         rounds=len(rounds),
         starts=tuple(StartReport(r.kind, r.level, r.steps, r.rests) for r in seen),
@@ -323,7 +352,7 @@ def _report(
         race_steps=sum(r.race.steps for r in raced),
         climb_steps=best.steps,
         converged=best.converged,
-        level=best.history[-1],
+        level=best.history[-1] + unmoved,
         log_likelihood=best.log_likelihood,
     )
 

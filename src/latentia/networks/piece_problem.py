@@ -25,7 +25,8 @@ from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
-from latentia.networks.lockstep import RepeatedRows, repeat_rows
+from latentia.networks.lockstep import EStepOfMany, repeat_rows
+from latentia.networks.spoken_rows import SpokenRows, spoken_rows
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
@@ -63,6 +64,25 @@ class PieceProblem:
     weight: float  # Σ w
     rows: int  # that differ; 0 where they cannot be told
     distinct: Rows | None = None  # … and they themselves, of the piece's columns
+    spoken: SpokenRows | None = None  # what the climb moves; None: all of every table
+
+    def shrink(self, tables: Tables) -> Tables:
+        """What the climb moves of tables."""
+        return tables if self.spoken is None else self.spoken.shrink(tables)
+
+    def grow(self, tables: Tables) -> Tables:
+        """Whole tables of what the climb moves."""
+        return tables if self.spoken is None else self.spoken.grow(tables)
+
+    @property
+    def climbed_prior(self) -> Prior:
+        """Pseudo-counts of what the climb moves."""
+        return self.prior if self.spoken is None else self.spoken.prior(self.prior)
+
+    def climbed_estep(self, tables: Tables) -> tuple[Tables, float]:
+        """The E-step on what the climb moves."""
+        counts, log_likelihood = self.estep(self.grow(tables))
+        return self.shrink(counts), log_likelihood
 
     def estep(self, tables: Tables) -> tuple[Tables, float]:
         """Expected counts, those of tied tables added up, and the log-likelihood.
@@ -82,13 +102,15 @@ class PieceProblem:
             counts = {v: n - prior[v] for v, n in whole.items()}
         return counts, log_likelihood
 
-    def repeated(self, tables: Tables, starts: int) -> RepeatedRows | None:
-        """One E-step for many starts; None where there is no saying, or nothing to gain by it."""
-        cells = starts * max(self.width * self.rows, 2 * sum(t.size for t in tables.values()))
+    def repeated(self, tables: Tables, starts: int) -> EStepOfMany | None:
+        """One climbed E-step for many starts; None where it cannot be, or nothing is gained."""
+        whole = self.grow(tables)
+        cells = starts * max(self.width * self.rows, 2 * sum(t.size for t in whole.values()))
         simple = len(self.parts) == 1 and self.knowledge.empty and not self.parts[0].estep.free
         if not simple or self.distinct is None or cells > MOST_REPEATED:
             return None
-        return repeat_rows(self.piece, self.distinct, tables, starts)
+        many = repeat_rows(self.piece, self.distinct, whole, starts)
+        return many if self.spoken is None else self.spoken.many(many)
 
     @property
     def width(self) -> int:
@@ -147,7 +169,9 @@ def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
         estep = _wired(piece, missing)
         packed = LocalRows(pack_rows(estep, some), source.block_rows, source.threads)
         found.append(WiredRows(estep, packed, None))
-    return PieceProblem(piece, tuple(found), prior, known, problem.weight, len(rows), rows)
+    spoken = spoken_rows(piece, rows, prior) if known.empty else None
+    count = len(rows)
+    return PieceProblem(piece, tuple(found), prior, known, problem.weight, count, rows, spoken)
 
 
 def rows_once(rows: Rows, states: Sequence[int]) -> Rows:

@@ -13,14 +13,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, final
 
-from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
+import numpy as np
+
+from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate, flattened
 from latentia.networks.lockstep import EStepOfMany, Lockstep
+from latentia.typing import Array, Codes
 
 Schedule: TypeAlias = Sequence[tuple[int, int]]
 
 # E-steps in all, and how many are kept then: one after the other, and where they cost little
 SCHEDULE: Schedule = ((10, 6), (25, 3), (50, 2), (400, 1))
 LOCKSTEP: Schedule = ((20, 7), (50, 4), (100, 2), (400, 1))
+MOST_REMEMBERED = 2**18  # cells of all tables of all starts, which each remember several steps
 SLACK = 2.0  # times what a winner climbed from some stage on: nobody climbs more
 SAME = 0.02  # nats: starts that stand at the same level are one
 LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
@@ -62,9 +66,23 @@ class Course:
     def line_up(self, starts: Sequence[Runner]) -> Field:
         """A field that runs in lockstep where that pays, else one after the other."""
         many = self.repeated(starts[0].tables, len(starts)) if len(starts) > 1 else None
-        if many is None:
-            return _OneByOne(self, starts)
-        return _Together(self, starts, many)
+        if many is not None:
+            return _Together(self, starts, many, LOCKSTEP)
+        cells = len(starts) * sum(t.size for t in starts[0].tables.values())
+        if self.hold is None and cells <= MOST_REMEMBERED:
+            return _Together(self, starts, self._in_turn(starts[0].tables), SCHEDULE)
+        return _OneByOne(self, starts)
+
+    def _in_turn(self, like: Tables) -> EStepOfMany:
+        """One E-step after the other; the climbs keep what they remember."""
+        flat = flattened(like, self.prior)
+
+        def many(X: Array, live: Codes) -> tuple[Array, Array]:
+            found = [self.estep(flat.tables(x)) for x in X]
+            counts = np.stack([flat.pack(own) for own, _ in found])
+            return counts, np.array([fit for _, fit in found])
+
+        return many
 
 
 class Field(Protocol):
@@ -110,9 +128,10 @@ class _OneByOne:
 
 @final
 class _Together:
-    schedule = LOCKSTEP
-
-    def __init__(self, course: Course, starts: Sequence[Runner], many: EStepOfMany) -> None:
+    def __init__(
+        self, course: Course, starts: Sequence[Runner], many: EStepOfMany, schedule: Schedule
+    ) -> None:
+        self.schedule = schedule
         self.kinds = [start.kind for start in starts]
         tables = [start.tables for start in starts]
         self.climbs = Lockstep(tables, course.prior, many, course.enough)

@@ -1,0 +1,89 @@
+"""Rows of tables that data speak of: the climb moves these, and leaves the rest to the prior.
+
+A family with many known parents has a table row for every joint state of them, and most are never
+seen. Their expected counts are zero whatever the tables are; so they are told by the prior alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from latentia.data.rows import Rows
+from latentia.exact.pieces import Piece
+from latentia.networks.accelerate import Prior, Tables
+from latentia.networks.lockstep import EStepOfMany
+from latentia.typing import Array, Codes
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SpokenRows:
+    """Which rows of each table are spoken of, by own number, and what the others hold."""
+
+    rows: Mapping[int, Codes]  # of the table as (rows, states)
+    rest: Tables  # whole tables, told by the prior
+
+    def shrink(self, tables: Tables) -> dict[int, Array]:
+        """The rows that are spoken of: (rows, states)."""
+        return {k: t.reshape(-1, t.shape[-1])[self.rows[k]] for k, t in tables.items()}
+
+    def grow(self, tables: Tables) -> dict[int, Array]:
+        """Whole tables, (parents …, states)."""
+        found = {}
+        for k, own in tables.items():
+            whole = self.rest[k].reshape(-1, own.shape[-1]).copy()
+            whole[self.rows[k]] = own
+            found[k] = whole.reshape(self.rest[k].shape)
+        return found
+
+    def prior(self, whole: Prior) -> Prior:
+        """Pseudo-counts of these rows."""
+        return Prior(
+            {
+                k: a if a.ndim == 1 else a.reshape(-1, a.shape[-1])[self.rows[k]]
+                for k, a in whole.counts.items()
+            }
+        )
+
+    def many(self, estep: EStepOfMany) -> EStepOfMany:
+        """An E-step for many starts on whole tables, as one on the rows that are spoken of."""
+        order = sorted(self.rows)
+        flat = np.concatenate([self.rest[k].ravel() for k in order])
+        cells, start = [], 0
+        for k in order:
+            states = self.rest[k].shape[-1]
+            cells.append(start + (self.rows[k][:, None] * states + np.arange(states)).ravel())
+            start += self.rest[k].size
+        place = np.concatenate(cells)
+
+        def reduced(X: Array, live: Codes) -> tuple[Array, Array]:
+            whole = np.tile(flat, (len(X), 1))
+            whole[:, place] = X
+            counts, fits = estep(whole, live)
+            return counts[:, place], fits
+
+        return reduced
+
+
+def spoken_rows(piece: Piece, rows: Rows, prior: Prior) -> SpokenRows:
+    """From the different rows of the piece's columns; columns with holes may have any state."""
+    graph = piece.graph
+    states, parents = [n or 1 for n in graph.states], graph.parents()
+    column = dict(zip(graph.observed, rows.codes, strict=True))
+    known = {v for v, codes in column.items() if codes.min(initial=0) >= 0}
+    found: dict[int, Codes] = {}
+    rest: dict[int, Array] = {}
+    for k in sorted(piece.inside(dict.fromkeys(piece.families))):
+        shape = [states[u] for u in parents[k]]
+        told = [u for u in parents[k] if u in known]
+        seen = np.zeros([states[u] for u in told], dtype=bool)
+        seen[tuple(column[u] for u in told)] = True
+        spread = seen.reshape([states[u] if u in known else 1 for u in parents[k]])
+        found[k] = np.flatnonzero(np.broadcast_to(spread, shape))
+        share = np.broadcast_to(prior.counts[k] + 1e-10, (*shape, states[k]))
+        rest[k] = share / share.sum(axis=-1, keepdims=True)
+    return SpokenRows(found, rest)
