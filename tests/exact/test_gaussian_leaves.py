@@ -355,7 +355,7 @@ class TestLearners:
             lt.EM(3, mixture=2, random_state=1, n_jobs=jobs).learn(plan, source)
             for jobs in (None, 2)
         ]
-        assert found[0].ascent == found[1].ascent
+        assert found[0].provenance.ascent == found[1].provenance.ascent
         for v, leaf in found[0].gaussians.items():
             np.testing.assert_array_equal(leaf, found[1].gaussians[v])
 
@@ -365,7 +365,7 @@ class TestLearners:
         source = FoldOnly.of(rows, 3)
         found = lt.EM(3, random_state=1).learn(make_plan(self.GRAPH), source)
         local = lt.EM(3, random_state=1).learn(make_plan(self.GRAPH), LocalRows(rows))
-        for a, b in zip(found.ascent.paths, local.ascent.paths, strict=True):
+        for a, b in zip(found.provenance.ascent.paths, local.provenance.ascent.paths, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-9)  # the same starts; sums in other orders
 
     def test_parameters(self):

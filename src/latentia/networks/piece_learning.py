@@ -29,8 +29,8 @@ from latentia.networks.knowledge import Knowledge
 from latentia.networks.piece_problem import (
     PieceProblem,
     TableProblem,
-    columns_of,
     effective_parameters,
+    piece_columns,
     pose_piece,
     some_rows,
 )
@@ -210,7 +210,7 @@ def _fewer(
         return whole, whole.distinct
     sample = problem.source.sample(most, rng)
     small = pose_piece(problem.on_sample(sample), whole.piece)
-    return small, columns_of(sample, problem.places(whole.piece))
+    return small, piece_columns(sample, problem.places(whole.piece))
 
 
 def _starts(

@@ -120,10 +120,10 @@ class PieceProblem:
 
 
 def _counts_of_some(estep: EStep, tables: Tables, columns: Scope, rows: Rows) -> Moments:
-    return sum_counts(estep, tables, columns_of(rows, columns))
+    return sum_counts(estep, tables, piece_columns(rows, columns))
 
 
-def columns_of(rows: Rows, columns: Scope) -> Rows:
+def piece_columns(rows: Rows, columns: Scope) -> Rows:
     """The same rows with some of their columns, by place."""
     return Rows(tuple(rows.codes[i] for i in columns), rows.weight)
 
@@ -162,7 +162,8 @@ def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
         parts = (WiredRows(_wired(piece, gaps), source, columns),)
         return PieceProblem(piece, parts, prior, known, problem.weight, 0)
     rows = rows_once(
-        columns_of(source.rows, columns), [piece.graph.states[k] or 1 for k in piece.graph.observed]
+        piece_columns(source.rows, columns),
+        [piece.graph.states[k] or 1 for k in piece.graph.observed],
     )
     found = []
     for some, missing in _alike(piece, rows, gaps):

@@ -27,7 +27,7 @@ from latentia.data.sources.cell_spelling import (
 )
 from latentia.data.sources.csv_rows import (
     PIECE_BYTES,
-    Piece,
+    CsvPiece,
     count_lines,
     first_row,
     pieces,
@@ -201,7 +201,7 @@ def _text_tables(file: Located, head: Head, wanted: Sequence[str]) -> Iterator[A
                 yield table
 
 
-def _parsed(piece: Piece, head: Head, wanted: Sequence[str], shown: str) -> Any:
+def _parsed(piece: CsvPiece, head: Head, wanted: Sequence[str], shown: str) -> Any:
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
 
@@ -227,7 +227,7 @@ def _parsed(piece: Piece, head: Head, wanted: Sequence[str], shown: str) -> Any:
         raise _explained(error, piece, head, shown) from error
 
 
-def _explained(error: Exception, piece: Piece, head: Head, shown: str) -> FileError:
+def _explained(error: Exception, piece: CsvPiece, head: Head, shown: str) -> FileError:
     """Where a piece cannot be parsed, by a slow look at it."""
     try:
         text = piece.content.decode()

@@ -27,7 +27,7 @@ Places: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CsvPiece:
     """Whole rows."""
 
     content: bytes
@@ -58,7 +58,7 @@ def unpacked(file: IO[bytes]) -> IO[bytes]:
 
 def pieces(
     file: IO[bytes], delimiter: str, width: int, shown: str, line: int = 1
-) -> Iterator[Piece]:
+) -> Iterator[CsvPiece]:
     """Whole rows, some megabytes at a time; `width`: how many columns they have."""
     rest, last = b"", False
     while not last:
@@ -75,7 +75,7 @@ def pieces(
         if end:
             found = content[:end]
             lines = _lines_within(found, cells, delimiter, width, shown, line)
-            yield Piece(found, line, lines)
+            yield CsvPiece(found, line, lines)
             line += count_lines(found)
 
 
