@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from latentia.model.learners import PBP, PublishedPBP, Spectral
     from latentia.networks.em import EM
     from latentia.networks.stepwise import StepwiseEM
+    from latentia.networks.tables import Tables
     from latentia.reproduce import datasets
     from latentia.store.file import load, save
     from latentia.structure import templates
@@ -45,6 +46,7 @@ __all__ = [
     "Spectral",
     "EM",
     "StepwiseEM",
+    "Tables",
     "LatentModel",
     "LatentClassifier",
     "FrozenModel",
@@ -74,6 +76,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "Spectral": "model.learners",
     "EM": "networks.em",
     "StepwiseEM": "networks.stepwise",
+    "Tables": "networks.tables",
     "LatentModel": "model.latent_model",
     "LatentClassifier": "model.classifier",
     "FrozenModel": "model.frozen_model",

@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from latentia.exact.tabular_model import TabularModel
+from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Label
@@ -36,9 +36,9 @@ class LatentFit:
 
 def tell_latents(plan: Plan, operators: Operators) -> tuple[LatentFit, ...]:
     """Every latent of the graph; closed forms by their separators, tables by their states."""
-    own = operators.plan.graph
-    if operators.tables and own.directed and len(own.latent) <= MOST_LATENTS:
-        model = TabularModel(own, {name: operators.tables[v] for v, name in enumerate(own.names)})
+    own, tables = operators.model_graph, operators.model_tables
+    if tables and own.directed and len(own.latent) <= MOST_LATENTS:
+        model = TableAnswers(own, {name: tables[v] for v, name in enumerate(own.names)})
         return tuple(
             LatentFit(own.names[h], own.states[h], None, None, None, _closest(model, h))
             for h in sorted(own.latent)
@@ -47,7 +47,7 @@ def tell_latents(plan: Plan, operators: Operators) -> tuple[LatentFit, ...]:
     return tuple(_by_separator(plan, operators, h) for h in sorted(graph.latent)[:MOST_LATENTS])
 
 
-def _closest(model: TabularModel, h: int) -> float | None:
+def _closest(model: TableAnswers, h: int) -> float | None:
     """Of states with some probability; None for a latent with one."""
     graph = model.graph
     states = graph.states[h] or 1

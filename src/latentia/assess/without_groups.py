@@ -55,6 +55,10 @@ def replicate(
     Learned tables move by the influence of the group; all others are solved again from sums, in
     the coordinates of these rows, or of those that the model was frozen in.
     """
+    if operators.network is not None:
+        raise NotLearnedError(
+            "error bars are not made for the graph's own tables yet. Use learner='pbp' or 'em'."
+        )
     if operators.embedded:
         raise NotLearnedError(
             f"error bars are not made for models with a kernel, such as {learner!r}. Use "

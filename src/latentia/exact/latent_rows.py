@@ -14,8 +14,10 @@ from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
 from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import EStep, compile_estep
+from latentia.exact.own_network import OwnNetwork
 from latentia.inference.many_rows import without_odd
 from latentia.inference.row_answers import Found, note_impossible
+from latentia.inference.table_form import TableForm
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
@@ -31,10 +33,18 @@ class AskingLatent:
     leaves: Mapping[int, Array]  # Gaussian leaves of continuous columns
     latent: int
     unknown: str = "error"
+    network: TableForm | None = None  # which answers then
 
     def memberships(self, table: Table) -> Found:
         """P(state | present cells), numbered as in the tables; (rows,) each."""
         codes = self._codes(table)
+        if isinstance(self.network, OwnNetwork):
+            wide = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
+            for v, own in zip(self.graph.observed, codes, strict=True):
+                wide[:, v] = own
+            found, impossible = self.network.posterior(wide, {}, self.latent)
+            note_impossible(impossible)
+            return dict(enumerate(found))
         observed = self.graph.observed
         gaps = [u for u, c in zip(observed, codes, strict=True) if not is_present(c).all()]
         estep = compile_estep(self.graph, gaps, continuous=self.leaves)

@@ -24,6 +24,7 @@ from latentia.inference.evidence import (
 )
 from latentia.inference.linear_part import lean_on
 from latentia.inference.operators import Operators
+from latentia.inference.table_form import TableForm
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Bools
 
@@ -66,6 +67,8 @@ def answer(
     Evidence of probability zero is an error, or, unless `strict`, marked and answered by marginals.
     """
     wanted = list(operators.plan.graph.observed if columns is None else columns)
+    if operators.network is not None:
+        return _of_network(operators.network, evidence, wanted, strict)
     up = _upward(operators, evidence)
     total, none = _total(operators, _components(operators, evidence, up), evidence.rows)
     impossible = np.zeros(evidence.rows, dtype=bool)
@@ -73,6 +76,19 @@ def answer(
     if strict:
         check_sound(~impossible)
     return Answers(probabilities, total, clipped, none, impossible)
+
+
+def _of_network(
+    network: TableForm, evidence: Evidence, wanted: Sequence[int], strict: bool
+) -> Answers:
+    """Tables answer for themselves: nothing is clipped or repaired."""
+    found, impossible = network.given_others(evidence, wanted)
+    if strict:
+        check_sound(~impossible)
+    nothing = np.zeros(evidence.rows)
+    clipped = dict.fromkeys(wanted, nothing)
+    log = network.log_evidence(evidence)
+    return Answers(found, log, clipped, nothing.astype(bool), impossible)
 
 
 def posteriors(
@@ -88,8 +104,14 @@ def posteriors(
     Rows of probability zero are marked in `impossible`, (n,), and answered by marginals; without
     it they are an error.
     """
-    up = _upward(operators, evidence, known)
     marks = np.zeros(evidence.rows, dtype=bool) if impossible is None else impossible
+    if operators.network is not None:
+        own, marked = operators.network.given_others(evidence, list(columns))
+        marks |= marked
+        if impossible is None:
+            check_sound(~marks)
+        return own
+    up = _upward(operators, evidence, known)
     found = _at_columns(operators, evidence, up, list(columns), marks)[0]
     if impossible is None:
         check_sound(~marks)
@@ -137,6 +159,8 @@ def _by_itself(prior: Array) -> Array:
 
 def log_evidence(operators: Operators, evidence: Evidence) -> tuple[Array, Array]:
     """log P̂(evidence), (n,); and where the signed model gave none and independence stood in."""
+    if operators.network is not None:
+        return operators.network.log_evidence(evidence), np.zeros(evidence.rows, dtype=bool)
     return _total(operators, component_evidence(operators, evidence), evidence.rows)
 
 
@@ -283,6 +307,11 @@ class ComponentEvidence:
 
 def component_evidence(operators: Operators, evidence: Evidence) -> list[ComponentEvidence]:
     """One entry per root."""
+    if operators.network is not None:
+        log = operators.network.log_evidence(evidence)
+        there = np.isfinite(log)
+        zero = np.zeros(evidence.rows)
+        return [ComponentEvidence(there.astype(float), np.where(there, log, 0.0), zero)]
     return _components(operators, evidence, _upward(operators, evidence))
 
 

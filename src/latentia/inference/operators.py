@@ -11,6 +11,8 @@ import numpy as np
 from latentia.errors import LatentiaError
 from latentia.inference.linear_part import Linear
 from latentia.inference.provenance import Provenance
+from latentia.inference.table_form import TableForm
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
@@ -45,6 +47,7 @@ class Operators:
     # of the Gram form, instead of a tensor: T[a, …, a, c] = D[a, c], zero elsewhere; root: (N,)
     diagonals: Mapping[int, Array] = field(default_factory=dict)
     linear: Linear | None = None  # beside an embedding: what its answers lean on
+    network: TableForm | None = None  # tables of the graph itself, which answer then
     provenance: Provenance = field(default_factory=Provenance)  # what they were learned by
 
     def __post_init__(self) -> None:
@@ -78,7 +81,17 @@ class Operators:
     @property
     def valid(self) -> bool:
         """Are these the tables of a distribution, and not signed?"""
-        return bool(self.tables)
+        return bool(self.tables) or self.network is not None
+
+    @property
+    def model_graph(self) -> LatentGraph:
+        """The graph that tables are of."""
+        return self.plan.graph if self.network is None else self.network.graph
+
+    @property
+    def model_tables(self) -> Mapping[int, Array]:
+        """P(variable | parents) by variable of `model_graph`; none of a signed model."""
+        return self.tables if self.network is None else self.network.tables
 
     @property
     def embedded(self) -> bool:

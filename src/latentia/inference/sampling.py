@@ -25,6 +25,8 @@ from latentia.typing import Array, Codes
 
 def sample_rows(operators: Operators, n: int, rng: np.random.Generator) -> tuple[Codes, ...]:
     """n rows, one code array per column in graph order."""
+    if operators.network is not None:
+        return operators.network.sample(n, rng)
     plan = operators.plan
     number = {k: x for x, k in enumerate(plan.leaves)}
     nothing = read_evidence(plan, [None] * len(plan.graph.observed))

@@ -35,7 +35,7 @@ from latentia.inference.messages import log_evidence
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous
-from latentia.model.training import Opened, Training, plan_continuous, plan_discrete
+from latentia.model.training import Opened, Training, counted_graph, plan_continuous, plan_for
 from latentia.typing import Array, Codes
 
 FLOOR = 0.1  # of P̂(x) / Π P̂(x_i) in scores of signed models (design 7.5)
@@ -120,9 +120,11 @@ def _class_training(rows: ClassRows, k: int, learner: Any) -> Training:
             )
     if has_continuous(rows.columns):
         plan, _ = plan_continuous(opened, learner, lambda: source)
+        graph = plan.graph
     else:
-        plan = plan_discrete(opened.graph, rows.columns, source, learner, opened.counted)
-    return Training(plan, rows.columns, source, source, False, missing, ())
+        graph = counted_graph(opened.graph, rows.columns, source, opened.counted)
+        plan = plan_for(graph, learner)
+    return Training(graph, plan, learner, rows.columns, source, source, False, missing, ())
 
 
 def _count_present(rows: Rows) -> Moments:

@@ -16,6 +16,7 @@ from latentia.errors import NotLearnedError
 from latentia.exact.gaussian_leaves import gaussian_tables
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Ascent
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Label
 
@@ -83,7 +84,7 @@ class Learned(Estimator):
     def states_(self) -> dict[Label, int]:
         """Number of states of every latent that says something: as stated, or from the data."""
         self._check_fitted()
-        graph = self.plan_.graph
+        graph = self._graph
         return {graph.names[v]: graph.states[v] or 1 for v in sorted(graph.latent)}
 
     @property
@@ -93,7 +94,7 @@ class Learned(Estimator):
         Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
         """
         self._check_fitted()
-        graph = self.operators_.plan.graph
+        graph = self.operators_.model_graph
         found = {graph.names[v]: x for v, x in sorted(self._tables("cpts_").items())}
         return found | gaussian_tables(graph, self.operators_.gaussians, self.columns_)
 
@@ -115,9 +116,15 @@ class Learned(Estimator):
         return [list(path) for path in self._ascent("history_").paths]
 
     def _tables(self, wanted: str) -> Mapping[int, Array]:
-        if not self.operators_.tables:
+        if not self.operators_.valid:
             raise NotLearnedError(_lacks(self, wanted, "tables"))
-        return self.operators_.tables
+        return self.operators_.model_tables
+
+    @property
+    def _graph(self) -> LatentGraph:
+        """The user's own graph, with latents and numbers of states."""
+        network = self.operators_.network
+        return self.plan_.graph if network is None else network.graph
 
     def _ascent(self, wanted: str) -> Ascent:
         self._check_fitted()

@@ -12,7 +12,7 @@ import numpy as np
 from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.continuous import ContinuousColumn
-from latentia.errors import DataError, GraphError
+from latentia.errors import DataError, GraphError, NotLearnedError
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.messages import Answers, answer
@@ -83,9 +83,9 @@ class LatentModel(TableQuestions):
         self._check_fitted()
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
-        names = named(variables, self.plan_.graph.names)
+        names = named(variables, self._graph.names)
         codes, likelihoods = one_row(
-            self.columns_, self.plan_.graph.names, names, evidence or {}, soft or {}
+            self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
         note_outside(self.columns_, evidence or {})
         places = [self._place(name) for name in names]
@@ -128,9 +128,9 @@ class LatentModel(TableQuestions):
         Up to a million joint states are enumerated; beyond, a search answers with exact=False.
         """
         self._check_fitted()
-        names = named(variables, self.plan_.graph.names)
+        names = named(variables, self._graph.names)
         codes, likelihoods = one_row(
-            self.columns_, self.plan_.graph.names, names, evidence or {}, soft or {}
+            self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
         places = [self._place(name) for name in names]
         found, log, exact = most_probable(
@@ -163,7 +163,13 @@ class LatentModel(TableQuestions):
         self._check_fitted()
         plan = self.operators_.plan
         if evidence is None and target is None:
-            return doors.draw_plan(plan)
+            network = self.operators_.network
+            return doors.draw_plan(plan) if network is None else doors.draw_graph(network.graph)
+        if self.operators_.network is not None:
+            raise NotLearnedError(
+                "tables answer without messages, so that there are none to draw. Use draw() for "
+                "the graph, or query(...).plot() for an answer."
+            )
         asked = [] if target is None else named(target, plan.graph.names)
         codes, soft = one_row(self.columns_, plan.graph.names, asked, evidence or {}, {})
         known = {i for i, code in enumerate(codes) if code is not None} | {*soft}

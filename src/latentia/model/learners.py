@@ -38,7 +38,9 @@ from latentia.networks.knowledge import read_knowledge, short_tables
 from latentia.networks.learner import Abilities
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.networks.stepwise import StepwiseEM
+from latentia.networks.tables import Tables
 from latentia.seeds import as_generator
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
@@ -56,6 +58,22 @@ def as_learner(learner: Any) -> Any:
             f"expected a learner such as 'pbp' or PBP(...), got {type(learner).__name__}."
         )
     return learner
+
+
+def tables_instead(learner: Any, graph: LatentGraph) -> Tables | None:
+    """The graph's own tables in place of a learner that chooses for itself (design 13).
+
+    None for other learners, for undirected graphs, and where no column is a parent: there the
+    closed form and the refined network are the better candidates.
+    """
+    if not learner.abilities.compares or learner.groups or not graph.directed:
+        return None
+    return Tables(learner.smoothing, random_state=learner.random_state)
+
+
+def has_column_parents(graph: LatentGraph) -> bool:
+    """Do columns tell of each other directly? What they tell is counted then."""
+    return any(parent not in graph.latent for parent, _ in graph.edges)
 
 
 class PBP(BaseEstimator):
@@ -382,4 +400,5 @@ LEARNERS: dict[str, type[Any]] = {
     "spectral": Spectral,
     "em": EM,
     "stepwise": StepwiseEM,
+    "tables": Tables,
 }

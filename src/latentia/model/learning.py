@@ -24,10 +24,11 @@ from latentia.model.specification import Specification, columns_of
 from latentia.model.training import (
     Opened,
     Training,
+    counted_graph,
     learn_training,
     learned_plan,
     open_training,
-    plan_discrete,
+    plan_for,
     plan_training,
     rows_again,
     warn_of,
@@ -88,15 +89,16 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
         self._ignored = opened.ignored
-        return self._learn(plan_training(opened, learner), learner, groups)
+        return self._learn(plan_training(opened, learner, groups), learner, groups)
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 
     def _learn(self, training: Training, learner: Any, groups: int = 0) -> Self:
         """From rows on their columns to what the model keeps."""
-        operators, replicates = learn_training(training, learner, groups)
-        warn_of(training, operators, learner)
-        told = diagnose(operators, repr(learner), training.missing)
+        operators, replicates = learn_training(training, groups)
+        warn_of(training, operators, training.learner)
+        by = "" if training.learner is learner else ", by the graph's own tables"
+        told = diagnose(operators, repr(learner) + by, training.missing)
         self._keep(learned_plan(training, operators), operators, training.columns, told)
         if replicates is not None:
             self.error_bars_ = replicates
@@ -138,7 +140,8 @@ class Learning(Learned):
                 "name their kind: kinds={column: 'discrete'}."
             )
         first = opened.first(opened.columns)
-        plan = plan_discrete(opened.graph, opened.columns, first, learner, opened.counted)
+        graph = counted_graph(opened.graph, opened.columns, first, opened.counted)
+        plan = plan_for(graph, learner)
         note_plan(plan.notes)
         columns = tuple(c for c in opened.columns if isinstance(c, DiscreteColumn))
         return FrozenModel(clone(self), plan, columns, freeze_learner(learner, plan, first))

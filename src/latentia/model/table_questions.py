@@ -155,14 +155,15 @@ class TableQuestions(Learning):
         States are numbered as in `cpts_`. Only learners of tables (learner='em') tell latents.
         """
         self._check_fitted()
-        tables, graph = self._tables("predict_latent"), self.operators_.plan.graph
+        tables, graph = self._tables("predict_latent"), self.operators_.model_graph
         latents = {graph.names[v]: v for v in sorted(graph.latent)}
         if name in [c.name for c in self.columns_]:
             raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
         if name not in list(latents):  # a list: names may be of any kind, and be compared only
             raise UnknownNameError("latent", name, latents)
         v, leaves = latents[name], self.operators_.gaussians
-        asking = AskingLatent(graph, self.columns_, tables, leaves, v, unknown)
+        network = self.operators_.network
+        asking = AskingLatent(graph, self.columns_, tables, leaves, v, unknown, network)
         kinds = dict.fromkeys(range(graph.states[v] or 1), float)
         return self._ask(X, asking.memberships, kinds)
 
@@ -235,7 +236,7 @@ class TableQuestions(Learning):
         if self.operators_.independent:
             return sum(len(mu) - 1 for mu in self.operators_.marginals)
         if self.operators_.valid:
-            return free_parameters(self.operators_.tables)
+            return free_parameters(self.operators_.model_tables)
         raise NotLearnedError(
             f"{wanted} needs the likelihood of a valid distribution; this model was learned by "
             f"{self.diagnostics_.learner} and is signed. Use PBP(refine=True) or lt.EM(...)."
@@ -278,7 +279,7 @@ class TableQuestions(Learning):
 
     def _place(self, name: Label) -> int:
         self._check_fitted()
-        return column_place(name, self.columns_, self.plan_.graph.names)
+        return column_place(name, self.columns_, self._graph.names)
 
 
 def _asked(asking: Asking, place: int | None, operators: Operators, table: Table) -> Found:

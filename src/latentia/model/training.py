@@ -27,8 +27,9 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
-from latentia.errors import DataError
+from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
+from latentia.model.learners import has_column_parents, tables_instead
 from latentia.model.mixed_plans import column_cells, has_continuous, prepare_mixed
 from latentia.model.notices import (
     note_constant,
@@ -40,6 +41,7 @@ from latentia.model.notices import (
 )
 from latentia.model.specification import Specification, columns_of
 from latentia.networks.learner import freeze_learner
+from latentia.networks.tables import column_plan
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, make_plan
@@ -76,7 +78,9 @@ class Opened:
 class Training:
     """A plan and the rows to learn from, encoded by its columns."""
 
+    graph: LatentGraph  # with the numbers of states of all variables
     plan: Plan
+    learner: Any  # as given, or the one that is taken for this graph
     columns: tuple[Column, ...]
     source: Source  # all rows
     first: Source  # the same, or a pilot of rows that can be read once
@@ -109,18 +113,22 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)
 
 
-def plan_training(opened: Opened, learner: Any) -> Training:
-    """Numbers of states where they are not stated, the plan, and rows on its columns."""
+def plan_training(opened: Opened, learner: Any, groups: int = 0) -> Training:
+    """Numbers of states where they are not stated, the plan, and rows on its columns.
+
+    Error bars, from so many `groups` of rows, are made by the learner as it was given.
+    """
     if has_continuous(opened.columns):
         plan, columns = plan_continuous(opened, learner, partial(opened.first, opened.columns))
-        first = opened.first(columns)
+        graph, first = plan.graph, opened.first(columns)
     else:
         columns, first = opened.columns, opened.first(opened.columns)
-        plan = plan_discrete(opened.graph, columns, first, learner, opened.counted)
+        graph = counted_graph(opened.graph, columns, first, opened.counted)
+        plan, learner = choose_road(graph, learner, opened, groups)
     source = opened.source(columns) if opened.rows.once else first
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
-    return Training(plan, columns, source, first, opened.rows.once, gaps, flat)
+    return Training(graph, plan, learner, columns, source, first, opened.rows.once, gaps, flat)
 
 
 def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
@@ -130,16 +138,40 @@ def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
     return plan_continuous(opened, learner, partial(opened.first, opened.columns))[1]
 
 
-def plan_discrete(
-    graph: LatentGraph, columns: Sequence[Column], first: Source, learner: Any, counted: bool
-) -> Plan:
-    """The plan of discrete columns; numbers of states that are not stated come from the rows."""
+def counted_graph(
+    graph: LatentGraph, columns: Sequence[Column], first: Source, counted: bool
+) -> LatentGraph:
+    """The graph of discrete columns; numbers of states that are not stated come from the rows."""
     names, sizes = columns_of(graph), [column_cells(c) for c in columns]
     if counted:
         graph = latent_class(names, class_states(sizes, first))
     known = graph.with_states(dict(zip(names, sizes, strict=True)))
-    known = latent_states(relevant(known), first)
-    return plan_again(known, learner.abilities.groups or ())
+    return latent_states(relevant(known), first)
+
+
+def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
+    """A plan for the learner; or that of tables, which the default takes where columns are parents.
+
+    It takes them, too, where no plan can be made: what is too wide for messages need not be too
+    wide for tables.
+    """
+    own = None if groups or opened.rows.once else tables_instead(learner, graph)
+    holes = any(share > 0 for share in missing_shares(opened.seen).values())
+    if own is not None and has_column_parents(graph) and not holes:
+        return column_plan(graph), own
+    try:
+        return plan_for(graph, learner), learner
+    except PlanError:
+        if own is None:
+            raise
+    return column_plan(graph), own
+
+
+def plan_for(graph: LatentGraph, learner: Any) -> Plan:
+    """What the learner needs: a plan of the graph, or one of the columns by themselves."""
+    if not learner.abilities.plans:
+        return column_plan(graph)
+    return plan_again(graph, learner.abilities.groups or ())
 
 
 def plan_continuous(
@@ -172,17 +204,19 @@ def _class_states(columns: Sequence[Column], first: Source) -> int:
     return max(class_states(sizes, LocalRows(rows)), 2)
 
 
-def learn_training(
-    training: Training, learner: Any, groups: int = 0
-) -> tuple[Operators, Replicates | None]:
+def learn_training(training: Training, groups: int = 0) -> tuple[Operators, Replicates | None]:
     """What the learner makes of the rows, and without each of so many groups of them."""
     plan, columns, source = training.plan, training.columns, training.source
+    learner = training.learner
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
         return learner.learn_mixed(plan, columns, source), None
     if not training.once:
-        operators = learner.learn(plan, source)
+        planned = learner.abilities.plans
+        operators = (
+            learner.learn(plan, source) if planned else learner.learn_graph(training.graph, source)
+        )
         return operators, replicate(learner, operators, source, groups) if groups else None
     if groups:  # one pass for both
         found = replicate_once(learner, plan, training.first, source, groups)

@@ -15,6 +15,7 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 
 
@@ -26,6 +27,7 @@ class Abilities:
     mixed: bool  # has learn_mixed: continuous columns
     frozen: bool  # has freeze: sums in one pass
     partial: bool  # has partial_learn: goes on where it stopped
+    plans: bool = True  # needs a plan of the graph; else it has learn_graph
     gaussian: bool = False  # leaves of continuous columns are Gaussian: states above, no atoms
     pairs: bool = False  # two continuous children of one latent share a leaf (design 7)
     straight: bool = False  # measures columns in their own units: no curved scales
@@ -46,6 +48,14 @@ class Learner(Protocol):
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """With discrete columns: codes, -1 where missing."""
+        ...
+
+
+class GraphLearner(Learner, Protocol):
+    """One that needs no plan."""
+
+    def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
+        """From the graph itself, with the numbers of states of all variables."""
         ...
 
 

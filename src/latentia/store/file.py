@@ -122,7 +122,9 @@ def _version(record: dict[str, Any]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
     states = record.get("states", ())
     newer = any(newer_columns(x.get("states", ())) for x in (record, *record.get("models", ())))
-    if newer or ordered_parents(record):  # else older readers would misread grids and axes
+    if (
+        newer or "own" in record or ordered_parents(record)
+    ):  # else older readers would misread grids and axes
         return 5
     if record["kind"] == "LatentClassifier":
         return 4

@@ -26,6 +26,12 @@ from latentia.store.operators_record import (
     write_choice,
     write_operators,
 )
+from latentia.store.own_record import (
+    own_shapes,
+    read_own_graph,
+    with_own_tables,
+    write_own_tables,
+)
 from latentia.store.plain import fields, items, number, pack, text, unpack
 from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
 from latentia.store.structure_record import read_graph, read_plan, write_graph, write_plan
@@ -34,7 +40,13 @@ from latentia.structure.plan import Plan
 from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Array
 
-SOME = ("network", "choice", "settings", "replicates")  # fields of some models, of newer files
+SOME = (
+    "network",
+    "choice",
+    "settings",
+    "replicates",
+    "own",
+)  # fields of some models, of newer files
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -61,6 +73,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
         record["settings"] = [[name, float(x)] for name, x in operators.provenance.settings.items()]
     if operators.plan is not model.plan_:  # a refined model answers by a network of its own
         record["network"] = write_plan(operators.plan)
+    if operators.network is not None:
+        record["own"], more = write_own_tables(operators.network)
+        arrays += more
     if hasattr(model, "error_bars_"):
         record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
@@ -84,8 +99,12 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
     beyond = {} if bars is None else replicate_shapes(bars, inner)
-    arrays = fetch_named(fetch, {**blueprint.stored, **beyond})
+    own = read_own_graph(given["own"], plan) if "own" in given else None
+    tables = {} if own is None else own_shapes(own)
+    arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
+    if own is not None:
+        operators = with_own_tables(operators, own, arrays)
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}

@@ -1,0 +1,107 @@
+"""Tables: the learner of the graph's own tables (design 13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from latentia.data.rows import Source
+from latentia.errors import PlanError
+from latentia.exact.own_network import OwnNetwork
+from latentia.exact.table_answers import TableAnswers
+from latentia.inference.operators import Operators, independent
+from latentia.inference.provenance import Provenance
+from latentia.networks.accelerate import PSEUDO_COUNTS
+from latentia.networks.knowledge import short_tables
+from latentia.networks.learner import Abilities
+from latentia.networks.own_tables import LearnedTables, learn_tables
+from latentia.networks.piece_learning import TableSettings
+from latentia.seeds import as_generator
+from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan, make_plan
+
+
+class Tables(BaseEstimator):
+    """The tables of the graph itself: what columns tell is counted, latents are climbed in pieces.
+
+    No junction tree of the whole graph is made, neither to learn nor to answer, so that large
+    Bayesian networks with a few hidden nodes are welcome. For directed graphs of discrete columns;
+    always a valid distribution, with `cpts_` and `predict_latent`.
+
+    Parameters
+    ----------
+    smoothing : float, or dict of variable -> float or table
+        Pseudo-counts for every row of every table, as in `EM`.
+    known, tied
+        Known cells of tables, and tables that are shared, as in `EM`.
+    random_state : int, optional
+        Seed of samples and starts.
+    """
+
+    def __init__(
+        self,
+        smoothing: Any = PSEUDO_COUNTS,
+        known: Any = None,
+        tied: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.smoothing = smoothing
+        self.known = known
+        self.tied = tied
+        self.random_state = random_state
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        shown = {name: short_tables(x) for name, x in self.get_params(deep=False).items()}
+        return str(BaseEstimator.__repr__(type(self)(**shown), N_CHAR_MAX))
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the road from a table to a model must know."""
+        return Abilities(
+            mixed=False, frozen=False, partial=False, plans=False, known=self.known, tied=self.tied
+        )
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        """From the plan of the whole graph, if there is one already."""
+        return self.learn_graph(plan.graph, source)
+
+    def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
+        """From the graph itself, with the numbers of states of all variables."""
+        if not graph.directed:
+            raise PlanError(
+                "tables P(variable | parents) are of a directed graph, got undirected edges (--). "
+                "Use PBP()."
+            )
+        rng = as_generator(0 if self.random_state is None else self.random_state)
+        settings = TableSettings(smoothing=self.smoothing, known=self.known, tied=self.tied)
+        return as_operators(learn_tables(graph, source, settings, rng))
+
+
+def column_plan(graph: LatentGraph) -> Plan:
+    """The plan of the columns by themselves: where evidence is read, when tables answer."""
+    columns = [graph.names[v] for v in graph.observed]
+    states = tuple(graph.states[v] for v in graph.observed)
+    return make_plan(LatentGraph(tuple(columns), (), frozenset(), states))
+
+
+def as_operators(found: LearnedTables) -> Operators:
+    """Learned tables as a model keeps them."""
+    plan, answers = column_plan(found.graph), TableAnswers(found.graph, found.cpts)
+    leaves = tuple(plan.nodes[k].columns[0] for k in plan.leaves)
+    alone = answers.posteriors(None, plan.columns)
+    marginals = [np.ascontiguousarray(alone[plan.graph.names[v]][0]) for v in leaves]
+    blank = independent(plan, marginals, found.weight)
+    told = Provenance(notes=found.notes)
+    network = OwnNetwork(answers, leaves)
+    return Operators(
+        plan,
+        blank.leaves,
+        blank.tensors,
+        blank.marginals,
+        found.weight,
+        0.0,
+        network=network,
+        provenance=told,
+    )

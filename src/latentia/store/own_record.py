@@ -1,0 +1,62 @@
+"""The graph's own tables in a file: the graph, and one array per variable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from latentia.errors import LatentiaError, StoreError
+from latentia.exact.own_network import OwnNetwork
+from latentia.exact.table_answers import TableAnswers
+from latentia.inference.operators import Operators
+from latentia.inference.table_form import TableForm
+from latentia.store.array_table import Name, Shape, numbered, of_kind
+from latentia.store.structure_record import read_graph, write_graph
+from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan
+from latentia.typing import Array
+
+OWN = "own"
+
+
+def write_own_tables(network: TableForm) -> tuple[dict[str, Any], list[Array]]:
+    """The graph, and its tables in the order of its variables."""
+    tables = [np.ascontiguousarray(network.tables[v]) for v in sorted(network.tables)]
+    return write_graph(network.graph), tables
+
+
+def read_own_graph(record: Any, plan: Plan) -> LatentGraph:
+    """The graph, whose columns must be those of the model."""
+    graph = read_graph(record)
+    if not graph.directed or any(count is None for count in graph.states):
+        raise StoreError("expected a directed graph with all numbers of states.")
+    columns = [(graph.names[v], graph.states[v]) for v in graph.observed]
+    wanted = [(plan.graph.names[v], plan.graph.states[v]) for v in plan.graph.observed]
+    if columns != wanted:
+        raise StoreError("expected the graph of the tables to have the model's columns.")
+    return graph
+
+
+def own_shapes(graph: LatentGraph) -> dict[Name, Shape]:
+    """(parents …, variable) of every table."""
+    states = [count or 1 for count in graph.states]
+    shapes = [tuple(states[u] for u in (*above, v)) for v, above in enumerate(graph.parents())]
+    return numbered(OWN, shapes)
+
+
+def with_own_tables(
+    operators: Operators, graph: LatentGraph, arrays: Mapping[Name, Array]
+) -> Operators:
+    """Operators whose questions are answered by tables."""
+    tables = of_kind(arrays, OWN)
+    cpts = {graph.names[v]: table for v, table in tables.items()}
+    try:
+        answers = TableAnswers(graph, cpts)
+    except LatentiaError as error:
+        raise StoreError(f"the tables of the graph are not sound: {error}") from error
+    plan = operators.plan
+    leaves = tuple(plan.nodes[k].columns[0] for k in plan.leaves)
+    return replace(operators, network=OwnNetwork(answers, leaves))
