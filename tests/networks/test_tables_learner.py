@@ -127,3 +127,33 @@ def test_what_it_cannot_do():
         lt.LatentModel(GRAPH, LATENTS, learner="tables").fit(rows(), error_bars=True)
     with pytest.raises(NotLearnedError, match="messages"):
         lt.LatentModel("a->b", learner="tables").fit({c: rows()[c] for c in "ab"}).draw({"a": 1})
+
+
+@pytest.mark.parametrize("learner", ["tables", lt.EM(2, random_state=0)])
+def test_latents_are_asked_for_by_name(learner):
+    data = rows()
+    model = lt.LatentModel(GRAPH, LATENTS, learner=learner).fit(data)
+    oracle = lt.TabularModel(model.operators_.model_graph, model.cpts_)
+    found = model.query("H", {"a": 1, "e": "yes"})
+    np.testing.assert_allclose(np.asarray(found), np.asarray(oracle.query("H", {"a": 1, "e": 1})))
+    both = model.query(["H", "d"], {"e": "no"})
+    np.testing.assert_allclose(np.asarray(both), np.asarray(oracle.query(["H", "d"], {"e": 0})))
+    assert both.states[1] == (0, 1, 2)
+    given = model.query("e", {"H": 1})
+    assert given["yes"] == pytest.approx(np.asarray(oracle.query("e", {"H": 1}))[1])
+    best = model.map_query(["H", "d"], {"e": "no"})
+    assert tuple(best.values()) == np.unravel_index(np.asarray(both).argmax(), (2, 3))
+    shares = model.predict_proba(data, "H")
+    for k, own in model.predict_latent(data, "H").items():
+        np.testing.assert_array_equal(shares[k], own)
+    codes = model.predict(data, "H")
+    np.testing.assert_array_equal(codes, np.stack(list(shares.values())).argmax(axis=0))
+    with pytest.raises(lt.errors.EvidenceError, match="asked for and observed"):
+        model.query("H", {"H": 1})
+
+
+def test_a_model_of_predictions_knows_no_latents():
+    model = lt.LatentModel("H->a,b,c", LATENTS, learner=lt.PBP(refine=False))
+    model.fit({c: rows()[c] for c in "abc"})
+    with pytest.raises(lt.errors.EvidenceError, match="'H' is latent.*learner='tables'"):
+        model.query("H", {"a": 1})

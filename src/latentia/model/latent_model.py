@@ -13,6 +13,7 @@ from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError, GraphError, NotLearnedError
+from latentia.exact.table_answers import TableAnswers
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.messages import Answers, answer
@@ -21,10 +22,18 @@ from latentia.inference.posterior_density import Density
 from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
+from latentia.model.latent_questions import (
+    best_own,
+    check_can_tell,
+    hidden_names,
+    own_answers,
+    query_own,
+)
 from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
 from latentia.model.table_questions import TableQuestions
 from latentia.seeds import as_generator
+from latentia.typing import Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -73,6 +82,9 @@ class LatentModel(TableQuestions):
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
+        A model with tables (learner="tables" or "em") also answers for its latents, alone and
+        together with columns, and takes them as evidence; their states are numbers.
+
         Evidence of a continuous column is a number, or an interval ``{"x": (0, 3)}``. `soft` gives
         likelihoods of states instead of one state, ``{"G": {0: .2, 1: .8}}``, or for a continuous
         column a function of its values. A continuous variable is answered by a `Density`.
@@ -84,6 +96,10 @@ class LatentModel(TableQuestions):
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
         names = named(variables, self._graph.names)
+        hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
+        if hidden and level is None:
+            answers = self._told(hidden)
+            return query_own(answers, names, evidence or {}, soft or {})
         codes, likelihoods = one_row(
             self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
@@ -129,6 +145,9 @@ class LatentModel(TableQuestions):
         """
         self._check_fitted()
         names = named(variables, self._graph.names)
+        hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
+        if hidden:
+            return best_own(self._told(hidden), names, evidence or {}, soft or {})
         codes, likelihoods = one_row(
             self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
@@ -213,6 +232,13 @@ class LatentModel(TableQuestions):
             if isinstance(c, ContinuousColumn) and isinstance(value, int | float | np.number):
                 total += float(c.log_density_factor(np.array([float(value)]))[0])
         return total
+
+    def _told(self, hidden: Sequence[Label]) -> TableAnswers:
+        """Tables of the user's own graph, or an error that names a latent."""
+        answers = own_answers(self.plan_, self.operators_, self.columns_)
+        check_can_tell(answers, hidden, self.diagnostics_.learner)
+        assert answers is not None
+        return answers
 
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:
         observed = self.operators_.plan.graph.observed

@@ -53,6 +53,8 @@ class TableQuestions(Learning):
         sampling error; it needs fit(frame, error_bars=True).
         """
         asking = self._asking(unknown).in_precision(dtype)
+        if target is not None and self._is_told_latent(target):
+            return self.predict_latent(X, target, unknown=unknown)
         place = None if target is None else self._place(target)
         if confidence is not None:
             return self._bars(X, place, asking, dtype, checked_confidence(confidence))
@@ -105,6 +107,10 @@ class TableQuestions(Learning):
         if target is None:
             kinds = {c.name: c.answer_type for c in self.columns_}
             return self._ask(X, asking.filled, kinds)
+        if self._is_told_latent(target):
+            return self._ask(
+                X, self._asking_latent(target, unknown).best, {target: int}, form="column"
+            )
         place = self._place(target)
         column = self.columns_[place]
         kinds = {column.name: column.answer_type}
@@ -154,6 +160,18 @@ class TableQuestions(Learning):
 
         States are numbered as in `cpts_`. Only learners of tables (learner='em') tell latents.
         """
+        asking = self._asking_latent(name, unknown)
+        states = asking.graph.states[asking.latent] or 1
+        return self._ask(X, asking.memberships, dict.fromkeys(range(states), float))
+
+    def _is_told_latent(self, name: Any) -> bool:
+        """Is this a latent of which the model has a table?"""
+        if not self.operators_.valid:
+            return False
+        graph = self.operators_.model_graph
+        return name in [graph.names[v] for v in sorted(graph.latent)] and name in self._graph.names
+
+    def _asking_latent(self, name: Any, unknown: str) -> AskingLatent:
         self._check_fitted()
         tables, graph = self._tables("predict_latent"), self.operators_.model_graph
         latents = {graph.names[v]: v for v in sorted(graph.latent)}
@@ -163,9 +181,7 @@ class TableQuestions(Learning):
             raise UnknownNameError("latent", name, latents)
         v, leaves = latents[name], self.operators_.gaussians
         network = self.operators_.network
-        asking = AskingLatent(graph, self.columns_, tables, leaves, v, unknown, network)
-        kinds = dict.fromkeys(range(graph.states[v] or 1), float)
-        return self._ask(X, asking.memberships, kinds)
+        return AskingLatent(graph, self.columns_, tables, leaves, v, unknown, network)
 
     def score_samples(self, X: Any, *, unknown: str = "error") -> Any:
         """log P(present cells) of each row: an array, or a column of the engine's own kind.
