@@ -155,5 +155,5 @@ def test_latents_are_asked_for_by_name(learner):
 def test_a_model_of_predictions_knows_no_latents():
     model = lt.LatentModel("H->a,b,c", LATENTS, learner=lt.PBP(refine=False))
     model.fit({c: rows()[c] for c in "abc"})
-    with pytest.raises(lt.errors.EvidenceError, match="'H' is latent.*learner='tables'"):
+    with pytest.raises(lt.errors.EvidenceError, match="'H' is latent"):
         model.query("H", {"a": 1})
