@@ -42,6 +42,7 @@ class Diagnostics:
     ascent: Ascent | None = None  # of learners that climb a likelihood
     choice: Choice | None = None  # of learners that choose among models, with its figures
     settings: Mapping[str, float] = field(default_factory=dict)  # of a kernel embedding
+    pieces: tuple[str, ...] = ()  # of the graph's own tables: counted, raced, climbed
 
     def __repr__(self) -> str:
         lines = [f"{self.learner} on a weight of {self.weight:,.10g} rows"]
@@ -56,6 +57,7 @@ class Diagnostics:
             lines.append(f"kernel settings: {shown}")
         if self.ascent is not None:
             lines.append(str(self.ascent))
+        lines += [printable(line) for line in self.pieces]
         rows = [("separator", "inside", "rank", "weakest correlation")]
         for s in self.separators:
             rank = str(s.rank) if s.rank == s.wanted else f"{s.rank} of {s.wanted}"
@@ -103,6 +105,7 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
         ascent=operators.provenance.ascent,
         choice=operators.provenance.choice,
         settings=operators.provenance.settings,
+        pieces=operators.provenance.pieces,
     )
 
 

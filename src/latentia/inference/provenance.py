@@ -89,3 +89,4 @@ class Provenance:
     settings: Mapping[str, float] = field(default_factory=dict)  # of a kernel embedding
     notes: tuple[str, ...] = ()  # on stated numbers of states
     remarks: tuple[str, ...] = ()  # on rows that were left out
+    pieces: tuple[str, ...] = ()  # how the graph's own tables were found; files leave them out

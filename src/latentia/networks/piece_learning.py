@@ -111,7 +111,7 @@ class PieceReport:
     rounds: int
     starts: tuple[StartReport, ...]  # best first
     winner: str
-    agreed: int  # rounds whose winner stands where the best one does
+    agreed: int  # starts, or rounds of several, that ended level with the best
     race_steps: int  # E-steps on the sample
     climb_steps: int  # … and on all rows
     converged: bool

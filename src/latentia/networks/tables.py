@@ -17,7 +17,7 @@ from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.networks.knowledge import short_tables
 from latentia.networks.learner import Abilities
 from latentia.networks.own_tables import LearnedTables, learn_tables
-from latentia.networks.piece_learning import TableSettings
+from latentia.networks.piece_learning import PieceReport, TableSettings
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
@@ -86,6 +86,21 @@ def column_plan(graph: LatentGraph) -> Plan:
     return make_plan(LatentGraph(tuple(columns), (), frozenset(), states))
 
 
+def told_pieces(found: LearnedTables) -> tuple[str, ...]:
+    """What was counted, and how each piece was raced and climbed, a line each."""
+    counted = f"counted {len(found.counted)} of {len(found.tables)} tables"
+    return (counted, *map(_told_piece, found.pieces))
+
+
+def _told_piece(piece: PieceReport) -> str:
+    names = ", ".join(map(str, piece.latents[:6])) + (" …" if len(piece.latents) > 6 else "")
+    return (
+        f"piece of {names}: {len(piece.families)} tables with {piece.parameters:,} parameters; best "
+        f"of {len(piece.starts)} starts in {piece.rounds} rounds: {piece.winner}, level with it "
+        f"{piece.agreed}; climbed in {piece.climb_steps} E-steps over {piece.rows:,} different rows"
+    )
+
+
 def as_operators(found: LearnedTables) -> Operators:
     """Learned tables as a model keeps them."""
     plan, answers = column_plan(found.graph), TableAnswers(found.graph, found.cpts)
@@ -93,7 +108,7 @@ def as_operators(found: LearnedTables) -> Operators:
     alone = answers.posteriors(None, plan.columns)
     marginals = [np.ascontiguousarray(alone[plan.graph.names[v]][0]) for v in leaves]
     blank = independent(plan, marginals, found.weight)
-    told = Provenance(notes=found.notes)
+    told = Provenance(notes=found.notes, pieces=told_pieces(found))
     network = OwnNetwork(answers, leaves)
     return Operators(
         plan,
