@@ -80,7 +80,7 @@ def test_questions_about_rows(model, oracle, tmp_path):
     assert {*model.sample(5, random_state=0)} == {*"abcde"}
     assert "<svg" in model.draw().svg
     assert "counted 2 of 6 tables" in repr(model.diagnostics_)
-    assert "piece of H: 4 tables" in repr(model.diagnostics_)
+    assert "piece of H: 4 tables, " in repr(model.diagnostics_)
     model.save(tmp_path / "m")
     again = lt.load(tmp_path / "m")
     np.testing.assert_array_equal(again.score_samples(table), model.score_samples(table))

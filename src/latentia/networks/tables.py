@@ -95,8 +95,8 @@ def told_pieces(found: LearnedTables) -> tuple[str, ...]:
 def _told_piece(piece: PieceReport) -> str:
     names = ", ".join(map(str, piece.latents[:6])) + (" …" if len(piece.latents) > 6 else "")
     return (
-        f"piece of {names}: {len(piece.families)} tables with {piece.parameters:,} parameters; best "
-        f"of {len(piece.starts)} starts in {piece.rounds} rounds: {piece.winner}, level with it "
+        f"piece of {names}: {len(piece.families)} tables, {piece.parameters:,} parameters; best of "
+        f"{len(piece.starts)} starts in {piece.rounds} rounds: {piece.winner}, level with it "
         f"{piece.agreed}; climbed in {piece.climb_steps} E-steps over {piece.rows:,} different rows"
     )
 
