@@ -130,13 +130,15 @@ def _numbers(source: FileText, token: Any, count: int) -> Array:
 def _read_rows(
     source: FileText, run: Any, axes: list[tuple[str, ...]]
 ) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Array]:
-    """Which rows of a table a run of `(states) numbers;` holds, (rows,), and them, (rows, states)."""
+    """Which rows of a table `(states) numbers;` … are, (rows,), and them, (rows, states)."""
     pairs = _ROW.findall(run)
     codes = [{state: k for k, state in enumerate(states)} for states in axes[:-1]]
     width, quoted, places = len(axes[-1]), '"' in run, []
     for row, (given, numbers) in enumerate(pairs):
         words = (
-            split_words(source, given, run.line) if quoted else [w.strip() for w in given.split(",")]
+            split_words(source, given, run.line)
+            if quoted
+            else [w.strip() for w in given.split(",")]
         )
         count = numbers.count(",") + 1
         if count != width and len(numbers.replace(",", " ").split()) != width:

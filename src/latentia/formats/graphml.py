@@ -28,7 +28,9 @@ def read_graphml(source: FileText, root: Element) -> LatentGraph:
         told = {keys.get(d.attributes.get("key", ""), ""): d.text for d in node.every("data")}
         graph.add_node(name, {k: v for k, v in told.items() if k in graph.READ}, node.line)
         if any(node.every("graph")):
-            source.fail(node.line, f"node {name!r} holds a graph of its own. Only flat ones are read.")
+            source.fail(
+                node.line, f"node {name!r} holds a graph of its own. Only flat ones are read."
+            )
     for edge in graphs[0].every("edge", "hyperedge"):
         _read_edge(graph, edge)
     return graph.finish()

@@ -1,12 +1,10 @@
-"""The tables of any model that has some, with labels as the model has them or as files spell them."""
+"""The tables of any model that has some, with its own labels or as files spell them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
-
-import numpy as np
 
 from latentia.errors import FormatError
 from latentia.exact.tabular_model import TabularModel
@@ -50,8 +48,7 @@ def _learned_tables(model: LatentModel) -> ModelTables:
     cpts = model.cpts_  # says which learners have tables
     graph = model.operators_.plan.graph
     labels = {column.name: column.labels for column in model.columns_}
-    odd = [name for name, table in cpts.items() if not isinstance(table, np.ndarray)]
-    odd += [column.name for column in model.columns_ if column.continuous]
+    odd = [column.name for column in model.columns_ if column.continuous]
     if odd:
         raise FormatError(
             f"expected a table for every variable, got the continuous columns {odd[:20]!r}. Cut "
@@ -65,7 +62,8 @@ def _learned_tables(model: LatentModel) -> ModelTables:
     above = graph.parents()
     tables = {(*above[v], v): cpts[name] for v, name in enumerate(graph.names)}
     states = (
-        labels.get(name, range(tables[*above[v], v].shape[-1])) for v, name in enumerate(graph.names)
+        labels.get(name, range(tables[*above[v], v].shape[-1]))
+        for v, name in enumerate(graph.names)
     )
     return ModelTables(graph, tables, tuple(map(tuple, states)))
 

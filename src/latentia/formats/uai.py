@@ -89,7 +89,9 @@ def _read_sizes(numbers: _Numbers) -> list[int]:
     count = numbers.count("a number of variables", numbers.all.size, 1)
     sizes = [numbers.count("a number of states", MOST_CELLS, 1) for _ in range(count)]
     if sum(sizes) > MOST_CELLS:
-        numbers.fail(f"expected at most {MOST_CELLS:,} states of all variables, got {sum(sizes):,}.")
+        numbers.fail(
+            f"expected at most {MOST_CELLS:,} states of all variables, got {sum(sizes):,}."
+        )
     return sizes
 
 

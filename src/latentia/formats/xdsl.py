@@ -17,8 +17,6 @@ from latentia.formats.markup import Element, tagged
 from latentia.formats.plain_network import Draft, Fill, PlainNetwork, filled
 from latentia.typing import Array
 
-OTHERS = "noisymax noisyadder equation decision utility mau demorgan".split()
-
 
 def read_xdsl(source: FileText, root: Element, normalize: bool = False) -> PlainNetwork:
     """The network below an element smile."""
@@ -27,18 +25,21 @@ def read_xdsl(source: FileText, root: Element, normalize: bool = False) -> Plain
     draft = Draft(source, normalize=normalize)
     nodes = [node for group in root.every("nodes") for node in group.children]
     full = {_identifier(source, node): _property(node, "full_name") for node in nodes}
+    reverse = _genie(root, "aGrUM") is not None
     for node in nodes:
-        _read_node(draft, node, full, _by_agrum(root))
+        _read_node(draft, node, full, reverse)
+    ours = _genie(root, "latentia")  # lists variables in their order; nodes follow their parents
+    listed = [] if ours is None else [node.attributes.get("id", "") for node in ours.every("node")]
+    names = [full.get(own) or own for own in listed]
+    if set(names) == set(draft.states):
+        draft.states = {name: draft.states[name] for name in names}
     return draft.finish()
 
 
-def _by_agrum(root: Element) -> bool:
-    told = [
-        genie.attributes.get("app", "")
-        for extensions in root.every("extensions")
-        for genie in extensions.every("genie")
-    ]
-    return any(app.startswith("aGrUM") for app in told)
+def _genie(root: Element, author: str) -> Element | None:
+    """What a tool of this name added for itself, if it wrote the file."""
+    added = (g for extensions in root.every("extensions") for g in extensions.every("genie"))
+    return next((g for g in added if g.attributes.get("app", "").startswith(author)), None)
 
 
 def _identifier(source: FileText, node: Element) -> str:
