@@ -120,7 +120,9 @@ def test_the_order_that_keeps_cliques_small_is_found() -> None:
 
 
 def test_rounded_rows_are_normalised_if_asked(tmp_path: Path) -> None:
-    text = "variable a { type discrete [ 3 ] { x, y, z }; }\nprobability ( a ) {\n table .33 .33 .33;}"
+    text = (
+        "variable a { type discrete [ 3 ] { x, y, z }; }\nprobability ( a ) {\n table .33 .33 .33;}"
+    )
     path = tmp_path / "x.bif"
     path.write_text(text)
     with pytest.raises(FormatError, match=r"line 2: .*sum to 1, got 0\.99\. .*normalize=True"):

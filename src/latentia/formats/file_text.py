@@ -8,7 +8,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, final
+from typing import IO, NoReturn, final
 
 import numpy as np
 
@@ -49,10 +49,10 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         if place.suffix.lower() == ".gz":
             with gzip.open(place, "rb") as packed:
-                data = packed.read(MOST_BYTES + 1)
+                data = _at_most(packed)
         else:
             with place.open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
+                data = _at_most(file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise complaint(
             str(path), None, f"the packed file is damaged or cut off ({error}). Fetch it again."
@@ -65,6 +65,15 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
             "split it, or build the model from arrays by lt.TabularModel.",
         )
     return data
+
+
+def _at_most(file: IO[bytes]) -> bytes:
+    """`MOST_BYTES` and one more; `read(n)` would set aside n bytes for the smallest file."""
+    blocks, left = [], MOST_BYTES + 1
+    while left > 0 and (block := file.read(min(left, 1 << 20))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks)
 
 
 def decode(path: str, data: bytes, encoding: str | None) -> FileText:

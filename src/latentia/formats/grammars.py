@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from latentia.errors import MissingLibraryError
 from latentia.formats.file_text import FileText
@@ -53,15 +53,10 @@ def parse(source: FileText, grammar: str) -> Any:
     except unexpected_end:
         return source.fail(source.text.count("\n") + 1, "the file ends too early. Is it cut off?")
     except unexpected_token as error:
-        got = "the end of the file" if error.token.type == "$END" else repr(str(error.token)[:40])
-        return source.fail(
-            _line(source, error), f"expected {_told(error.accepts or error.expected)}, got {got}."
-        )
+        place = None if error.token.type == "$END" else error.token.start_pos
+        return _fail(source, error.accepts or error.expected, place)
     except unexpected_letters as error:
-        place = error.pos_in_stream
-        word = source.text[place : place + 40].split("\n")[0]
-        told = _told(error.allowed or ())
-        return source.fail(_line(source, error), f"expected {told}, got {word!r}.")
+        return _fail(source, error.allowed or (), error.pos_in_stream)
 
 
 @cache
@@ -77,14 +72,14 @@ def _parser(grammar: str) -> tuple[Any, Any, Any, Any]:
     return parser, UnexpectedEOF, UnexpectedToken, UnexpectedCharacters
 
 
-def _line(source: FileText, error: Any) -> int:
-    line = getattr(error, "line", -1)
-    return line if isinstance(line, int) and line > 0 else source.text.count("\n") + 1
-
-
-def _told(tokens: Any) -> str:
-    words = sorted({TOLD.get(token, token.lower()) for token in tokens})
-    return " or ".join(words[:8]) or "something else"
+def _fail(source: FileText, expected: Any, place: int | None) -> NoReturn:
+    words = sorted({TOLD.get(token, token.lower()) for token in expected})
+    told = " or ".join(words[:8]) or "something else"
+    if place is None:
+        line, got = source.text.rstrip().count("\n") + 1, "the end of the file: is it cut off?"
+    else:
+        line, got = source.line_at(place), repr(source.text[place : place + 40].split("\n")[0])
+    source.fail(line, f"expected {told}, got {got}" + "." * (place is not None))
 
 
 def check_depth(source: FileText) -> None:
@@ -102,7 +97,7 @@ def split_words(source: FileText, text: str, line: int) -> list[str]:
     found = _WORDS.match(text)
     end = 0 if found is None else found.end()
     if end < len(text):
-        bad = text[end:].split("\n", 1)[0]
+        bad = text[end:].split("\n", 1)[0].strip()
         source.fail(
             source.line_at(end, text, line), f"expected names with commas, got {bad[:40]!r}."
         )

@@ -24,7 +24,7 @@ potential: "potential" PARENTHESISED "{" attribute* "}"
 attribute: NAME "=" VALUE ";"
 KIND: "discrete" | "continuous" | "decision" | "utility" | "function" | "interval" | "boolean"
 PARENTHESISED: /\([^(){}";]*+\)/
-VALUE.2: /(?:[^";{}=\s]|"[^"]*+")(?:[^";{}=]++|"[^"]*+")*+/
+VALUE.2: /(?:[^";{}=\s]|"[^"]*+")(?:[^";{}=]++|"[^"]*+")*+|\{[^{}";]*+\}/
 NAME: /[^\s"(){}|=;,]++/
 %ignore /\s+/
 """
@@ -75,6 +75,8 @@ def _read_node(draft: Draft, block: Any, full: dict[str, str]) -> None:
     draft.add_variable(name, _strings(source, listed), own.line)
     if "latent" in told:
         draft.mark_latent(name, _unquoted(told["latent"]), told["latent"].line)
+    elif "'latents'" in told.get("roles", ""):  # so pgmpy's writer has it
+        draft.latents.add(name)
 
 
 def _strings(source: FileText, value: Any) -> list[str]:
