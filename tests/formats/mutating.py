@@ -14,18 +14,86 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-
-import latentia as lt
-from latentia.errors import FormatError, GraphError, LatentiaError, PlanError
 from tests.formats.samples import ENDINGS, odd_model, plain_model
 
+import latentia as lt
+from latentia.errors import FormatError, LatentiaError, PlanError
+
 ALL = [*ENDINGS, "dot", "graphml", "uai.names"]
-PIECES = (
-    "{ } ( ) [ ] ; , | = \" ' < > </ /> & &amp; &x; % // /* */ # -> -- ]]> <![CDATA[ <!-- 0 1 -1 2.5 "
-    "1e9 1e999 -1e999 nan inf 999999999 1000000000 99999999999999999999 1_0 0x1 ٣ \\ \0 \x1b \n "
-    "variable probability type discrete table default property latent=yes latent=maybe node states "
-    "potential data BAYES MARKOV graph digraph subgraph strict edge true false null NaN"
-).split(" ")
+PIECES = [
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    ";",
+    ",",
+    "|",
+    "=",
+    '"',
+    "'",
+    "<",
+    ">",
+    "</",
+    "/>",
+    "&",
+    "&amp;",
+    "&x;",
+    "%",
+    "//",
+    "/*",
+    "*/",
+    "#",
+    "->",
+    "--",
+    "]]>",
+    "<![CDATA[",
+    "<!--",
+    "0",
+    "1",
+    "-1",
+    "2.5",
+    "1e9",
+    "1e999",
+    "-1e999",
+    "nan",
+    "inf",
+    "999999999",
+    "1000000000",
+    "99999999999999999999",
+    "1_0",
+    "0x1",
+    "٣",
+    "\\",
+    "\x00",
+    "\x1b",
+    "\n",
+    "variable",
+    "probability",
+    "type",
+    "discrete",
+    "table",
+    "default",
+    "property",
+    "latent=yes",
+    "latent=maybe",
+    "node",
+    "states",
+    "potential",
+    "data",
+    "BAYES",
+    "MARKOV",
+    "graph",
+    "digraph",
+    "subgraph",
+    "strict",
+    "edge",
+    "true",
+    "false",
+    "null",
+    "NaN",
+]
 
 
 @cache
@@ -86,8 +154,10 @@ def case(number: int, folder: Path) -> str:
     try:
         found = lt.read(path, normalize=random.random() < 0.3)
     except LatentiaError as error:
-        assert isinstance(error, FormatError | PlanError | GraphError), repr(error)
-        assert "x.uai" in str(error) or path.name in str(error) or isinstance(error, PlanError)
+        if not isinstance(error, FormatError | PlanError):
+            raise
+        if path.name not in str(error) and not isinstance(error, PlanError):
+            raise AssertionError(f"no file is named: {error}") from error
         return f"{ending}: error"
     finally:
         for left in folder.iterdir():

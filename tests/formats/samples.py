@@ -12,10 +12,32 @@ import pytest
 import latentia as lt
 from latentia.testing.random_models import random_graph, random_model
 
-NETWORKS = (
-    "alarm andes asia barley cancer child diabetes earthquake hailfinder hepar2 insurance link "
-    "mildew munin munin1 munin2 munin3 munin4 pathfinder pigs sachs survey water win95pts"
-).split()
+NETWORKS = [
+    "alarm",
+    "andes",
+    "asia",
+    "barley",
+    "cancer",
+    "child",
+    "diabetes",
+    "earthquake",
+    "hailfinder",
+    "hepar2",
+    "insurance",
+    "link",
+    "mildew",
+    "munin",
+    "munin1",
+    "munin2",
+    "munin3",
+    "munin4",
+    "pathfinder",
+    "pigs",
+    "sachs",
+    "survey",
+    "water",
+    "win95pts",
+]
 LARGE = {"barley", "diabetes", "link", "mildew", "munin", "munin2", "munin3", "munin4"} | {
     "munin1",
     "pathfinder",

@@ -5,12 +5,12 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from tests.formats.mutating import case
+from tests.formats.samples import odd_model
 
 import latentia as lt
 from latentia.errors import FormatError, MissingLibraryError
 from latentia.formats import file_text
-from tests.formats.mutating import case
-from tests.formats.samples import odd_model
 
 
 @pytest.mark.parametrize("start", range(0, 1200, 100))
@@ -24,7 +24,7 @@ A = "variable a {\n  type discrete [ 2 ] { x, y };\n}\n"
 B = "variable b {\n  type discrete [ 2 ] { u, v };\n}\n"
 PA = "probability ( a ) {\n  table 0.5, 0.5;\n}\n"
 BIF = {
-    A + PA + "variable": "line 7: expected a name",
+    A + PA + "variable": "line 7: expected .*variable name {, got 'variable'",
     A + PA[:-2]: "line 5: expected .*}.*, got the end of the file",
     A: "expected a table for 'a'",
     "": "got no variables",
@@ -67,6 +67,45 @@ def test_broken_bif(text: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=BIF[text]) as raised:
         lt.read(path)
     assert str(path) in str(raised.value)
+
+
+def test_complaints_stay_short(tmp_path: Path) -> None:
+    path = tmp_path / "x.bif"
+    path.write_text((A + A + PA).replace(" a ", f" {'a' * 100_000} "))
+    with pytest.raises(FormatError, match=r"line 4: variable 'aaa.*… aaa.*Rename") as raised:
+        lt.read(path)
+    assert len(str(raised.value)) < 2000
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        ("bif", "/*" * 200_000),
+        ("bif", '"' * 200_001),
+        ("bif", A + "probability ( a ) {" + "(" * 200_000),
+        ("net", 'node a { states = ("x"); }\npotential (a) { data = ' + "(" * 200_000 + "1; }"),
+        ("uai", "BAYES\n" + "1 " * 200_000),
+        ("dot", "digraph {" + "a->" * 20_000),
+    ],
+)
+def test_floods_are_refused_in_linear_time(ending: str, text: str, tmp_path: Path) -> None:
+    """Where something were tried twice for each letter, these would take hours."""
+    path = tmp_path / f"x.{ending}"
+    path.write_text(text)
+    with pytest.raises(FormatError):
+        lt.read(path)
+
+
+def test_a_long_circle_of_parents(tmp_path: Path) -> None:
+    count, path = 3000, tmp_path / "x.bif"
+    blocks = [
+        A.replace(" a ", f" v{k} ")
+        + f"probability ( v{k} | v{(k + 1) % count} ) {{ default 1 0; }}\n"
+        for k in range(count)
+    ]
+    path.write_text("".join(blocks))
+    with pytest.raises(FormatError, match="the parents go in a circle: v0 -> v2999"):
+        lt.read(path)
 
 
 def test_default_rows_and_tables_with_parents(tmp_path: Path) -> None:

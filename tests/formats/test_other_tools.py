@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.formats.samples import LARGE, NETWORKS, check_same, network_file, odd_model, plain_model
 
 import latentia as lt
 from latentia.errors import DataError, FormatError, GraphError, MissingLibraryError
-from tests.formats.samples import LARGE, NETWORKS, check_same, network_file, odd_model, plain_model
 
 SINGLE = 1e-7  # pyAgrum's readers of BIF, NET and UAI keep single precision
 quiet_pgmpy = pytest.mark.filterwarnings("ignore::FutureWarning")  # of pgmpy's own modules

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import latentia as lt
-from latentia.errors import FormatError, PlanError, UnknownNameError
 from tests.exact.test_tabular_model import read_bif as read_slowly
 from tests.formats.samples import (
     ENDINGS,
@@ -19,6 +16,9 @@ from tests.formats.samples import (
     odd_model,
     plain_model,
 )
+
+import latentia as lt
+from latentia.errors import FormatError, PlanError, UnknownNameError
 
 
 @pytest.mark.parametrize("network", [n for n in NETWORKS if n not in LARGE])

@@ -23,24 +23,29 @@ from latentia.typing import Array
 _INNER = r'(?:[^"(){};]++|"[^"\n]*+")*+'
 _DIGITS = r"[-+.\deE,\s]"
 _LIST = r'(?:[^"{};]++|"[^"\n]*+")*+'
+# Tokens are long, and swallow the blanks behind them: there are six for each variable.
 GRAMMAR = rf"""
 start: network? (variable | probability)*
-network: "network" WORD? "{{" PROPERTY* "}}"
-variable: "variable" WORD "{{" (TYPE | PROPERTY)* "}}"
-probability: "probability" PARENTHESISED "{{" (TABLE | DEFAULT | ROWS | PROPERTY)* "}}"
-PROPERTY: /property\b[^;]*+;/
-TYPE: /type\s+discrete\s*+\[\s*+\d{{1,9}}\s*+\]\s*+\{{{_LIST}\}}\s*+;/
-PARENTHESISED: /\({_INNER}\)/
-TABLE: /table\b{_DIGITS}*+;/
-DEFAULT: /default\b{_DIGITS}*+;/
+network: NETWORK PROPERTY* CLOSE
+variable: VARIABLE (TYPE | PROPERTY)* CLOSE
+probability: PROBABILITY (TABLE | DEFAULT | ROWS | PROPERTY)* CLOSE
+NETWORK: /network\b\s*+(?:{WORD})?+\s*+\{{\s*+/
+VARIABLE: /variable\b\s*+(?:{WORD})\s*+\{{\s*+/
+PROBABILITY: /probability\s*+\({_INNER}\)\s*+\{{\s*+/
+CLOSE: /\}}\s*+/
+PROPERTY: /property\b[^;]*+;\s*+/
+TYPE: /type\s+discrete\s*+\[\s*+\d{{1,9}}\s*+\]\s*+\{{{_LIST}\}}\s*+;\s*+/
+TABLE: /table\b{_DIGITS}*+;\s*+/
+DEFAULT: /default\b{_DIGITS}*+;\s*+/
 ROWS: /(?:\({_INNER}\){_DIGITS}*+;\s*+)++/
-WORD: /{WORD}/
 %ignore /\s+/
 """
-_TYPE = re.compile(r"type\s+discrete\s*\[\s*(\d+)\s*\]\s*\{(.*)\}\s*;", re.DOTALL)
-COMMENTS = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/"
+_TYPE = re.compile(r"type\s+discrete\s*\[\s*(\d+)\s*\]\s*\{(.*)\}\s*;\s*", re.DOTALL)
+_BAR = re.compile(r'((?:[^"|]|"[^"]*+")*+)(\|?)(.*)', re.DOTALL)
+_HEAD = re.compile(r"(?:variable|probability)(.*)\{\s*", re.DOTALL)
+COMMENTS = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"  # one without end takes all
 _ROW = re.compile(rf"\(({_INNER})\)([^;]*+);")
-_LATENT = re.compile(r'property\s+"?\s*latent\s*=?\s*(\w+)\s*"?\s*;')
+_LATENT = re.compile(r'property\s+"?\s*latent\s*=?\s*(\w+)\s*"?\s*;\s*')
 _PLAIN = re.compile(rf"(?!.*(?://|/\*))(?:{WORD})\Z")
 
 
@@ -57,11 +62,11 @@ def read_bif(source: FileText, normalize: bool = False) -> PlainNetwork:
 
 
 def _read_variable(draft: Draft, block: Any) -> None:
-    source, word = draft.source, block.children[0]
-    (name,) = split_words(source, word, word.line)
+    source, head = draft.source, block.children[0]
+    (name,) = split_words(source, _HEAD.findall(head)[0], head.line)
     types = list(tokens(block, "TYPE"))
     if len(types) != 1:
-        source.fail(word.line, f"expected one type discrete of {name!r}, got {len(types)}.")
+        source.fail(head.line, f"expected one type discrete of {name!r}, got {len(types)}.")
     count, listed = _TYPE.findall(types[0])[0]
     states = split_words(source, listed, types[0].line)
     if len(states) != int(count):
@@ -69,7 +74,7 @@ def _read_variable(draft: Draft, block: Any) -> None:
             types[0].line,
             f"expected {count} states of {name!r}, as declared, got {len(states)}. Correct one.",
         )
-    draft.add_variable(name, states, word.line)
+    draft.add_variable(name, states, head.line)
     for told in tokens(block, "PROPERTY"):
         found = _LATENT.fullmatch(told)
         if found:
@@ -78,15 +83,18 @@ def _read_variable(draft: Draft, block: Any) -> None:
 
 def _read_probability(draft: Draft, block: Any) -> None:
     source, head = draft.source, block.children[0]
-    child, *bar = re.split(r"\|(?=(?:[^\"]|\"[^\"]*\")*\Z)", head[1:-1], maxsplit=1)
+    inner = _HEAD.findall(head)[0].strip()[1:-1]
+    child, bar, above = inner.partition("|")
+    if '"' in inner:  # where a bar may be part of a name
+        child, bar, above = _BAR.findall(inner)[0]
     names = split_words(source, child, head.line)
     if len(names) != 1:
         source.fail(
             head.line,
-            f"expected (variable) or (variable | parents), got {str(head)[:60]!r}. Joint tables "
+            f"expected (variable) or (variable | parents), got ({inner[:60]}). Joint tables "
             "are not read.",
         )
-    parents = split_words(source, bar[0], head.line) if bar else []
+    parents = split_words(source, above, head.line) if bar else []
     draft.add_table([*parents, names[0]], _fill(source, block, len(parents)), head.line)
 
 
@@ -102,34 +110,33 @@ def _fill(source: FileText, block: Any, parents: int) -> Fill:
         if whole:
             numbers = _numbers(source, whole[0], math.prod(shape))
             return np.moveaxis(numbers.reshape(shape[-1:] + shape[:-1]), 0, -1)
-        table = np.full((math.prod(shape[:-1]), shape[-1]), np.nan)
+        table = np.empty((math.prod(shape[:-1]), shape[-1]))
         if default:
             table[:] = _numbers(source, default[0], shape[-1])
-        seen = np.zeros(len(table), dtype=np.int64)
+        seen: set[int] = set()
         for run in rows:
             places, numbers = _read_rows(source, run, axes)
-            seen += np.bincount(places, minlength=len(table))
-            if seen.max() > 1:
+            before = len(seen)
+            seen.update(places)
+            if len(seen) < before + len(places):
                 source.fail(run.line, "expected every row of a table once, got one twice.")
             table[places] = numbers
-        if np.isnan(table).any():
-            _miss(source, line, axes, int(np.isnan(table).any(axis=1).argmax()))
+        if len(seen) < len(table) and not default:
+            _miss(source, line, axes, next(k for k in range(len(table)) if k not in seen))
         return table.reshape(shape)
 
     return fill
 
 
 def _numbers(source: FileText, token: Any, count: int) -> Array:
-    words = token[:-1].removeprefix("table").removeprefix("default")
+    words = token.rstrip()[:-1].removeprefix("table").removeprefix("default")
     found = read_numbers(source, words.replace(",", " "), token.line)
     if found.size != count:
         source.fail(token.line, f"expected {count:,} numbers, got {found.size:,}.")
     return found
 
 
-def _read_rows(
-    source: FileText, run: Any, axes: list[tuple[str, ...]]
-) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Array]:
+def _read_rows(source: FileText, run: Any, axes: list[tuple[str, ...]]) -> tuple[list[int], Array]:
     """Which rows of a table `(states) numbers;` … are, (rows,), and them, (rows, states)."""
     pairs = _ROW.findall(run)
     codes = [{state: k for k, state in enumerate(states)} for states in axes[:-1]]
@@ -156,7 +163,7 @@ def _read_rows(
     found = read_numbers(source, text, run.line)
     if found.size != len(pairs) * width:
         source.fail(run.line, f"expected {width} numbers in every row, got some rows with others.")
-    return np.array(places, dtype=np.int64), found.reshape(-1, width)
+    return places, found.reshape(-1, width)
 
 
 def _line_of_row(source: FileText, run: Any, row: int) -> int:

@@ -39,7 +39,9 @@ class FileText:
 
 
 def complaint(path: str, line: int | None, message: str) -> FormatError:
-    """The error of a file, at a line if one is known."""
+    """The error of a file, at a line if one is known; names in it may be of any length."""
+    if len(message) > 1000:
+        message = f"{message[:600]} … {message[-300:]}"
     return FormatError(f"{path}{'' if line is None else f', line {line}'}: {message}")
 
 
@@ -67,7 +69,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     return data
 
 
-def _at_most(file: IO[bytes]) -> bytes:
+def _at_most(file: IO[bytes] | gzip.GzipFile) -> bytes:
     """`MOST_BYTES` and one more; `read(n)` would set aside n bytes for the smallest file."""
     blocks, left = [], MOST_BYTES + 1
     while left > 0 and (block := file.read(min(left, 1 << 20))):

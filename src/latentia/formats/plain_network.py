@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
@@ -92,7 +93,7 @@ class Draft:
         if not states or not all(states):
             self.source.fail(line, f"expected the names of the states of {name!r}, got too few.")
         if len(set(states)) < len(states):
-            twice = next(s for k, s in enumerate(states) if s in states[:k])
+            twice = Counter(states).most_common(1)[0][0]
             self.source.fail(
                 line, f"expected different states of {name!r}, got {twice!r} twice. Rename one."
             )
@@ -158,6 +159,8 @@ class Draft:
 
     def _checked(self, scope: Scope, table: Array, line: int) -> Array:
         sums = table.sum(axis=-1)
+        if table.min() >= 0 and np.abs(sums - 1).max() <= SUM_TOLERANCE:  # not if any is NaN
+            return table
         if not np.isfinite(table).all() or (table < 0).any():
             odd = table[~np.isfinite(table) | (table < 0)][0]
             self.source.fail(

@@ -20,7 +20,7 @@ from latentia.formats.file_text import FileText, complaint, read_numbers
 from latentia.formats.plain_network import MOST_CELLS, Draft, PlainNetwork, Scope, filled
 from latentia.typing import Array
 
-_HEAD = re.compile(r"\s*(?:c\b[^\n]*\n\s*)*(\w+)")
+_HEAD = re.compile(r"\s*+(?:c\b[^\n]*+\n\s*+)*+(\w+)")
 _AGRUM = re.compile(r"^[\d ]+# ", re.MULTILINE)
 
 
