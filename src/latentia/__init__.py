@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from latentia.data.moments import Moments
     from latentia.draw.svg import Drawing
     from latentia.exact.tabular_model import TabularModel
+    from latentia.formats.interchange import read, write
+    from latentia.formats.networkx_models import from_networkx, to_networkx
+    from latentia.formats.pgmpy_models import from_pgmpy, to_pgmpy
+    from latentia.formats.pyagrum_models import from_pyagrum, to_pyagrum
     from latentia.inference.operators import Operators
     from latentia.inference.posterior import Assignment, Posterior
     from latentia.inference.posterior_density import Density
@@ -57,6 +61,14 @@ __all__ = [
     "Assignment",
     "Drawing",
     "TabularModel",
+    "read",
+    "write",
+    "from_pgmpy",
+    "to_pgmpy",
+    "from_pyagrum",
+    "to_pyagrum",
+    "from_networkx",
+    "to_networkx",
     "testing",
     "datasets",
     "errors",
@@ -87,6 +99,14 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "Assignment": "inference.posterior",
     "Drawing": "draw.svg",
     "TabularModel": "exact.tabular_model",
+    "read": "formats.interchange",
+    "write": "formats.interchange",
+    "from_pgmpy": "formats.pgmpy_models",
+    "to_pgmpy": "formats.pgmpy_models",
+    "from_pyagrum": "formats.pyagrum_models",
+    "to_pyagrum": "formats.pyagrum_models",
+    "from_networkx": "formats.networkx_models",
+    "to_networkx": "formats.networkx_models",
     "testing": "testing",
     "datasets": "reproduce.datasets",
     "errors": "errors",

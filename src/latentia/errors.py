@@ -16,6 +16,7 @@ __all__ = [
     "EvidenceWarning",
     "FeatureWarning",
     "FileError",
+    "FormatError",
     "FrameError",
     "GraphError",
     "IdentifiabilityWarning",
@@ -72,6 +73,10 @@ class DataError(LatentiaError, ValueError):
 
 class FileError(DataError, OSError):
     """A file of rows that cannot be read: damaged, cut off, or not what its name says."""
+
+
+class FormatError(LatentiaError, ValueError):
+    """A file of another tool that cannot be read, or a model that such a file cannot hold."""
 
 
 class DatasetError(LatentiaError, OSError):

@@ -58,8 +58,9 @@ def read_tables(
 
 
 def _directed_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope, Any]:
+    known = set(graph.names)
     for key in cpts:
-        if key not in graph.names:
+        if key not in known:
             raise UnknownNameError("variable", key, graph.names, "Tables go by the graph's names.")
     missing = [name for name in graph.names if name not in cpts]
     if missing:
@@ -135,15 +136,16 @@ def checked_state_names(graph: LatentGraph, given: Any) -> dict[Label, tuple[Has
     if given is not None and not isinstance(given, Mapping):
         raise DataError(f"expected state_names as {{variable: [state, …]}}, got {given!r:.80}.")
     found: dict[Label, tuple[Hashable, ...]] = {}
+    counts = dict(zip(graph.names, graph.states, strict=True))
     for name, states in (given or {}).items():
-        if name not in graph.names:
+        if name not in counts:
             raise UnknownNameError("variable (in state_names)", name, graph.names)
         try:
             listed = () if isinstance(states, str) else tuple(states)
             different = len(set(listed))
         except TypeError:
             listed, different = (), 0
-        count = graph.states[graph.index(name)]
+        count = counts[name]
         if len(listed) != count or different != count:
             raise DataError(
                 f"expected {count} different names for the states of {name!r}, a list in the order "

@@ -202,9 +202,10 @@ def find_cycle(n: int, edges: Iterable[tuple[int, int]]) -> list[int]:
         return []
     # every stuck variable has a stuck parent: walk backwards until one repeats
     parent = {b: a for a, b in edges if a in stuck and b in stuck}
-    path = [min(stuck)]
-    while parent[path[-1]] not in path:
+    path, seen = [min(stuck)], {min(stuck)}
+    while parent[path[-1]] not in seen:
         path.append(parent[path[-1]])
+        seen.add(path[-1])
     cycle = path[path.index(parent[path[-1]]) :][::-1]
     start = cycle.index(min(cycle))
     return cycle[start:] + cycle[:start]

@@ -118,8 +118,8 @@ def _read_text(text: str | os.PathLike[Any]) -> _Reading:
     if not isinstance(text, str) or _looks_like_a_path(text):
         raise GraphError(
             f"expected a graph such as 'A->B; A->C', got {str(text)!r}, which looks like the path "
-            "of a file. Files of networks are not read: read it with the library that wrote it, "
-            "and pass the network or its edges. A column of this name alone is [(name,)]."
+            "of a file. Read networks by lt.read(path, graph_only=True), or with the library that "
+            "wrote them, and pass the graph. A column of this name alone is [(name,)]."
         )
     read = _Reading({}, [], states={})
     _read_statements(text, read)
