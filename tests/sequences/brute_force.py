@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from latentia.sequences.families import families_of
-from latentia.sequences.hidden_states import Layout, make_layout
+from latentia.sequences.hidden_states import ChainLayout, make_layout
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 
 
-def random_tables(layout: Layout, seed: int = 0, sharp: float = 1.0) -> dict[int, np.ndarray]:
+def random_tables(layout: ChainLayout, seed: int = 0, sharp: float = 1.0) -> dict[int, np.ndarray]:
     rng = np.random.default_rng(seed)
     found = {}
     for n, family in enumerate(layout.families):
@@ -97,6 +97,5 @@ def random_cells(slice_: Slice, sizes: tuple[int, ...], lengths: list[int], hole
     return Sequences(cells, np.concatenate([[0], np.cumsum(lengths)]))
 
 
-def layout_for(slice_: Slice, sizes: tuple[int, ...], sequences: Sequences) -> Layout:
+def layout_for(slice_: Slice, sizes: tuple[int, ...], sequences: Sequences) -> ChainLayout:
     return make_layout(slice_, sizes, sequences.holes())
-

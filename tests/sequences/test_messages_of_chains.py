@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from latentia.sequences.expectation import both_passes, chain_estep
-from latentia.sequences.families import families_of
-from latentia.sequences.potentials import wire
-from latentia.sequences.slices import read_slice
-from latentia.sequences.step_data import missing_cells
 from tests.sequences.brute_force import (
     cut_cells,
     enumerate_sequence,
@@ -17,6 +11,12 @@ from tests.sequences.brute_force import (
     random_cells,
     random_tables,
 )
+
+from latentia.sequences.expectation import both_passes, chain_estep
+from latentia.sequences.families import families_of
+from latentia.sequences.potentials import wire_steps
+from latentia.sequences.slices import read_slice
+from latentia.sequences.step_data import missing_cells
 
 # slice, latents, given, sizes of columns (0: continuous)
 SLICES = {
@@ -52,11 +52,11 @@ def made(kind: str, holes: float, lengths: list[int]):
 def test_equal_enumeration(kind: str, holes: float, longest: int) -> None:
     lengths = [3, 1, 2]
     slice_, sizes, sequences, layout, tables = made(kind, holes, lengths)
-    wired = wire(layout, sequences, longest)
+    wired = wire_steps(layout, sequences, longest)
     try:
         _, forward, smoothed = both_passes(wired, tables)
     except Exception as error:
-        if type(error).__name__ == "NotAtRest":
+        if type(error).__name__ == "NotAtRestError":
             assert longest == 1  # pieces of one step need as many rounds as there are
             return
         raise
@@ -88,7 +88,7 @@ def gone(sequences, s: int, t: int, v: int) -> bool:
 @pytest.mark.parametrize("kind", SLICES)
 def test_counts_equal_enumeration(kind: str, holes: float) -> None:
     slice_, sizes, sequences, layout, tables = made(kind, holes, [3, 2])
-    counts, level, _ = chain_estep(wire(layout, sequences), tables)
+    counts, level, _ = chain_estep(wire_steps(layout, sequences), tables)
     expected = {n: np.zeros(t.shape) for n, t in tables.items()}
     total = 0.0
     for s in range(len(sequences)):

@@ -7,14 +7,14 @@ from typing import TypeVar
 
 from latentia.sequences.forward_backward import (
     Forward,
-    NotAtRest,
+    NotAtRestError,
     Potentials,
     Smoothed,
     backward_pass,
     forward_pass,
 )
 from latentia.sequences.hidden_states import Tables
-from latentia.sequences.potentials import Wired, expected_counts, potentials, uncut
+from latentia.sequences.potentials import Wired, chain_counts, potentials, uncut
 from latentia.typing import Array
 
 Found = TypeVar("Found")
@@ -24,7 +24,7 @@ def at_rest(wired: Wired, work: Callable[[Wired], Found]) -> tuple[Found, Wired]
     """`work` on pieces of sequences; on whole ones where pieces do not forget how they began."""
     try:
         return work(wired), wired
-    except NotAtRest:
+    except NotAtRestError:
         whole = uncut(wired)
         return work(whole), whole
 
@@ -50,4 +50,4 @@ def smoothed_states(wired: Wired, tables: Tables) -> tuple[Forward, Smoothed, Wi
 def chain_estep(wired: Wired, tables: Tables) -> tuple[dict[int, Array], float, Wired]:
     """Expected counts of every table, Σ log P(sequence), and how the sequences had to be laid."""
     (p, forward, found), used = at_rest(wired, lambda w: both_passes(w, tables))
-    return expected_counts(used, p, forward, found), float(forward.log_scale.sum()), used
+    return chain_counts(used, p, forward, found), float(forward.log_scale.sum()), used

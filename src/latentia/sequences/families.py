@@ -17,7 +17,7 @@ When: TypeAlias = Literal["first", "later", "always"]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Family:
+class StepFamily:
     """A variable and its parents at some steps."""
 
     variable: int
@@ -35,26 +35,26 @@ class Family:
         return self.when != "first"
 
 
-def families_of(slice_: Slice) -> tuple[Family, ...]:
+def families_of(slice_: Slice) -> tuple[StepFamily, ...]:
     """All tables of a slice; inputs have none.
 
     >>> from latentia.sequences.slices import read_slice
     >>> [(f.variable, f.when) for f in families_of(read_slice("z -> z'; z -> a", {"z": 2}))]
     [(0, 'first'), (0, 'later'), (1, 'always')]
     """
-    found: list[Family] = []
+    found: list[StepFamily] = []
     for v, above in enumerate(slice_.parents):
         if v in slice_.given:
             continue
         within = tuple(p for p in above if p[1] == 0)
         if len(within) == len(above):
-            found.append(Family(v, "always", above))
+            found.append(StepFamily(v, "always", above))
         else:
-            found += [Family(v, "first", within), Family(v, "later", above)]
+            found += [StepFamily(v, "first", within), StepFamily(v, "later", above)]
     return tuple(found)
 
 
-def family_name(slice_: Slice, family: Family) -> Label:
+def family_name(slice_: Slice, family: StepFamily) -> Label:
     """The name of a table: primed where it speaks of later steps only."""
     name = slice_.names[family.variable]
     return f"{name}'" if family.when == "later" else name

@@ -48,7 +48,7 @@ class Forward:
     impossible: Bools  # (steps,) cells that cannot be; they count as missing
 
 
-class NotAtRest(Exception):
+class NotAtRestError(Exception):
     """Pieces that do not forget: run the sequences in one piece."""
 
 
@@ -66,7 +66,7 @@ def forward_pass(packing: Packing, p: Potentials) -> Forward:
         if _same(told, guess[:, chained]):
             return found
         guess[:, chained] = told
-    raise NotAtRest
+    raise NotAtRestError
 
 
 def _first_messages(packing: Packing, p: Potentials) -> Array:
@@ -169,7 +169,7 @@ def backward_pass(packing: Packing, p: Potentials, forward: Forward) -> Smoothed
             break
         ends[:, chained] = told
     else:
-        raise NotAtRest
+        raise NotAtRestError
     return _joined(packing, p, forward, beta, carried, scale, told if packing.cut else None)
 
 
@@ -193,7 +193,9 @@ def _backward_once(packing: Packing, p: Potentials, ends: Array) -> tuple[Array,
             _mend_back(product, beta[:, lo:hi], p, lo)
         carried[:, lo:hi] = product
         if t:
-            back = one @ product if one is not None else _moved_back(product, p.move, p.which[lo:hi])
+            back = (
+                one @ product if one is not None else _moved_back(product, p.move, p.which[lo:hi])
+            )
             total = back.sum(axis=0)
             back /= total
             scale[lo:hi] = total

@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.errors import DataError, GraphError
-from latentia.sequences.families import Family, families_of
+from latentia.sequences.families import StepFamily, families_of
 from latentia.sequences.slices import Parent, Slice
 from latentia.typing import Array
 
@@ -27,7 +27,7 @@ Tables = Mapping[int, Array]  # number of a family -> (parents …, states) or (
 
 @final
 @dataclass(frozen=True)
-class Layout:
+class ChainLayout:
     """A slice as a chain of joint states. `sizes` are states of variables, 0 if continuous.
 
     `hidden` are (variable, 0), and (variable, 1) where the step before is remembered.
@@ -38,7 +38,7 @@ class Layout:
     hidden: tuple[Parent, ...]
 
     @cached_property
-    def families(self) -> tuple[Family, ...]:
+    def families(self) -> tuple[StepFamily, ...]:
         return families_of(self.slice)
 
     @cached_property
@@ -65,25 +65,25 @@ class Layout:
         """Columns that are: their cells say which joint states can be."""
         return tuple(v for v in self.slice.columns if (v, 0) in self.hidden)
 
-    def shape(self, family: Family) -> tuple[int, ...]:
+    def shape(self, family: StepFamily) -> tuple[int, ...]:
         """Of a table: (parents …, states), or (parents …, 1, 3) of a Gaussian."""
         above = tuple(self.sizes[u] for u, _ in family.parents)
         own = self.sizes[family.variable]
         return (*above, own) if own else (*above, 1, 3)
 
-    def seen_parents(self, families: tuple[Family, ...]) -> tuple[Parent, ...]:
+    def seen_parents(self, families: tuple[StepFamily, ...]) -> tuple[Parent, ...]:
         """Parents whose cells are told: they choose between tables."""
         hidden = {v for v, lag in self.hidden if lag == 0}
         found = dict.fromkeys(p for f in families for p in f.parents if p[0] not in hidden)
         return tuple(found)
 
     @cached_property
-    def starting(self) -> tuple[Family, ...]:
+    def starting(self) -> tuple[StepFamily, ...]:
         """Families of hidden variables at first steps."""
         return tuple(f for f in self.families if (f.variable, 0) in self.hidden and f.starts)
 
     @cached_property
-    def moving(self) -> tuple[Family, ...]:
+    def moving(self) -> tuple[StepFamily, ...]:
         """Families of hidden variables at later steps."""
         return tuple(f for f in self.families if (f.variable, 0) in self.hidden and f.goes_on)
 
@@ -103,7 +103,7 @@ class Layout:
                 found[number] = tuple(at)
         return found
 
-    def _flat(self, family: Family, group: tuple[Family, ...]) -> Any:
+    def _flat(self, family: StepFamily, group: tuple[StepFamily, ...]) -> Any:
         config = self.configurations(self.seen_parents(group))
         index = []
         for u, lag in family.parents:
@@ -143,7 +143,7 @@ class Layout:
         return found
 
 
-def make_layout(slice_: Slice, sizes: tuple[int, ...], holes: frozenset[int]) -> Layout:
+def make_layout(slice_: Slice, sizes: tuple[int, ...], holes: frozenset[int]) -> ChainLayout:
     """The hidden state that a slice needs where the variables of `holes` may be missing."""
     _check_parents(slice_, sizes, holes)
     told = {u for above in slice_.parents for u, _ in above}
@@ -156,7 +156,7 @@ def make_layout(slice_: Slice, sizes: tuple[int, ...], holes: frozenset[int]) ->
         for u, lag in slice_.parents[v]
         if lag and u in now
     )
-    layout = Layout(slice_, sizes, (*((v, 0) for v in now), *memory))
+    layout = ChainLayout(slice_, sizes, (*((v, 0) for v in now), *memory))
     _check_width(layout)
     return layout
 
@@ -177,14 +177,14 @@ def _check_parents(slice_: Slice, sizes: tuple[int, ...], holes: frozenset[int])
                 )
 
 
-def _check_width(layout: Layout) -> None:
+def _check_width(layout: ChainLayout) -> None:
     seen = layout.seen_parents(layout.moving)
     moves = math.prod(layout.sizes[v] for v, _ in seen) * layout.width**2
     if layout.width > WIDEST or moves > LARGEST:
         names = [layout.slice.names[v] for v, _ in layout.hidden]
         told = [layout.slice.names[v] for v, _ in seen]
         raise GraphError(
-            f"the hidden state of a step has {layout.width} joint states ({', '.join(map(str, names))})"
+            f"the hidden state of a step, {', '.join(map(str, names))}, has {layout.width} states"
             + (f", told by {', '.join(map(str, told))}" if told else "")
             + f"; at most {WIDEST} states and {LARGEST} cells of moves fit. Use fewer states or "
             "arrows; fill the holes of columns that tell others."

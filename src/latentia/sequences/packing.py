@@ -41,10 +41,10 @@ class Packing:
         return bool((self.previous >= 0).any())
 
 
-def pack(offsets: Indices, longest: int | None = None) -> Packing:
+def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
     """Pieces of at most `longest` steps; None: chosen by the number of steps.
 
-    >>> p = pack(np.array([0, 2, 5]), longest=10)
+    >>> p = pack_steps(np.array([0, 2, 5]), longest=10)
     >>> p.order.tolist(), p.bounds, p.before.tolist()
     ([2, 0, 3, 1, 4], (0, 2, 4, 5), [-1, -1, 0, 1, 2])
     """

@@ -1,7 +1,7 @@
 """From tables to potentials, and from what is expected of states back to counts of tables.
 
-Everything that does not change with the tables is laid out once (`wire`): which configuration each
-step has, and which row of which table each cell looks up.
+Everything that does not change with the tables is laid out once (`wire_steps`): which
+configuration each step has, and which row of which table each cell looks up.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, final
 import numpy as np
 
 from latentia.exact.gaussian_leaves import features, log_terms
-from latentia.sequences.families import Family
+from latentia.sequences.families import StepFamily
 from latentia.sequences.forward_backward import Forward, Potentials, Smoothed
-from latentia.sequences.hidden_states import Layout, Tables
-from latentia.sequences.packing import Indices, Packing, pack
+from latentia.sequences.hidden_states import ChainLayout, Tables
+from latentia.sequences.packing import Indices, Packing, pack_steps
 from latentia.sequences.slices import Parent
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
@@ -51,7 +51,7 @@ class Bells:
 class Wired:
     """Sequences laid out for a chain of joint states."""
 
-    layout: Layout
+    layout: ChainLayout
     sequences: Sequences
     packing: Packing
     which: Indices  # (steps,) configurations of starts and moves
@@ -60,9 +60,9 @@ class Wired:
     bells: tuple[Bells, ...]
 
 
-def wire(layout: Layout, sequences: Sequences, longest: int | None = None) -> Wired:
+def wire_steps(layout: ChainLayout, sequences: Sequences, longest: int | None = None) -> Wired:
     """Lay out sequences; `longest` steps to a piece."""
-    packing = pack(sequences.offsets, longest)
+    packing = pack_steps(sequences.offsets, longest)
     first = sequences.first_steps()
     look = _Looking(layout, sequences, first, packing.order)
     start = look.configuration(layout.seen_parents(layout.starting), first)
@@ -77,13 +77,13 @@ def wire(layout: Layout, sequences: Sequences, longest: int | None = None) -> Wi
 def uncut(wired: Wired) -> Wired:
     """The same with every sequence in one piece."""
     longest = int(np.diff(wired.sequences.offsets).max())
-    return wire(wired.layout, wired.sequences, longest)
+    return wire_steps(wired.layout, wired.sequences, longest)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Looking:
-    layout: Layout
+    layout: ChainLayout
     sequences: Sequences
     first: Any
     order: Indices
@@ -138,20 +138,27 @@ class _Looking:
         return tuple(found)
 
 
+def column_choice(layout: ChainLayout, sequences: Sequences, v: int) -> Indices:
+    """The configuration of a column's told parents at each step, among all its tables: (steps,)."""
+    order = np.arange(sequences.steps)
+    found: Indices = _Looking(layout, sequences, sequences.first_steps(), order).choice(v)[1]
+    return found
+
+
 # --- tables to potentials -------------------------------------------------------------------------
 
 
-def starts_of(layout: Layout, tables: Tables) -> Array:
+def starts_of(layout: ChainLayout, tables: Tables) -> Array:
     """P(joint state at a first step), (states, configurations)."""
     return np.ascontiguousarray((_product(layout, tables, 0)[:, 0] * layout.blank).T)
 
 
-def moves_of(layout: Layout, tables: Tables) -> Array:
+def moves_of(layout: ChainLayout, tables: Tables) -> Array:
     """P(joint state | the one before), (configurations, from, to)."""
     return np.ascontiguousarray(_product(layout, tables, 1) * layout.remembered)
 
 
-def _product(layout: Layout, tables: Tables, which: int) -> Array:
+def _product(layout: ChainLayout, tables: Tables, which: int) -> Array:
     found: Any = np.ones((1, 1, layout.width))
     for number, at in layout.places.items():
         if at[which] is not None:
@@ -188,19 +195,19 @@ def potentials(wired: Wired, tables: Tables) -> Potentials:
     return Potentials(start, move, wired.which, emission, shift, logs)
 
 
-def _rows(layout: Layout, lookup: Lookup, tables: Tables) -> Array:
+def _rows(layout: ChainLayout, lookup: Lookup, tables: Tables) -> Array:
     """P(cell | joint state) of every row, and a row of ones: (states, rows + 1)."""
     parts = [tables[n].ravel()[cell_places(layout, n)] for n in lookup.blocks]
     parts = [p.reshape(layout.width, -1) for p in parts]
     return np.concatenate([*parts, np.ones((layout.width, 1))], axis=1)
 
 
-def _mask_rows(layout: Layout, mask: Lookup) -> Array:
+def _mask_rows(layout: ChainLayout, mask: Lookup) -> Array:
     own = layout.values[mask.blocks[0], 0][:, None] == np.arange(mask.count)
     return np.concatenate([own, np.ones((layout.width, 1))], axis=1).astype(float)
 
 
-def cell_places(layout: Layout, number: int) -> Any:
+def cell_places(layout: ChainLayout, number: int) -> Any:
     """Where P(cell | joint state) lies in the table: (states, configurations, cells)."""
     family = layout.families[number]
     shape, index = layout.shape(family), _parent_places(layout, family)
@@ -211,7 +218,7 @@ def cell_places(layout: Layout, number: int) -> Any:
     return np.broadcast_to(found, ones)
 
 
-def _parent_places(layout: Layout, family: Family) -> list[Any]:
+def _parent_places(layout: ChainLayout, family: StepFamily) -> list[Any]:
     """The state of each parent: (states, configurations), where one of them may be 1."""
     config = layout.configurations(layout.seen_parents((family,)))
     return [
@@ -219,12 +226,12 @@ def _parent_places(layout: Layout, family: Family) -> list[Any]:
     ]
 
 
-def _config_count(layout: Layout, family: Family) -> int:
+def _config_count(layout: ChainLayout, family: StepFamily) -> int:
     return math.prod(layout.sizes[v] for v, _ in layout.seen_parents((family,)))
 
 
-def bell_places(layout: Layout, number: int) -> Any:
-    """Where the Gaussian of a joint state lies among those of the table: (states, configurations)."""
+def bell_places(layout: ChainLayout, number: int) -> Any:
+    """Where the Gaussian of a joint state lies in the table: (states, configurations)."""
     family = layout.families[number]
     index, above = _parent_places(layout, family), layout.shape(family)[:-2]
     whole = (layout.width, _config_count(layout, family))
@@ -233,7 +240,7 @@ def bell_places(layout: Layout, number: int) -> Any:
     return np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*index), above), whole)
 
 
-def _bell_logs(layout: Layout, bells: Bells, tables: Tables) -> Array:
+def _bell_logs(layout: ChainLayout, bells: Bells, tables: Tables) -> Array:
     """Σ over columns of log p(x | joint state), (states, steps)."""
     terms = []  # of each column: (states, configurations, 3)
     for blocks in bells.blocks:
@@ -248,7 +255,7 @@ def _bell_logs(layout: Layout, bells: Bells, tables: Tables) -> Array:
 # --- expectations to counts -----------------------------------------------------------------------
 
 
-def expected_counts(
+def chain_counts(
     wired: Wired, p: Potentials, forward: Forward, smoothed: Smoothed
 ) -> dict[int, Array]:
     """Counts of every table: shaped as it; of Gaussians Σ (1, x, x²)."""
@@ -295,7 +302,9 @@ def grouped(weights: Array, group: Indices, count: int) -> Array:
     return np.stack([np.bincount(group, weights=w, minlength=count)[:count] for w in weights])
 
 
-def _add_cells(layout: Layout, lookup: Lookup, gamma: Array, found: Mapping[int, Array]) -> None:
+def _add_cells(
+    layout: ChainLayout, lookup: Lookup, gamma: Array, found: Mapping[int, Array]
+) -> None:
     sums, start = grouped(gamma, lookup.rows, lookup.count + 1), 0
     for n in lookup.blocks:
         places = cell_places(layout, n)
@@ -304,7 +313,7 @@ def _add_cells(layout: Layout, lookup: Lookup, gamma: Array, found: Mapping[int,
         start = stop
 
 
-def _add_bells(layout: Layout, bells: Bells, gamma: Array, found: Mapping[int, Array]) -> None:
+def _add_bells(layout: ChainLayout, bells: Bells, gamma: Array, found: Mapping[int, Array]) -> None:
     if bells.choice is None:
         sums = (gamma @ bells.features.T).reshape(layout.width, len(bells.blocks), 3)
         for k, blocks in enumerate(bells.blocks):
@@ -321,4 +330,3 @@ def _add_bells(layout: Layout, bells: Bells, gamma: Array, found: Mapping[int, A
 def _add_sums(table: Array, places: Any, sums: Array) -> None:
     flat = table.reshape(-1, 3)
     np.add.at(flat, np.asarray(places).ravel(), np.ascontiguousarray(sums).reshape(-1, 3))
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -63,7 +64,7 @@ class Sequences:
 
     def __iter__(self) -> Iterator[slice]:
         ends = self.offsets.tolist()
-        return (slice(a, b) for a, b in zip(ends, ends[1:], strict=False))
+        return (slice(a, b) for a, b in pairwise(ends))
 
 
 def missing_cells(x: Places) -> np.ndarray[Any, Any]:
