@@ -76,24 +76,38 @@ def _first_messages(packing: Packing, p: Potentials) -> Array:
 
 
 def _forward_once(packing: Packing, p: Potentials, start: Array) -> Forward:
+    found = _forward_run(packing, p, start, careful=False)
+    if not found[1].min() > LEAST:  # rare, also where it is no number
+        found = _forward_run(packing, p, start, careful=True)
+    alpha, scale, shift, impossible = found
+    log_scale = np.log(scale) + shift
+    log_scale[impossible] = -np.inf
+    return Forward(alpha, log_scale, impossible)
+
+
+def _forward_run(
+    packing: Packing, p: Potentials, start: Array, careful: bool
+) -> tuple[Array, Array, Array, Bools]:
+    """alpha, its sums before scaling, their shifts, and steps that cannot be."""
     alpha, scale = np.empty_like(p.emission), np.empty(p.emission.shape[1])
     shift, impossible = p.shift.copy(), np.zeros(len(p.shift), dtype=bool)
     one = np.ascontiguousarray(p.move[0].T) if len(p.move) == 1 else None
     lo, message = 0, start
-    for hi in packing.bounds[1:]:
-        if lo:
-            message = message[:, : hi - lo]
-            message = one @ message if one is not None else _moved(message, p.move, p.which[lo:hi])
-        here = message * p.emission[:, lo:hi]
-        total = here.sum(axis=0)
-        if not total.min() > LEAST:
-            _mend(here, total, message, p, lo, shift, impossible)
-        here /= total
-        alpha[:, lo:hi], scale[lo:hi] = here, total
-        lo, message = hi, here
-    log_scale = np.log(scale) + shift
-    log_scale[impossible] = -np.inf
-    return Forward(alpha, log_scale, impossible)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for hi in packing.bounds[1:]:
+            if lo:
+                message = message[:, : hi - lo]
+                message = (
+                    one @ message if one is not None else _moved(message, p.move, p.which[lo:hi])
+                )
+            here = message * p.emission[:, lo:hi]
+            total = np.add.reduce(here, axis=0)
+            if careful:
+                _mend(here, total, message, p, lo, shift, impossible)
+            here /= total
+            alpha[:, lo:hi], scale[lo:hi] = here, total
+            lo, message = hi, here
+    return alpha, scale, shift, impossible
 
 
 def _mend(
@@ -174,6 +188,15 @@ def backward_pass(packing: Packing, p: Potentials, forward: Forward) -> Smoothed
 
 
 def _backward_once(packing: Packing, p: Potentials, ends: Array) -> tuple[Array, Array, Array]:
+    found = _backward_run(packing, p, ends, careful=False)
+    if not found[2].min() > LEAST:
+        found = _backward_run(packing, p, ends, careful=True)
+    return found
+
+
+def _backward_run(
+    packing: Packing, p: Potentials, ends: Array, careful: bool
+) -> tuple[Array, Array, Array]:
     """beta, (states, steps), of sum one; emission · beta; and the sums of beta of the step before.
 
     The sum of the step before is stored at the step itself.
@@ -183,23 +206,26 @@ def _backward_once(packing: Packing, p: Potentials, ends: Array) -> tuple[Array,
     one = p.move[0] if len(p.move) == 1 else None
     bounds = packing.bounds
     message = ends[:, :0]
-    for t in range(len(bounds) - 2, -1, -1):
-        lo, hi = bounds[t], bounds[t + 1]
-        going = message.shape[1]
-        beta[:, lo : lo + going] = message
-        beta[:, lo + going : hi] = ends[:, going : hi - lo]
-        product = beta[:, lo:hi] * p.emission[:, lo:hi]
-        if not product.max(axis=0).min() > LEAST:
-            _mend_back(product, beta[:, lo:hi], p, lo)
-        carried[:, lo:hi] = product
-        if t:
-            back = (
-                one @ product if one is not None else _moved_back(product, p.move, p.which[lo:hi])
-            )
-            total = back.sum(axis=0)
-            back /= total
-            scale[lo:hi] = total
-            message = back
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for t in range(len(bounds) - 2, -1, -1):
+            lo, hi = bounds[t], bounds[t + 1]
+            going = message.shape[1]
+            if going < hi - lo:
+                message = np.concatenate([message, ends[:, going : hi - lo]], axis=1)
+            beta[:, lo:hi] = message
+            product = message * p.emission[:, lo:hi]
+            if careful:
+                _mend_back(product, message, p, lo)
+            carried[:, lo:hi] = product
+            if t:
+                message = (
+                    one @ product
+                    if one is not None
+                    else _moved_back(product, p.move, p.which[lo:hi])
+                )
+                total = np.add.reduce(message, axis=0)
+                message /= total
+                scale[lo:hi] = total
     return beta, carried, scale
 
 

@@ -15,6 +15,7 @@ import numpy as np
 Indices: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
 
 WIDTH = 512  # pieces side by side that make a step worth its overhead
+WORTH_CUTTING = 4  # times as long as a piece: pieces run twice
 SHORTEST = 64  # steps of a piece: shorter ones have not forgotten how they began
 
 
@@ -51,6 +52,8 @@ def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
     lengths = np.diff(offsets)
     if longest is None:
         longest = max(SHORTEST, -(-int(lengths.sum()) // WIDTH))
+        most = int(lengths.max(initial=1))
+        longest = most if most <= WORTH_CUTTING * longest else longest
     starts, sizes, whose = _pieces(offsets, lengths, longest)
     rank = np.argsort(-sizes, kind="stable")
     starts, sizes, whose = starts[rank], sizes[rank], whose[rank]
