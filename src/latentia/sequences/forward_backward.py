@@ -1,9 +1,10 @@
 """Forward and backward messages over packed sequences, scaled at every step (design 14).
 
 States come first, steps last: (states, n). A long sequence is cut into pieces that run side by
-side; a piece starts from a guess of the message of the piece before, and all run again from what
-was found until nothing moves. Chains forget, so that two rounds are the rule; those that do not are
-run in one piece. What is compared is every entry against itself, so that small ones count as much.
+side; a piece starts from a guess of the message of the piece before, and runs again from what that
+one found, until it meets the messages that it had. Chains forget, so that this takes few steps; the
+sequences of one that does not are run in one piece. What is compared is every entry against itself,
+so that small ones count as much.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from latentia.typing import Array, Bools
 
 SAME = 1e-12  # relative: a message that moves less is at rest
 MOST_ROUNDS = 6
+LOOK = 4  # steps between two looks whether messages have met
 LEAST = 1e-280  # smaller sums are computed again from logarithms
 
 
@@ -54,19 +56,25 @@ class NotAtRestError(Exception):
 
 def forward_pass(packing: Packing, p: Potentials) -> Forward:
     """P(z_t | x_1 … x_t) of every step."""
-    start = _first_messages(packing, p)
     chained = packing.previous >= 0
-    guess = np.where(chained, 1.0 / len(start), start)
+    start = np.where(chained, 1.0 / len(p.start), _first_messages(packing, p))
+    run = _ForwardRun.of(p, careful=False)
+    run.go(packing, start)
+    if not run.scale.min() > LEAST:  # rare, also where it is no number
+        run = _ForwardRun.of(p, careful=True)
+        run.go(packing, start)
+    met = not packing.cut
     for _ in range(MOST_ROUNDS):
-        found = _forward_once(packing, p, guess)
-        if not packing.cut:
-            return found
-        ends = found.alpha[:, packing.last[packing.previous[chained]]]
-        told = _moved(ends, p.move, p.which[packing.first[chained]])
-        if _same(told, guess[:, chained]):
-            return found
-        guess[:, chained] = told
-    raise NotAtRestError
+        if met:
+            break
+        ends = run.alpha[:, packing.last[packing.previous[chained]]]
+        start[:, chained] = _moved(ends, p.move, p.which[packing.first[chained]])
+        met = run.go(packing, start, again=True)
+    if not met or not run.scale.min() > LEAST:
+        raise NotAtRestError
+    log_scale = np.log(run.scale) + run.shift
+    log_scale[run.impossible] = -np.inf
+    return Forward(run.alpha, log_scale, run.impossible)
 
 
 def _first_messages(packing: Packing, p: Potentials) -> Array:
@@ -75,39 +83,46 @@ def _first_messages(packing: Packing, p: Potentials) -> Array:
     return np.asarray(p.start[:, which])
 
 
-def _forward_once(packing: Packing, p: Potentials, start: Array) -> Forward:
-    found = _forward_run(packing, p, start, careful=False)
-    if not found[1].min() > LEAST:  # rare, also where it is no number
-        found = _forward_run(packing, p, start, careful=True)
-    alpha, scale, shift, impossible = found
-    log_scale = np.log(scale) + shift
-    log_scale[impossible] = -np.inf
-    return Forward(alpha, log_scale, impossible)
+@final
+@dataclass(frozen=True, slots=True)
+class _ForwardRun:
+    """alpha, its sums before scaling, their shifts, and steps that cannot be: filled by `go`."""
 
+    p: Potentials
+    careful: bool  # look after sums that are too small
+    alpha: Array
+    scale: Array
+    shift: Array
+    impossible: Bools
 
-def _forward_run(
-    packing: Packing, p: Potentials, start: Array, careful: bool
-) -> tuple[Array, Array, Array, Bools]:
-    """alpha, its sums before scaling, their shifts, and steps that cannot be."""
-    alpha, scale = np.empty_like(p.emission), np.empty(p.emission.shape[1])
-    shift, impossible = p.shift.copy(), np.zeros(len(p.shift), dtype=bool)
-    one = np.ascontiguousarray(p.move[0].T) if len(p.move) == 1 else None
-    lo, message = 0, start
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for hi in packing.bounds[1:]:
-            if lo:
-                message = message[:, : hi - lo]
-                message = (
-                    one @ message if one is not None else _moved(message, p.move, p.which[lo:hi])
-                )
-            here = message * p.emission[:, lo:hi]
-            total = np.add.reduce(here, axis=0)
-            if careful:
-                _mend(here, total, message, p, lo, shift, impossible)
-            here /= total
-            alpha[:, lo:hi], scale[lo:hi] = here, total
-            lo, message = hi, here
-    return alpha, scale, shift, impossible
+    @classmethod
+    def of(cls, p: Potentials, careful: bool) -> _ForwardRun:
+        steps = p.emission.shape[1]
+        nothing = np.zeros(steps, dtype=bool)
+        return cls(p, careful, np.empty_like(p.emission), np.empty(steps), p.shift.copy(), nothing)
+
+    def go(self, packing: Packing, start: Array, again: bool = False) -> bool:
+        """Every step; `again`: until all messages are those that were there, if ever."""
+        p, lo, message = self.p, 0, start
+        one = np.ascontiguousarray(p.move[0].T) if len(p.move) == 1 else None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for t, hi in enumerate(packing.bounds[1:]):
+                if lo:
+                    message = message[:, : hi - lo]
+                    message = (
+                        _moved(message, p.move, p.which[lo:hi]) if one is None else one @ message
+                    )
+                here = message * p.emission[:, lo:hi]
+                total = np.add.reduce(here, axis=0)
+                if self.careful:
+                    self.shift[lo:hi] = p.shift[lo:hi]
+                    _mend(here, total, message, p, lo, self.shift, self.impossible)
+                here /= total
+                if again and t % LOOK == 0 and _same(here, self.alpha[:, lo:hi]):
+                    return True
+                self.alpha[:, lo:hi], self.scale[lo:hi] = here, total
+                lo, message = hi, here
+        return False
 
 
 def _mend(
@@ -169,64 +184,70 @@ class Smoothed:
 
 def backward_pass(packing: Packing, p: Potentials, forward: Forward) -> Smoothed:
     """P(z_t | x_1 … x_T) of every step."""
-    count = len(packing.first)
     chained = packing.following >= 0
-    ends = np.full((len(p.emission), count), 1.0 / len(p.emission))
+    ends = np.full((len(p.emission), len(packing.first)), 1.0 / len(p.emission))
+    run = _BackwardRun.of(p, careful=False)
+    run.go(packing, ends)
+    if not run.scale.min() > LEAST:
+        run = _BackwardRun.of(p, careful=True)
+        run.go(packing, ends)
+    met = not packing.cut
+    after = packing.first[packing.following[chained]]
     for _ in range(MOST_ROUNDS):
-        beta, carried, scale = _backward_once(packing, p, ends)
-        if not packing.cut:
+        told = _moved_back(run.carried[:, after], p.move, p.which[after])
+        run.scale[after] = told.sum(axis=0)
+        if met:
             break
-        after = packing.first[packing.following[chained]]
-        told = _moved_back(carried[:, after], p.move, p.which[after])
-        told /= told.sum(axis=0)
-        if _same(told, ends[:, chained]):
-            break
-        ends[:, chained] = told
-    else:
+        ends[:, chained] = told / run.scale[after]
+        met = run.go(packing, ends, again=True)
+    if not met or not run.scale.min() > LEAST:
         raise NotAtRestError
-    return _joined(packing, p, forward, beta, carried, scale, told if packing.cut else None)
+    return _joined(packing, forward, run)
 
 
-def _backward_once(packing: Packing, p: Potentials, ends: Array) -> tuple[Array, Array, Array]:
-    found = _backward_run(packing, p, ends, careful=False)
-    if not found[2].min() > LEAST:
-        found = _backward_run(packing, p, ends, careful=True)
-    return found
+@final
+@dataclass(frozen=True, slots=True)
+class _BackwardRun:
+    """beta, of sum one; emission · beta; and the sum of the step before's beta: filled by `go`."""
 
+    p: Potentials
+    careful: bool
+    beta: Array
+    carried: Array
+    scale: Array
 
-def _backward_run(
-    packing: Packing, p: Potentials, ends: Array, careful: bool
-) -> tuple[Array, Array, Array]:
-    """beta, (states, steps), of sum one; emission · beta; and the sums of beta of the step before.
+    @classmethod
+    def of(cls, p: Potentials, careful: bool) -> _BackwardRun:
+        empty, steps = np.empty_like(p.emission), p.emission.shape[1]
+        return cls(p, careful, empty, np.empty_like(empty), np.ones(steps))
 
-    The sum of the step before is stored at the step itself.
-    """
-    beta, carried = np.empty_like(p.emission), np.empty_like(p.emission)
-    scale = np.ones(p.emission.shape[1])
-    one = p.move[0] if len(p.move) == 1 else None
-    bounds = packing.bounds
-    message = ends[:, :0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for t in range(len(bounds) - 2, -1, -1):
-            lo, hi = bounds[t], bounds[t + 1]
-            going = message.shape[1]
-            if going < hi - lo:
-                message = np.concatenate([message, ends[:, going : hi - lo]], axis=1)
-            beta[:, lo:hi] = message
-            product = message * p.emission[:, lo:hi]
-            if careful:
-                _mend_back(product, message, p, lo)
-            carried[:, lo:hi] = product
-            if t:
-                message = (
-                    one @ product
-                    if one is not None
-                    else _moved_back(product, p.move, p.which[lo:hi])
-                )
-                total = np.add.reduce(message, axis=0)
-                message /= total
-                scale[lo:hi] = total
-    return beta, carried, scale
+    def go(self, packing: Packing, ends: Array, again: bool = False) -> bool:
+        """Every step from the last; `again`: until all messages are those that were there."""
+        p, bounds, message = self.p, packing.bounds, ends[:, :0]
+        one = p.move[0] if len(p.move) == 1 else None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for t in range(len(bounds) - 2, -1, -1):
+                lo, hi = bounds[t], bounds[t + 1]
+                going = message.shape[1]
+                if going < hi - lo:
+                    message = np.concatenate([message, ends[:, going : hi - lo]], axis=1)
+                if again and t % LOOK == 0 and _same(message, self.beta[:, lo:hi]):
+                    return True
+                self.beta[:, lo:hi] = message
+                product = message * p.emission[:, lo:hi]
+                if self.careful:
+                    _mend_back(product, message, p, lo)
+                self.carried[:, lo:hi] = product
+                if t:
+                    message = (
+                        _moved_back(product, p.move, p.which[lo:hi])
+                        if one is None
+                        else one @ product
+                    )
+                    total = np.add.reduce(message, axis=0)
+                    message /= total
+                    self.scale[lo:hi] = total
+        return False
 
 
 def _mend_back(product: Array, beta: Array, p: Potentials, lo: int) -> None:
@@ -237,24 +258,11 @@ def _mend_back(product: Array, beta: Array, p: Potentials, lo: int) -> None:
         product[:, j] = np.exp(logs - logs.max())
 
 
-def _joined(
-    packing: Packing,
-    p: Potentials,
-    forward: Forward,
-    beta: Array,
-    carried: Array,
-    scale: Array,
-    told: Array | None,
-) -> Smoothed:
+def _joined(packing: Packing, forward: Forward, run: _BackwardRun) -> Smoothed:
     """gamma = alpha · beta, and emission · beta in units of pairs."""
-    if told is not None:  # the sums of beta at the ends of pieces, too
-        after = packing.first[packing.following[packing.following >= 0]]
-        scale = scale.copy()
-        scale[after] = _moved_back(carried[:, after], p.move, p.which[after]).sum(axis=0)
-    gamma = forward.alpha * beta
-    total = gamma.sum(axis=0)
+    gamma = np.multiply(forward.alpha, run.beta, out=run.beta)
+    total = np.add.reduce(gamma, axis=0)
     gamma /= total
-    later = packing.before >= 0
-    units = np.where(later, scale * total[packing.before], 1.0)
-    carried /= units
+    units = np.where(packing.before >= 0, run.scale * total[packing.before], 1.0)
+    carried = np.divide(run.carried, units, out=run.carried)
     return Smoothed(gamma, carried)

@@ -28,7 +28,7 @@ from latentia.typing import Array
 
 SAMPLE = 20_000  # steps on which starts race
 MOMENTS = 200_000  # steps whose windows are summed
-RACE = ((10, 3), (30, 1))  # E-steps, and how many go on
+RACE = ((8, 3), (20, 1))  # E-steps, and how many go on
 VARIANCE_FLOOR = 1e-3  # of the column's own
 
 
