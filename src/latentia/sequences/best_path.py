@@ -1,15 +1,12 @@
 """The most probable path of joint states (Viterbi), all sequences side by side.
 
-Pieces of a long sequence start from a guess of the scores of the piece before, as forward messages
-do; scores that differ by a constant only choose the same path, and paths soon meet. Where pieces
-end, the best state is told by the piece behind: every piece tells where each of its last states
-came from, and the last piece of a sequence decides.
+Pieces of a long sequence start from a guess of the scores of the piece before, and run again until
+they meet the scores that they had, as forward messages do: scores that differ by a constant choose
+the same path. The path is told from the end: a step's best state is the one that led to the state
+behind it. Pieces guess their last state, and run again until they meet the path that they had.
 """
 
 from __future__ import annotations
-
-from itertools import pairwise
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,14 +14,14 @@ from latentia.sequences.forward_backward import MOST_ROUNDS, NotAtRestError, Pot
 from latentia.sequences.packing import Indices, Packing
 from latentia.typing import Array
 
-Back: TypeAlias = np.ndarray[Any, np.dtype[np.int16]]
-SAME = 1e-9  # of scores, in nats
+SAME = 1e-10  # of scores, in nats
+AT_ONCE = 2**16  # sums of pairs of states
 
 
 def best_path(packing: Packing, p: Potentials) -> tuple[Indices, Array]:
-    """Joint states of every step, packed, and max log P(path, cells), (pieces,).
+    """Joint states of every step, packed, and what the best path gains at every step, (steps,).
 
-    That of a sequence is the one of its last piece; -inf where no path explains the cells.
+    The sum over a sequence is max log P(path, cells); -inf where no path explains the cells.
     """
     with np.errstate(divide="ignore"):
         start, move = np.log(p.start), np.log(p.move)
@@ -32,105 +29,103 @@ def best_path(packing: Packing, p: Potentials) -> tuple[Indices, Array]:
     chained = packing.previous >= 0
     which = p.which[packing.first]
     guess = np.where(chained, 0.0, start[:, np.where(chained, 0, which)])
-    for _ in range(MOST_ROUNDS):
-        back, final = _scored(packing, p.which, move, emission, guess)
-        if not packing.cut:
+    score, gain = np.empty_like(emission), np.empty(emission.shape[1])
+    met = False
+    for again in range(MOST_ROUNDS):
+        met = _run_scores(packing, p.which, move, emission, guess, score, gain, again > 0)
+        if met or not packing.cut:
             break
-        before = packing.previous[chained]
-        told = _into(final[:, before], move, which[chained])
-        if _alike(told, guess[:, chained]):
-            break
-        guess[:, chained] = told
-    else:
+        ends = score[:, packing.last[packing.previous[chained]]]
+        guess[:, chained] = _best_into(ends, move, which[chained])
+    if packing.cut and not met:
         raise NotAtRestError
-    return _chased(packing, p.which, move, back, final), final.max(axis=0)
+    return _traced(packing, p.which, move, score), gain
 
 
-def _alike(told: Array, guess: Array) -> bool:
-    """Do the scores differ by a constant only?"""
+def _run_scores(
+    packing: Packing,
+    which: Indices,
+    move: Array,
+    emission: Array,
+    start: Array,
+    score: Array,
+    gain: Array,
+    again: bool,
+) -> bool:
+    """Scores of the best paths to every state, the best of them zero; see `_ForwardRun.go`."""
+    lo, here = 0, start
     with np.errstate(invalid="ignore"):
-        a, b = told - told.max(axis=0), guess - guess.max(axis=0)
-    both = np.isneginf(a) & np.isneginf(b)
-    with np.errstate(invalid="ignore"):
-        return bool((both | (np.abs(a - b) <= SAME)).all())
+        for hi in packing.bounds[1:]:
+            if lo:
+                here = _best_into(here[:, : hi - lo], move, which[lo:hi])
+            here = here + emission[:, lo:hi]
+            top = np.maximum.reduce(here, axis=0)
+            here -= np.where(np.isneginf(top), 0.0, top)
+            gain[lo:hi] = top
+            if again and _alike(here, score[:, lo:hi]):
+                return True
+            score[:, lo:hi] = here
+            lo = hi
+    return False
 
 
-def _scored(
-    packing: Packing, which: Indices, move: Array, emission: Array, start: Array
-) -> tuple[Back, Array]:
-    """Where each state came from, (states, steps), and the last scores of pieces."""
-    back = np.empty(emission.shape, dtype=np.int16)
-    bounds = packing.bounds
-    score = start + emission[:, : bounds[1]]
-    final = score.copy()
-    for lo, hi in pairwise(bounds[1:]):
-        n = hi - lo
-        final[:, n : score.shape[1]] = score[:, n:]
-        score = _extended(score[:, :n], move, which[lo:hi], back[:, lo:hi])
-        score += emission[:, lo:hi]
-    final[:, : score.shape[1]] = score
-    return back, final
+def _alike(a: Array, b: Array) -> bool:
+    return bool(((a == b) | (np.abs(a - b) <= SAME)).all())
 
 
-def _extended(score: Array, move: Array, which: Indices, back: Back) -> Array:
-    """max_i score_i + move_ij, and which i it was, to be found in `back`: (states, n)."""
-    states, n = score.shape
-    if n * states <= 512 and len(move) == 1:  # few: all at once
-        total = score[:, None, :] + move[0][:, :, None]
-        best = total.argmax(axis=0)
-        back[...] = best
-        return np.asarray(total.max(axis=0))
-    found = np.empty_like(score)
-    for j in range(states):
-        into = move[0, :, j][:, None] if len(move) == 1 else move[which, :, j].T
-        total = score + into
-        best = total.argmax(axis=0)
-        back[j] = best
-        found[j] = total.max(axis=0)
-    return found
-
-
-def _into(score: Array, move: Array, which: Indices) -> Array:
+def _best_into(score: Array, move: Array, which: Indices) -> Array:
     """max_i score_i + move_ij: (states, n)."""
-    back = np.empty(score.shape, dtype=np.int16)
-    return _extended(score, move, which, back)
+    states, n = score.shape
+    if len(move) > 1:
+        return np.asarray((score.T[:, :, None] + move[which]).max(axis=1).T)
+    if states * states * n <= AT_ONCE:
+        return np.asarray(np.maximum.reduce(score[:, None, :] + move[0][:, :, None], axis=0))
+    best = score[0] + move[0][0][:, None]
+    for i in range(1, states):
+        np.maximum(best, score[i] + move[0][i][:, None], out=best)
+    return np.asarray(best)
 
 
-def _chased(packing: Packing, which: Indices, move: Array, back: Back, final: Array) -> Indices:
+def _traced(packing: Packing, which: Indices, move: Array, score: Array) -> Indices:
     """From the best last state of each sequence back to its first step."""
-    last = final.argmax(axis=0)
-    if packing.cut:
-        last = _joined_ends(packing, which, move, back, final)
-    path = np.empty(back.shape[1], dtype=np.intp)
-    bounds, state = packing.bounds, last[:0]
-    for t in range(len(bounds) - 2, -1, -1):
-        lo, hi = bounds[t], bounds[t + 1]
-        state = np.concatenate([state, last[len(state) : hi - lo]])
-        path[lo:hi] = state
-        if t:
-            state = back[state, np.arange(lo, hi)].astype(np.intp)
+    path = np.full(score.shape[1], -1, dtype=np.intp)
+    ends = score[:, packing.last].argmax(axis=0)
+    chained = packing.following >= 0
+    after = packing.first[packing.following[chained]]
+    own = packing.last[chained]
+    for again in range(len(ends) + 1):  # one round settles one piece more, at the least
+        met = _trace_once(packing, which, move, score, ends, path, again > 0)
+        if met or not packing.cut:
+            break
+        ends[chained] = _came_from(score[:, own], move, which[after], path[after])
     return path
 
 
-def _joined_ends(
-    packing: Packing, which: Indices, move: Array, back: Back, final: Array
-) -> Indices:
-    """The best last state of every piece, as the pieces behind it decide."""
-    bounds, states = packing.bounds, len(back)
-    came = np.zeros((states, 0), dtype=np.intp)  # the first state of a piece, by its last
+def _trace_once(
+    packing: Packing,
+    which: Indices,
+    move: Array,
+    score: Array,
+    ends: Indices,
+    path: Indices,
+    again: bool,
+) -> bool:
+    bounds, state = packing.bounds, ends[:0]
     for t in range(len(bounds) - 2, -1, -1):
         lo, hi = bounds[t], bounds[t + 1]
-        fresh = np.broadcast_to(np.arange(states)[:, None], (states, hi - lo - came.shape[1]))
-        came = np.concatenate([came, fresh], axis=1)
+        if len(state) < hi - lo:
+            state = np.concatenate([state, ends[len(state) : hi - lo]])
+        if again and (path[lo:hi] == state).all():
+            return True
+        path[lo:hi] = state
         if t:
-            came = np.take_along_axis(back[:, lo:hi], came, axis=0).astype(np.intp)
-    last: Indices = np.asarray(final.argmax(axis=0))
-    chained = packing.previous >= 0
-    entry = np.zeros((states, len(last)), dtype=np.int16)  # the last state of the piece before
-    own = np.empty((states, int(chained.sum())), dtype=np.int16)
-    _extended(final[:, packing.previous[chained]], move, which[packing.first[chained]], own)
-    entry[:, chained] = own
-    order = np.argsort(packing.order[packing.first])[::-1]  # from the end of sequences
-    for piece in order[packing.previous[order] >= 0].tolist():
-        last[packing.previous[piece]] = entry[came[last[piece], piece], piece]
-    return last
+            before = bounds[t - 1]
+            own = score[:, before : before + hi - lo]
+            state = _came_from(own, move, which[lo:hi], state)
+    return False
+
+
+def _came_from(score: Array, move: Array, which: Indices, state: Indices) -> Indices:
+    """The state i of the largest score_i + move_ij, j the state behind: (n,)."""
+    into = move[0].T[state].T if len(move) == 1 else move[which, :, state].T
+    return np.asarray((score + into).argmax(axis=0), dtype=np.intp)

@@ -89,8 +89,8 @@ def decode_states(chain: Chain, sequences: Sequences) -> tuple[ChainLayout, Indi
     found, wired = at_rest(
         wire_steps(layout, sequences), lambda w: best_path(w.packing, potentials(w, chain.tables))
     )
-    path, level = found
-    if np.isneginf(level).any():
+    path, gain = found
+    if np.isneginf(gain).any():
         raise DataError(
             "some sequences cannot be under the model: no path explains their cells. "
             "score_samples tells the rows (-inf)."
