@@ -39,6 +39,9 @@ class Slice:
     parents: tuple[tuple[Parent, ...], ...]  # in the order given: axes of tables
 
     def __post_init__(self) -> None:
+        n = len(self.names)
+        if len(set(self.names)) != n or len(self.states) != n or len(self.parents) != n:
+            raise GraphError("the names of a slice must differ, and have states and parents each.")
         for v in sorted(self.latent):
             if self.states[v] is None:
                 raise GraphError(
