@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from latentia.networks.stepwise import StepwiseEM
     from latentia.networks.tables import Tables
     from latentia.reproduce import datasets
+    from latentia.sequences.sequence_model import SequenceModel
     from latentia.store.file import load, save
     from latentia.structure import templates
     from latentia.structure.graph import LatentGraph
@@ -54,6 +55,7 @@ __all__ = [
     "LatentModel",
     "LatentClassifier",
     "FrozenModel",
+    "SequenceModel",
     "save",
     "load",
     "Posterior",
@@ -92,6 +94,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "LatentModel": "model.latent_model",
     "LatentClassifier": "model.classifier",
     "FrozenModel": "model.frozen_model",
+    "SequenceModel": "sequences.sequence_model",
     "save": "store.file",
     "load": "store.file",
     "Posterior": "inference.posterior",

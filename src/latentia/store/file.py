@@ -27,11 +27,13 @@ from latentia.errors import LatentiaError, StoreError
 from latentia.model.classifier import LatentClassifier
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
+from latentia.sequences.sequence_model import SequenceModel
 from latentia.store.array_table import Fetch
 from latentia.store.classifier_record import read_classifier, write_classifier
 from latentia.store.column_record import newer_columns
 from latentia.store.model_record import read_latent_model, write_latent_model
 from latentia.store.plain import text
+from latentia.store.sequence_record import read_sequence_model, write_sequence_model
 from latentia.store.structure_record import ordered_parents
 from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
 from latentia.typing import Array
@@ -48,11 +50,12 @@ MOST_VALUES = 2**22  # in the JSON; as Python objects these take up to 300 MB
 DEEPEST = 64
 CHUNK = 2**20
 
-Stored: TypeAlias = LatentModel | LatentClassifier | FrozenModel | Moments
+Stored: TypeAlias = LatentModel | LatentClassifier | SequenceModel | FrozenModel | Moments
 READERS: dict[Any, Any] = {
     "Moments": read_moments,
     "FrozenModel": read_frozen,
     "LatentClassifier": read_classifier,
+    "SequenceModel": read_sequence_model,
 }
 
 FOREIGN = {
@@ -107,12 +110,14 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
         return write_moments(model)
     if isinstance(model, FrozenModel):
         return write_frozen(model)
-    if type(model) not in (LatentModel, LatentClassifier):
+    if type(model) not in (LatentModel, LatentClassifier, SequenceModel):
         raise StoreError(
-            f"expected a LatentModel or LatentClassifier, got {type(model).__name__}. Only these, "
-            "frozen models and moments can be saved."
+            f"expected a LatentModel, LatentClassifier or SequenceModel, got "
+            f"{type(model).__name__}. Only these, frozen models and moments can be saved."
         )
     model._check_fitted()
+    if isinstance(model, SequenceModel):
+        return write_sequence_model(model)
     if isinstance(model, LatentClassifier):
         return write_classifier(model)
     return write_latent_model(model)
@@ -120,6 +125,8 @@ def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
 
 def _version(record: dict[str, Any]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
+    if record["kind"] == "SequenceModel":
+        return 5
     states = record.get("states", ())
     newer = any(newer_columns(x.get("states", ())) for x in (record, *record.get("models", ())))
     if (

@@ -1,0 +1,1 @@
+"""Repeated structure: sequences of any length, one set of tables."""

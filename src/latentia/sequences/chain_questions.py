@@ -1,0 +1,162 @@
+"""Questions to a learned chain: filter, smooth, decode, forecast, sample. Steps in, steps out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.errors import DataError
+from latentia.sequences.best_path import best_path
+from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
+from latentia.sequences.expectation import at_rest, filtered, smoothed_states
+from latentia.sequences.families import families_of
+from latentia.sequences.hidden_states import ChainLayout, Tables, make_layout
+from latentia.sequences.packing import Indices
+from latentia.sequences.potentials import column_choice, potentials, wire_steps
+from latentia.sequences.slices import Slice
+from latentia.sequences.step_data import Sequences
+from latentia.typing import Array
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A slice with its columns and tables: what was learned."""
+
+    slice: Slice
+    columns: Mapping[int, Column]  # and inputs
+    tables: Tables  # by number of family
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """States of every variable; 0: continuous."""
+        return tuple(
+            size
+            if size is not None
+            else (0 if self.columns[v].continuous else self.columns[v].cells)
+            for v, size in enumerate(self.slice.states)
+        )
+
+    def layout(self, holes: frozenset[int]) -> ChainLayout:
+        return make_layout(self.slice, self.sizes, holes)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """Beliefs of joint states at every step, (states, steps), and log P(cells | before)."""
+
+    layout: ChainLayout
+    belief: Array
+    log_scale: Array
+
+    def of(self, v: int) -> Array:
+        """P(latent), (its states, steps)."""
+        return latent_beliefs(self.layout, v, self.belief)
+
+
+def filter_states(chain: Chain, sequences: Sequences) -> Beliefs:
+    """P(z_t | x_1 … x_t)."""
+    layout = chain.layout(sequences.holes())
+    forward, wired = filtered(wire_steps(layout, sequences), chain.tables)
+    place = places_of(wired.packing.order)
+    return Beliefs(layout, forward.alpha[:, place], forward.log_scale[place])
+
+
+def smooth_states(chain: Chain, sequences: Sequences) -> Beliefs:
+    """P(z_t | x_1 … x_T)."""
+    layout = chain.layout(sequences.holes())
+    forward, smoothed, wired = smoothed_states(wire_steps(layout, sequences), chain.tables)
+    place = places_of(wired.packing.order)
+    return Beliefs(layout, smoothed.gamma[:, place], forward.log_scale[place])
+
+
+def places_of(order: Indices) -> Indices:
+    """Where each step lies."""
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place
+
+
+def decode_states(chain: Chain, sequences: Sequences) -> tuple[ChainLayout, Indices]:
+    """The best path of joint states, (steps,); sequences that cannot be have none."""
+    layout = chain.layout(sequences.holes())
+    found, wired = at_rest(
+        wire_steps(layout, sequences), lambda w: best_path(w.packing, potentials(w, chain.tables))
+    )
+    path, gain = found
+    if np.isneginf(gain).any():
+        raise DataError(
+            "some sequences cannot be under the model: no path explains their cells. "
+            "score_samples tells the rows (-inf)."
+        )
+    return layout, path[places_of(wired.packing.order)]
+
+
+def believed_cells(
+    chain: Chain, found: Beliefs, sequences: Sequences, v: int, at: Indices
+) -> Array:
+    """P(cell of column v) at some steps where it is missing: (cells, len(at))."""
+    choice = column_choice(found.layout, sequences, v)
+    return cell_beliefs(
+        found.layout, chain.tables, chain.columns[v], v, found.belief[:, at], choice[at]
+    )
+
+
+def sample_steps_of(
+    chain: Chain, count: int, length: int, rng: np.random.Generator, inputs: Mapping[int, Any]
+) -> dict[int, Array]:
+    """Codes of latents and discrete columns, z of continuous ones: (count, length) each.
+
+    `inputs` are the codes of given columns, (count, length).
+    """
+    drawn: dict[int, Array] = {v: np.asarray(x) for v, x in inputs.items()}
+    for v in range(len(chain.slice.names)):
+        if v not in drawn:
+            drawn[v] = np.zeros((count, length), dtype=float if chain.sizes[v] == 0 else np.intp)
+    families = families_of(chain.slice)
+    turns = _order_within(chain.slice)
+    for t in range(length):
+        for v in turns:
+            if v in inputs:
+                continue
+            n = next(
+                k
+                for k, f in enumerate(families)
+                if f.variable == v and (f.goes_on if t else f.starts)
+            )
+            above = tuple(drawn[u][:, t - lag] for u, lag in families[n].parents)
+            rows = chain.tables[n][above] if above else chain.tables[n][None].repeat(count, axis=0)
+            if chain.sizes[v]:
+                level = np.cumsum(rows, axis=1)
+                u = rng.random((count, 1)) * level[:, -1:]
+                drawn[v][:, t] = np.minimum((u >= level).sum(axis=1), rows.shape[1] - 1)
+            else:
+                leaf = rows[:, 0]
+                drawn[v][:, t] = rng.normal(leaf[:, 1], np.sqrt(leaf[:, 2]))
+    return drawn
+
+
+def _order_within(slice_: Slice) -> list[int]:
+    """Variables of a step, parents first."""
+    done: list[int] = []
+    left = list(range(len(slice_.names)))
+    while left:
+        for v in left:
+            if all(lag or u in done for u, lag in slice_.parents[v]):
+                done.append(v)
+                left.remove(v)
+                break
+    return done
+
+
+def own_values(column: Column, x: Array) -> Any:
+    """Cells as a table has them: states, or numbers in their own units."""
+    if isinstance(column, ContinuousColumn):
+        return column.unscaled(x)
+    return column.answers(x.astype(float))

@@ -1,0 +1,138 @@
+"""From a long table to a learned chain: open, discover, read, learn, put states in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from latentia.announcing import warn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn, straightened
+from latentia.data.sources.table_rows import TableRows, discover_columns, open_rows
+from latentia.errors import ConvergenceWarning, DataError, IgnoredColumnWarning, UnknownNameError
+from latentia.model.mixed_plans import without_atoms
+from latentia.sequences.chain_questions import Chain
+from latentia.sequences.expectation import chain_estep
+from latentia.sequences.families import families_of
+from latentia.sequences.hidden_states import ChainLayout, Tables
+from latentia.sequences.learn_chain import ChainLearning, LearnedChain, learn_chain
+from latentia.sequences.long_rows import Naming, is_list_of_frames, joined_arrays, read_long
+from latentia.sequences.potentials import wire_steps
+from latentia.sequences.slices import Slice
+from latentia.sequences.step_data import Sequences
+from latentia.typing import Array
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FittedChain:
+    """A learned chain, how it was learned, and how its tables tell sequences."""
+
+    chain: Chain
+    learned: LearnedChain
+    naming: Naming
+    step: int | None  # time between two steps; None: rows are steps
+
+
+def fit_chain(
+    slice_: Slice,
+    X: Any,
+    naming: Naming,
+    how: ChainLearning,
+    rng: np.random.Generator,
+    kinds: Mapping[Any, str] | None,
+    state_names: Mapping[Any, Any] | None,
+) -> FittedChain:
+    """Learn the tables of a slice from a long table."""
+    if is_list_of_frames(X):
+        X, naming = joined_arrays(X, naming)
+    names = [slice_.names[v] for v in slice_.told]
+    rows = open_rows(X, names)
+    _check_names(rows, slice_, naming)
+    found = discover_columns(rows.look(names), names, kinds, state_names)
+    columns = {v: straightened(without_atoms(c)) for v, c in zip(slice_.told, found, strict=True)}
+    steps = read_long(rows.engine, columns, naming)
+    columns, sequences = standardised_steps(columns, steps.sequences)
+    chain = Chain(slice_, columns, {})
+    layout = chain.layout(sequences.holes())
+    learned = learn_chain(layout, sequences, how, rng)
+    if not learned.converged:
+        warn(
+            f"learning stopped after {len(learned.history)} steps before it came to rest. Raise "
+            "max_iter.",
+            ConvergenceWarning,
+        )
+    learned = replace(learned, tables=ordered(layout, sequences, learned.tables))
+    step = None if steps.times is None else steps.times.step
+    kept = replace(naming, lengths=None, blocks=False)
+    return FittedChain(replace(chain, tables=learned.tables), learned, kept, step)
+
+
+def _check_names(rows: TableRows, slice_: Slice, naming: Naming) -> None:
+    for name in [slice_.names[v] for v in slice_.told]:
+        if name not in rows.names:
+            raise UnknownNameError("column", name, rows.names, "The slice names it; add it.")
+        if name in naming.columns:
+            raise DataError(
+                f"column {name!r} cannot both be part of the slice and tell sequences or times."
+            )
+    if naming.sequence is not None and naming.lengths is not None:
+        raise DataError("pass sequence= or lengths=, not both.")
+    aside = {*slice_.names, *naming.columns}
+    ignored = [str(name) for name in rows.names if name not in aside]
+    if ignored:
+        shown = ", ".join(ignored[:10]) + (" …" if len(ignored) > 10 else "")
+        warn(f"columns that the slice does not name are ignored: {shown}.", IgnoredColumnWarning)
+
+
+def standardised_steps(
+    columns: Mapping[int, Column], sequences: Sequences
+) -> tuple[dict[int, Column], Sequences]:
+    """Continuous columns on a scale of mean 0 and variance 1 of all their cells together."""
+    found, cells = dict(columns), dict(sequences.cells)
+    for v, column in columns.items():
+        if not isinstance(column, ContinuousColumn) or column.curved:
+            continue
+        mean, sd = float(np.nanmean(cells[v])), float(np.nanstd(cells[v]))
+        if not sd > 0:
+            continue
+        cells[v] = (cells[v] - mean) / sd
+        found[v] = replace(
+            column,
+            centre=column.centre + column.scale * mean,
+            scale=column.scale * sd,
+            low=(column.low - mean) / sd,
+            high=(column.high - mean) / sd,
+            spread=1.0,
+        )
+    return found, Sequences(cells, sequences.offsets)
+
+
+def ordered(layout: ChainLayout, sequences: Sequences, tables: Tables) -> dict[int, Array]:
+    """The same tables with the states of every latent by size, the largest first."""
+    counts, _, _ = chain_estep(wire_steps(layout, sequences), tables)
+    found = dict(tables)
+    families = families_of(layout.slice)
+    for v in sorted(layout.slice.latent):
+        size = np.zeros(layout.sizes[v])
+        for n, family in enumerate(families):
+            if family.variable == v:
+                size += counts[n].reshape(-1, len(size)).sum(axis=0)
+        order = np.argsort(-np.round(size, 6), kind="stable")
+        found = renamed_states(layout.slice, found, v, order)
+    return found
+
+
+def renamed_states(slice_: Slice, tables: Tables, v: int, order: Any) -> dict[int, Array]:
+    """Tables in which state k of variable v is what state order[k] was."""
+    found = {}
+    for n, family in enumerate(families_of(slice_)):
+        table = tables[n]
+        for axis, (u, _) in enumerate(family.parents):
+            if u == v:
+                table = table.take(order, axis=axis)
+        found[n] = table.take(order, axis=-1) if family.variable == v else table
+    return found

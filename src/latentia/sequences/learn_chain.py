@@ -1,0 +1,217 @@
+"""Learning a chain: starts race on a sample, the best climbs on all sequences (design 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import final
+
+import numpy as np
+
+from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf
+from latentia.linear_algebra import one_thread
+from latentia.networks.accelerate import PSEUDO_COUNTS, Prior, accelerate, normalised
+from latentia.sequences.expectation import chain_estep
+from latentia.sequences.hidden_states import ChainLayout, Tables, make_layout
+from latentia.sequences.potentials import Wired, wire_steps
+from latentia.sequences.step_data import Sequences
+from latentia.sequences.window_moments import StepWindows, look_through_windows
+from latentia.sequences.window_starts import (
+    clustered,
+    counts_of_beliefs,
+    eigen_beliefs,
+    latent_codes,
+    random_beliefs,
+)
+from latentia.typing import Array
+
+SAMPLE = 20_000  # steps on which starts race
+MOMENTS = 200_000  # steps whose windows are summed
+RACE = ((8, 3), (20, 1))  # E-steps, and how many go on
+VARIANCE_FLOOR = 1e-3  # of the column's own
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ChainLearning:
+    """How a chain is learned."""
+
+    pseudo_counts: float = PSEUDO_COUNTS
+    eigen: int = 4  # starts of each kind
+    clusters: int = 3
+    random: int = 2
+    max_iter: int = 200
+    tol: float = 1e-6  # gain per step of a sequence at which climbing stops (continuous columns)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LearnedChain:
+    """Tables by number of family, and how they were found."""
+
+    tables: dict[int, Array]
+    start: str
+    converged: bool
+    history: tuple[float, ...]  # penalised log-likelihood after each step
+    log_likelihood: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ChainPrior:
+    """Pseudo-counts of discrete tables, pseudo-rows of Gaussians."""
+
+    discrete: Prior
+    rows: Mapping[int, float]
+
+    def maximise(self, counts: Tables) -> dict[int, Array]:
+        """The M-step."""
+        found = {}
+        if self.discrete.counts:
+            own = {n: counts[n] for n in self.discrete.counts}
+            found = normalised(own, self.discrete)
+        for n, pseudo in self.rows.items():
+            found[n] = maximise_leaf(counts[n], VARIANCE_FLOOR, pseudo)
+        return found
+
+    def log_density(self, tables: Tables) -> float:
+        leaves = sum(leaf_prior(tables[n], pseudo) for n, pseudo in self.rows.items())
+        return self.discrete.log_density(tables) + leaves
+
+
+def chain_prior(layout: ChainLayout, sequences: Sequences, strength: float) -> ChainPrior:
+    """Latents towards all states alike, columns towards their marginals."""
+    counts, rows = {}, {}
+    for n, family in enumerate(layout.families):
+        v, size = family.variable, layout.sizes[family.variable]
+        if not size:
+            rows[n] = strength
+            continue
+        share = np.full(size, 1.0 / size)
+        if v not in layout.slice.latent:
+            x = sequences.cells[v]
+            share = np.bincount(x[x >= 0], minlength=size) + 0.5 / size
+            share /= share.sum()
+        counts[n] = strength * share
+    return ChainPrior(Prior(counts), rows)
+
+
+def learn_chain(
+    layout: ChainLayout, sequences: Sequences, how: ChainLearning, rng: np.random.Generator
+) -> LearnedChain:
+    """Tables of large penalised likelihood."""
+    prior = chain_prior(layout, sequences, how.pseudo_counts)
+    with one_thread():
+        wired = wire_steps(layout, sequences)
+        name, start = _raced(layout, sequences, prior, how, rng)
+        return replace(climb_chain(wired, start, prior, how), start=name)
+
+
+def climb_chain(wired: Wired, start: Tables, prior: ChainPrior, how: ChainLearning) -> LearnedChain:
+    """To rest, on all sequences."""
+    if prior.rows:
+        return _plain_climb(wired, start, prior, how.max_iter, how.tol * wired.sequences.steps)
+    laid = [wired]
+
+    def estep(tables: Tables) -> tuple[dict[int, Array], float]:
+        counts, level, laid[0] = chain_estep(laid[0], tables)
+        return counts, level
+
+    found = accelerate(start, prior.discrete, estep, most=how.max_iter)
+    return LearnedChain(found.tables, "", found.converged, found.history, found.log_likelihood)
+
+
+def _plain_climb(
+    wired: Wired, tables: Tables, prior: ChainPrior, most: int, enough: float
+) -> LearnedChain:
+    """EM as it is; it never falls."""
+    history: list[float] = []
+    fit = -np.inf
+    for _ in range(most):
+        counts, fit, wired = chain_estep(wired, tables)
+        history.append(fit + prior.log_density(tables))
+        if len(history) > 1 and history[-1] - history[-2] < enough:
+            return LearnedChain(dict(tables), "", True, tuple(history), fit)
+        tables = prior.maximise(counts)
+    return LearnedChain(dict(tables), "", False, tuple(history), fit)
+
+
+def _raced(
+    layout: ChainLayout,
+    sequences: Sequences,
+    prior: ChainPrior,
+    how: ChainLearning,
+    rng: np.random.Generator,
+) -> tuple[str, Tables]:
+    """The best start after two rounds on a sample."""
+    few = sample_steps(sequences, SAMPLE, rng)
+    layout_few = make_layout(layout.slice, layout.sizes, sequences.holes())
+    wired = wire_steps(layout_few, few)
+    running = [
+        (name, prior.maximise(counts)) for name, counts in starts(wired, sequences, how, rng)
+    ]
+    for rounds, keep in RACE:
+        if len(running) == 1:
+            break
+        ended = [
+            (found.history[-1], -k, name, found.tables)
+            for k, (name, tables) in enumerate(running)
+            for found in [_plain_climb(wired, tables, prior, rounds, 0.0)]
+        ]
+        ended.sort(key=lambda e: e[:2], reverse=True)
+        running = [(name, tables) for _, _, name, tables in ended[:keep]]
+    return running[0]
+
+
+def starts(
+    wired: Wired, sequences: Sequences, how: ChainLearning, rng: np.random.Generator
+) -> Iterator[tuple[str, dict[int, Array]]]:
+    """Counts of every start, by name."""
+    layout = wired.layout
+    _, count = latent_codes(layout)
+    steps = wired.sequences.steps
+    if count == 1:
+        yield "counts", counts_of_beliefs(wired, np.ones((1, steps)))
+        return
+    windows = look_through_windows(layout, wired.sequences, count)
+    if windows is not None:
+        for name, make in _closed_form(windows, wired.sequences, count, how, rng):
+            try:
+                yield name, counts_of_beliefs(wired, make())
+            except np.linalg.LinAlgError:
+                continue
+    for _ in range(max(how.random, int(windows is None))):
+        yield "random", counts_of_beliefs(wired, random_beliefs(steps, count, rng))
+
+
+def _closed_form(
+    windows: StepWindows, few: Sequences, count: int, how: ChainLearning, rng: np.random.Generator
+) -> Iterator[tuple[str, Callable[[], Array]]]:
+    steps, first = few.steps, few.first_steps()
+    full = len(windows.found.d) == count
+    for _ in range(how.eigen if full else 0):
+        yield "eigenvectors", lambda: eigen_beliefs(windows, steps, first, rng)
+    for k in range(how.clusters):
+        Z, late = (windows.states(), 1) if k % 2 == 0 else (windows.both(), 0)
+        yield "clusters", partial(clustered, windows, Z, steps, count, rng, late)
+
+
+def sample_steps(sequences: Sequences, size: int, rng: np.random.Generator) -> Sequences:
+    """About so many steps: whole sequences where they are short, else stretches of them."""
+    if sequences.steps <= size:
+        return sequences
+    longest = max(size // 10, 1)
+    spans: list[tuple[int, int]] = []
+    left = size
+    for s in rng.permutation(len(sequences)).tolist():
+        a, b = int(sequences.offsets[s]), int(sequences.offsets[s + 1])
+        if b - a > longest and len(sequences) > 10:
+            a += int(rng.integers(b - a - longest + 1))
+            b = a + longest
+        b = min(b, a + left)
+        spans.append((a, b))
+        left -= b - a
+        if left <= 0:
+            break
+    return sequences.spans(spans)

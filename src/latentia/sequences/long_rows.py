@@ -1,0 +1,247 @@
+"""Long tables: rows that belong to sequences, sorted by time, with gaps in time as empty steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from latentia.announcing import warn
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.values import Values, to_values
+from latentia.data.sources.engine import Engine, OneBlock
+from latentia.data.sources.table import Table
+from latentia.errors import DataError, LatentiaWarning, UnknownNameError
+from latentia.sequences.packing import Indices
+from latentia.sequences.step_data import Sequences
+from latentia.sequences.step_times import Times, read_times, sorted_steps
+from latentia.typing import Array, Label
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How a table tells sequences and their order."""
+
+    sequence: Label | None = None
+    time: Label | None = None
+    lengths: Any = None
+    blocks: bool = False  # every block is a sequence: a list of frames
+
+    @property
+    def columns(self) -> list[Label]:
+        return [name for name in (self.sequence, self.time) if name is not None]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LongSteps:
+    """Sequences as codes, and the row of the table behind every step."""
+
+    sequences: Sequences
+    row: Indices  # (steps,) -1: a gap
+    rows: int
+    labels: tuple[Any, ...]  # of sequences
+    times: Times | None
+    log_slopes: Array  # (rows,) Σ log dz/dx: what turns densities of z into those of x
+    tables: tuple[Table, ...]  # whose rows they are, one after the other
+
+    def to_rows(self, x: Any) -> Any:
+        """What is known of steps, for the rows of the table: (…, steps) -> (…, rows)."""
+        found = np.empty((*x.shape[:-1], self.rows), dtype=x.dtype)
+        there = self.row >= 0
+        found[..., self.row[there]] = x[..., there]
+        return found
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """Encoded blocks, one behind the other."""
+
+    cells: tuple[Any, ...]
+    log_slopes: Array
+    ids: Any
+    times: Any
+    tables: tuple[Table, ...]
+
+    def __add__(self, other: _Gathered) -> _Gathered:
+        pairs = zip(self.cells, other.cells, strict=True)
+        return _Gathered(
+            tuple(np.concatenate(pair) for pair in pairs),
+            np.concatenate([self.log_slopes, other.log_slopes]),
+            None if self.ids is None else np.concatenate([self.ids, other.ids]),
+            None if self.times is None else np.concatenate([self.times, other.times]),
+            self.tables + other.tables,
+        )
+
+
+def read_long(
+    engine: Engine,
+    columns: Mapping[int, Column],
+    naming: Naming,
+    step: int | None = None,
+    absent: frozenset[int] = frozenset(),
+) -> LongSteps:
+    """The sequences of a table; `step` is the time between two steps, None: found here.
+
+    Columns of `absent` need not be there: they are missing throughout.
+    """
+    for name in naming.columns:
+        if name not in engine.names:
+            what = "sequence column" if name == naming.sequence else "time column"
+            raise UnknownNameError(what, name, engine.names)
+    wanted = [c.name for v, c in columns.items() if c.name in engine.names or v not in absent]
+
+    def work(table: Table) -> _Gathered | None:
+        some = table.length or naming.blocks
+        return _encode(table, columns, naming, set(wanted)) if some else None
+
+    found: _Gathered | None = engine.fold(work, [*wanted, *naming.columns])
+    if found is None:
+        raise DataError("0 sample(s): the table has no rows.")
+    if isinstance(engine, OneBlock):
+        found = replace(found, tables=(engine.table,))
+    return _arranged(found, columns, naming, step)
+
+
+def _encode(
+    table: Table, columns: Mapping[int, Column], naming: Naming, wanted: set[Any]
+) -> _Gathered:
+    cells: list[Any] = []
+    units = np.zeros(table.length)
+    for column in columns.values():
+        if column.name not in wanted:
+            cells.append(empty_cells(column, table.length))
+            continue
+        values = table.column(column.name)
+        cells.append(cells_of(column, values))
+        units += log_slopes(column, values)
+    ids = None if naming.sequence is None else _whole(table, naming.sequence, "sequence ids")
+    times = None if naming.time is None else _whole(table, naming.time, "times")
+    return _Gathered(tuple(cells), units, ids, times, (table,))
+
+
+def empty_cells(column: Column, count: int) -> Any:
+    """So many missing cells."""
+    return np.full(count, np.nan) if column.continuous else np.full(count, -1, dtype=np.int64)
+
+
+def cells_of(column: Column, values: Values) -> Any:
+    """Codes of a discrete column, z of a continuous one (without the ends of its grid)."""
+    if not isinstance(column, ContinuousColumn):
+        return np.asarray(column.place(values), dtype=np.int64)
+    if values.cells.dtype.kind not in "iuf":
+        column.place(values)  # complains about what is no number
+    return column.scaled(to_values(values))
+
+
+def log_slopes(column: Column, values: Values) -> Array:
+    """log dz/dx, 0 where missing or discrete."""
+    if not isinstance(column, ContinuousColumn):
+        return np.zeros(len(values.cells))
+    x = to_values(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isnan(x), 0.0, np.log(column.slope(x)))
+
+
+def _whole(table: Table, name: Label, what: str) -> Any:
+    """The cells of a column without holes."""
+    values = table.column(name)
+    if values.missing is not None and values.missing.any():
+        row = int(np.flatnonzero(values.missing)[0])
+        raise DataError(
+            f"column {name!r} holds {what}, but row {row} has none. Fill it, or drop the row."
+        )
+    return values.cells
+
+
+def _arranged(
+    found: _Gathered, columns: Mapping[int, Column], naming: Naming, step: int | None
+) -> LongSteps:
+    rows = len(found.log_slopes)
+    whose, labels = _memberships(found, naming, rows)
+    if found.times is None:
+        order = np.argsort(whose, kind="stable")
+        at, times = np.arange(rows), None
+    else:
+        times = read_times(found.times, whose, labels, naming.time, step)
+        order = np.lexsort((times.ticks, whose))
+        at = times.ticks
+        late = np.diff(at) < 0
+        if (late & (np.diff(whose) == 0)).any():
+            warn(
+                f"rows are not sorted by {naming.time!r} within their sequences; they were sorted "
+                "(answers come back in the order of your rows).",
+                LatentiaWarning,
+            )
+    row, offsets = sorted_steps(order, whose, at, times, len(labels))
+    cells = {}
+    for (v, column), x in zip(columns.items(), found.cells, strict=True):
+        own = empty_cells(column, len(row))
+        own[row >= 0] = x[row[row >= 0]]
+        cells[v] = own
+    sequences = Sequences(cells, offsets)
+    return LongSteps(sequences, row, rows, labels, times, found.log_slopes, found.tables)
+
+
+def _memberships(found: _Gathered, naming: Naming, rows: int) -> tuple[Indices, tuple[Any, ...]]:
+    """The sequence of every row, numbered as they first appear, and their labels."""
+    if naming.lengths is not None:
+        lengths = checked_lengths(naming.lengths, rows)
+        return np.repeat(np.arange(len(lengths)), lengths), tuple(range(len(lengths)))
+    if naming.blocks and naming.sequence is None:
+        lengths = np.array([t.length for t in found.tables])
+        return np.repeat(np.arange(len(lengths)), lengths), tuple(range(len(lengths)))
+    if found.ids is None:
+        return np.zeros(rows, dtype=np.intp), (0,)
+    number: dict[Any, int] = {}
+    try:
+        codes = [number.setdefault(label, len(number)) for label in found.ids.tolist()]
+    except TypeError:
+        raise DataError(
+            f"column {naming.sequence!r} holds sequence ids that cannot be told apart (lists or "
+            "dicts). Make them text or numbers."
+        ) from None
+    return np.array(codes, dtype=np.intp), tuple(number)
+
+
+def checked_lengths(lengths: Any, rows: int) -> Indices:
+    """Whole numbers from 0 on that add up to the rows."""
+    try:
+        found = np.asarray(lengths)
+        whole = found.ndim == 1 and (found == found.astype(np.intp)).all() and (found >= 0).all()
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise DataError(f"expected lengths as a list of whole numbers, got {lengths!r:.80}.")
+    if int(found.sum()) != rows:
+        raise DataError(
+            f"the lengths add up to {int(found.sum())}, but there are {rows} rows. Give the number "
+            "of rows of each sequence, in order."
+        )
+    return found.astype(np.intp)
+
+
+def is_list_of_frames(X: Any) -> bool:
+    """A list whose members are tables: each is a sequence."""
+    if not isinstance(X, list | tuple) or not len(X):
+        return False
+    first: Any = X[0]
+    if isinstance(first, Mapping):
+        return all(np.ndim(v) == 1 for v in first.values())
+    return hasattr(first, "columns") or (isinstance(first, np.ndarray) and first.ndim == 2)
+
+
+def joined_arrays(X: Sequence[Any], naming: Naming) -> tuple[Any, Naming]:
+    """A list of matrices as one, and their lengths."""
+    if not isinstance(X[0], np.ndarray):
+        return X, replace(naming, blocks=True)
+    wide = {np.asarray(x).shape[1:] for x in X}
+    if len(wide) > 1:
+        raise DataError(f"the arrays of the list have different columns: shapes {sorted(wide)}.")
+    lengths = [len(x) for x in X]
+    return np.concatenate(list(X)), replace(naming, lengths=lengths)

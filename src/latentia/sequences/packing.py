@@ -1,0 +1,91 @@
+"""Packing: sequences side by side, so that one step of all of them is one product.
+
+Long sequences are cut into pieces; pieces are sorted by length, the longest first, and stored step
+by step: the rows of step t are the pieces that are still going, so that finished ones cost nothing.
+Pieces of one sequence wait for each other only at their ends (see forward_backward).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+Indices: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
+
+WIDTH = 512  # pieces side by side that make a step worth its overhead
+WORTH_CUTTING = 4  # times as long as a piece: pieces run twice
+SHORTEST = 64  # steps of a piece: shorter ones have not forgotten how they began
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Where each step of each sequence lies.
+
+    `order` lists steps (numbered through all sequences) as they are stored; step t of all pieces is
+    bounds[t]:bounds[t + 1].
+    """
+
+    order: Indices  # (steps,)
+    bounds: tuple[int, ...]
+    before: Indices  # (steps,) place of the step before in its sequence; -1: a first step
+    first: Indices  # (pieces,) places of first steps of pieces: 0 … pieces − 1
+    last: Indices  # (pieces,) places of last steps
+    previous: Indices  # (pieces,) the piece before in its sequence, -1: none
+    following: Indices  # (pieces,) the piece after, -1: none
+
+    @property
+    def cut(self) -> bool:
+        """Is any sequence in several pieces?"""
+        return bool((self.previous >= 0).any())
+
+
+def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
+    """Pieces of at most `longest` steps; None: chosen by the number of steps.
+
+    >>> p = pack_steps(np.array([0, 2, 5]), longest=10)
+    >>> p.order.tolist(), p.bounds, p.before.tolist()
+    ([2, 0, 3, 1, 4], (0, 2, 4, 5), [-1, -1, 0, 1, 2])
+    """
+    lengths = np.diff(offsets)
+    if longest is None:
+        longest = max(SHORTEST, -(-int(lengths.sum()) // WIDTH))
+        most = int(lengths.max(initial=1))
+        longest = most if most <= WORTH_CUTTING * longest else longest
+    starts, sizes, whose = _pieces(offsets, lengths, longest)
+    rank = np.argsort(-sizes, kind="stable")
+    starts, sizes, whose = starts[rank], sizes[rank], whose[rank]
+    alive = np.bincount(sizes, minlength=1)[::-1].cumsum()[::-1]  # pieces of at least t steps
+    alive = alive[1:]  # those that have a step t
+    bounds = np.concatenate([[0], np.cumsum(alive)])
+    order = np.empty(int(bounds[-1]), dtype=np.intp)
+    for t, count in enumerate(alive.tolist()):
+        order[bounds[t] : bounds[t + 1]] = starts[:count] + t
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    step_before = order - 1
+    head = np.zeros(len(order), dtype=bool)
+    head[offsets[:-1][lengths > 0]] = True
+    before = np.where(head[order], -1, place[step_before])
+    count = len(starts)
+    by_start = np.argsort(starts)
+    previous, following = np.full(count, -1), np.full(count, -1)
+    joined = whose[by_start[1:]] == whose[by_start[:-1]]
+    previous[by_start[1:][joined]] = by_start[:-1][joined]
+    following[by_start[:-1][joined]] = by_start[1:][joined]
+    last = place[starts + sizes - 1]
+    return Packing(
+        order, tuple(bounds.tolist()), before, np.arange(count), last, previous, following
+    )
+
+
+def _pieces(offsets: Indices, lengths: Indices, longest: int) -> tuple[Indices, Indices, Indices]:
+    """Starts, lengths and sequences of pieces; sequences without a step have none."""
+    counts = -(-lengths // longest)  # pieces of each sequence
+    whose = np.repeat(np.arange(len(lengths)), counts)
+    number = np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = offsets[whose] + number * longest
+    sizes = np.minimum(longest, offsets[whose + 1] - starts)
+    return starts, sizes, whose

@@ -1,0 +1,332 @@
+"""From tables to potentials, and from what is expected of states back to counts of tables.
+
+Everything that does not change with the tables is laid out once (`wire_steps`): which
+configuration each step has, and which row of which table each cell looks up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from latentia.exact.gaussian_leaves import features, log_terms
+from latentia.sequences.families import StepFamily
+from latentia.sequences.forward_backward import Forward, Potentials, Smoothed
+from latentia.sequences.hidden_states import ChainLayout, Tables
+from latentia.sequences.packing import Indices, Packing, pack_steps
+from latentia.sequences.slices import Parent
+from latentia.sequences.step_data import Sequences
+from latentia.typing import Array
+
+PLAIN_PRODUCTS = 3  # discrete columns whose probabilities are multiplied as they are
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A discrete column: the row of [first steps, later steps, one of ones] that each cell has."""
+
+    blocks: tuple[int, ...]  # numbers of families
+    rows: Indices  # (steps,) in packed order
+    count: int  # rows, without that of ones
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bells:
+    """Continuous columns that choose among their tables alike: features and choices."""
+
+    blocks: tuple[tuple[int, ...], ...]  # of each column, numbers of families
+    features: Array  # (3 · columns, steps)
+    choice: Indices | None  # (steps,) None: there is but one
+    count: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Wired:
+    """Sequences laid out for a chain of joint states."""
+
+    layout: ChainLayout
+    sequences: Sequences
+    packing: Packing
+    which: Indices  # (steps,) configurations of starts and moves
+    lookups: tuple[Lookup, ...]
+    masks: tuple[Lookup, ...]  # of columns in the hidden state
+    bells: tuple[Bells, ...]
+
+
+def wire_steps(layout: ChainLayout, sequences: Sequences, longest: int | None = None) -> Wired:
+    """Lay out sequences; `longest` steps to a piece."""
+    packing = pack_steps(sequences.offsets, longest)
+    first = sequences.first_steps()
+    look = _Looking(layout, sequences, first, packing.order)
+    start = look.configuration(layout.seen_parents(layout.starting), first)
+    later = look.configuration(layout.seen_parents(layout.moving), ~first)
+    which = np.where(first, start, later)[packing.order]
+    discrete = [v for v in layout.emitted if layout.sizes[v]]
+    lookups = tuple(look.lookup(v) for v in discrete)
+    masks = tuple(look.mask(v) for v in layout.masked)
+    return Wired(layout, sequences, packing, which, lookups, masks, look.bells())
+
+
+def uncut(wired: Wired) -> Wired:
+    """The same with every sequence in one piece."""
+    longest = int(np.diff(wired.sequences.offsets).max())
+    return wire_steps(wired.layout, wired.sequences, longest)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Looking:
+    layout: ChainLayout
+    sequences: Sequences
+    first: Any
+    order: Indices
+
+    def configuration(self, seen: tuple[Parent, ...], needed: Any) -> Any:
+        """Joint code of told parents, (steps,); 0 where it is not needed."""
+        found = np.zeros(self.sequences.steps, dtype=np.intp)
+        for v, lag in seen:
+            x = self.sequences.cells[v].astype(np.intp)
+            own = np.concatenate([[-1], x[:-1]]) if lag else x
+            found = found * self.layout.sizes[v] + np.where(needed, own, 0)
+        return found
+
+    def choice(self, v: int) -> tuple[tuple[int, ...], Any, int]:
+        """Families of a column, the configuration of each step among all of theirs, how many."""
+        own = [(n, f) for n, f in enumerate(self.layout.families) if f.variable == v]
+        found, total = np.zeros(self.sequences.steps, dtype=np.intp), 0
+        for _, family in own:
+            seen = self.layout.seen_parents((family,))
+            at = self.first if family.when == "first" else ~self.first
+            at = np.ones_like(self.first) if family.when == "always" else at
+            found = np.where(at, total + self.configuration(seen, at), found)
+            total += math.prod(self.layout.sizes[u] for u, _ in seen)
+        return tuple(n for n, _ in own), found, total
+
+    def lookup(self, v: int) -> Lookup:
+        blocks, chosen, total = self.choice(v)
+        states, x = self.layout.sizes[v], self.sequences.cells[v]
+        rows = np.where(x < 0, total * states, chosen * states + x)
+        return Lookup(blocks, rows[self.order].astype(np.intp), total * states)
+
+    def mask(self, v: int) -> Lookup:
+        x, states = self.sequences.cells[v], self.layout.sizes[v]
+        rows = np.where(x < 0, states, x)
+        return Lookup((v,), rows[self.order].astype(np.intp), states)
+
+    def bells(self) -> tuple[Bells, ...]:
+        """Columns with a single table together, the others one by one."""
+        alone, found = [], []
+        for v in self.layout.emitted:
+            if self.layout.sizes[v]:
+                continue
+            blocks, chosen, total = self.choice(v)
+            own = features(np.asarray(self.sequences.cells[v][self.order], dtype=float))
+            if total == 1:
+                alone.append((blocks, own))
+            else:
+                found.append(Bells((blocks,), own, chosen[self.order], total))
+        if alone:
+            every = np.concatenate([own for _, own in alone])
+            found.append(Bells(tuple(blocks for blocks, _ in alone), every, None, 1))
+        return tuple(found)
+
+
+def column_choice(layout: ChainLayout, sequences: Sequences, v: int) -> Indices:
+    """The configuration of a column's told parents at each step, among all its tables: (steps,)."""
+    order = np.arange(sequences.steps)
+    found: Indices = _Looking(layout, sequences, sequences.first_steps(), order).choice(v)[1]
+    return found
+
+
+# --- tables to potentials -------------------------------------------------------------------------
+
+
+def starts_of(layout: ChainLayout, tables: Tables) -> Array:
+    """P(joint state at a first step), (states, configurations)."""
+    return np.ascontiguousarray((_product(layout, tables, 0)[:, 0] * layout.blank).T)
+
+
+def moves_of(layout: ChainLayout, tables: Tables) -> Array:
+    """P(joint state | the one before), (configurations, from, to)."""
+    return np.ascontiguousarray(_product(layout, tables, 1) * layout.remembered)
+
+
+def _product(layout: ChainLayout, tables: Tables, which: int) -> Array:
+    found: Any = np.ones((1, 1, layout.width))
+    for number, at in layout.places.items():
+        if at[which] is not None:
+            found = found * tables[number].ravel()[at[which]]
+    if which:
+        found = found * np.ones((1, layout.width, 1))
+    return np.asarray(found)
+
+
+def potentials(wired: Wired, tables: Tables) -> Potentials:
+    """What the tables say of every step."""
+    layout, steps = wired.layout, wired.sequences.steps
+    logs: Array | None = None
+    if wired.bells or len(wired.lookups) > PLAIN_PRODUCTS:
+        logs = np.zeros((layout.width, steps))
+        for bells in wired.bells:
+            logs += _bell_logs(layout, bells, tables)
+        with np.errstate(divide="ignore"):
+            for lookup in wired.lookups:
+                logs += np.log(_rows(layout, lookup, tables)).take(lookup.rows, axis=1)
+            for mask in wired.masks:
+                logs += np.log(_mask_rows(layout, mask)).take(mask.rows, axis=1)
+        top = logs.max(axis=0)
+        shift = np.where(np.isneginf(top), 0.0, top)
+        emission = np.exp(logs - shift)
+    else:
+        emission, shift = np.ones((layout.width, steps)), np.zeros(steps)
+        for k, lookup in enumerate(wired.lookups):
+            own = _rows(layout, lookup, tables).take(lookup.rows, axis=1)
+            emission = emission * own if k else own
+        for mask in wired.masks:
+            emission *= _mask_rows(layout, mask).take(mask.rows, axis=1)
+    start, move = starts_of(layout, tables), moves_of(layout, tables)
+    return Potentials(start, move, wired.which, emission, shift, logs)
+
+
+def _rows(layout: ChainLayout, lookup: Lookup, tables: Tables) -> Array:
+    """P(cell | joint state) of every row, and a row of ones: (states, rows + 1)."""
+    parts = [tables[n].ravel()[cell_places(layout, n)] for n in lookup.blocks]
+    parts = [p.reshape(layout.width, -1) for p in parts]
+    return np.concatenate([*parts, np.ones((layout.width, 1))], axis=1)
+
+
+def _mask_rows(layout: ChainLayout, mask: Lookup) -> Array:
+    own = layout.values[mask.blocks[0], 0][:, None] == np.arange(mask.count)
+    return np.concatenate([own, np.ones((layout.width, 1))], axis=1).astype(float)
+
+
+def cell_places(layout: ChainLayout, number: int) -> Any:
+    """Where P(cell | joint state) lies in the table: (states, configurations, cells)."""
+    family = layout.families[number]
+    shape, index = layout.shape(family), _parent_places(layout, family)
+    index = [np.asarray(i)[..., None] for i in index]
+    index.append(np.arange(shape[-1])[None, None, :])
+    found = np.ravel_multi_index(np.broadcast_arrays(*index), shape)
+    ones = (layout.width, _config_count(layout, family), shape[-1])
+    return np.broadcast_to(found, ones)
+
+
+def _parent_places(layout: ChainLayout, family: StepFamily) -> list[Any]:
+    """The state of each parent: (states, configurations), where one of them may be 1."""
+    config = layout.configurations(layout.seen_parents((family,)))
+    return [
+        config[p][None, :] if p in config else layout.values[p][:, None] for p in family.parents
+    ]
+
+
+def _config_count(layout: ChainLayout, family: StepFamily) -> int:
+    return math.prod(layout.sizes[v] for v, _ in layout.seen_parents((family,)))
+
+
+def bell_places(layout: ChainLayout, number: int) -> Any:
+    """Where the Gaussian of a joint state lies in the table: (states, configurations)."""
+    family = layout.families[number]
+    index, above = _parent_places(layout, family), layout.shape(family)[:-2]
+    whole = (layout.width, _config_count(layout, family))
+    if not index:
+        return np.zeros(whole, dtype=np.intp)
+    return np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*index), above), whole)
+
+
+def _bell_logs(layout: ChainLayout, bells: Bells, tables: Tables) -> Array:
+    """Σ over columns of log p(x | joint state), (states, steps)."""
+    terms = []  # of each column: (states, configurations, 3)
+    for blocks in bells.blocks:
+        own = [log_terms([tables[n]])[0][:, 0][bell_places(layout, n)] for n in blocks]
+        terms.append(np.concatenate(own, axis=1))
+    if bells.choice is None:
+        return np.asarray(np.concatenate([t[:, 0] for t in terms], axis=1) @ bells.features)
+    chosen = terms[0][:, bells.choice]  # (states, steps, 3)
+    return np.asarray((chosen * bells.features.T).sum(axis=-1))
+
+
+# --- expectations to counts -----------------------------------------------------------------------
+
+
+def chain_counts(
+    wired: Wired, p: Potentials, forward: Forward, smoothed: Smoothed
+) -> dict[int, Array]:
+    """Counts of every table: shaped as it; of Gaussians Σ (1, x, x²)."""
+    layout, packing = wired.layout, wired.packing
+    found = {n: np.zeros(layout.shape(f)) for n, f in enumerate(layout.families)}
+    begun = _start_counts(wired, p, smoothed)
+    moved = _move_counts(packing, p, forward, smoothed)
+    for number, at in layout.places.items():
+        for places, counts in zip(at, (begun[:, None], moved), strict=True):
+            if places is not None:
+                _add(found[number], np.broadcast_to(places, counts.shape), counts)
+    for lookup in wired.lookups:
+        _add_cells(layout, lookup, smoothed.gamma, found)
+    for bells in wired.bells:
+        _add_bells(layout, bells, smoothed.gamma, found)
+    return found
+
+
+def _add(table: Array, places: Any, counts: Array) -> None:
+    flat = np.bincount(places.ravel(), weights=counts.ravel(), minlength=table.size)
+    table += flat.reshape(table.shape)
+
+
+def _start_counts(wired: Wired, p: Potentials, smoothed: Smoothed) -> Array:
+    """Expected first states, (configurations, states)."""
+    first = np.flatnonzero(wired.packing.before < 0)
+    return grouped(smoothed.gamma[:, first], p.which[first], p.start.shape[1]).T
+
+
+def _move_counts(packing: Packing, p: Potentials, forward: Forward, smoothed: Smoothed) -> Array:
+    """Expected moves, (configurations, from, to)."""
+    later = np.flatnonzero(packing.before >= 0)
+    which = p.which[later]
+    found = np.empty_like(p.move)
+    for c in range(len(p.move)):
+        own = later if len(p.move) == 1 else later[which == c]
+        alpha = forward.alpha.take(packing.before[own], axis=1)
+        found[c] = p.move[c] * (alpha @ smoothed.weighted.take(own, axis=1).T)
+    return found
+
+
+def grouped(weights: Array, group: Indices, count: int) -> Array:
+    """Sums of (states, n) by group: (states, count)."""
+    return np.stack([np.bincount(group, weights=w, minlength=count)[:count] for w in weights])
+
+
+def _add_cells(
+    layout: ChainLayout, lookup: Lookup, gamma: Array, found: Mapping[int, Array]
+) -> None:
+    sums, start = grouped(gamma, lookup.rows, lookup.count + 1), 0
+    for n in lookup.blocks:
+        places = cell_places(layout, n)
+        stop = start + places[0].size
+        _add(found[n], places, np.ascontiguousarray(sums[:, start:stop]).reshape(places.shape))
+        start = stop
+
+
+def _add_bells(layout: ChainLayout, bells: Bells, gamma: Array, found: Mapping[int, Array]) -> None:
+    if bells.choice is None:
+        sums = (gamma @ bells.features.T).reshape(layout.width, len(bells.blocks), 3)
+        for k, blocks in enumerate(bells.blocks):
+            _add_sums(found[blocks[0]], bell_places(layout, blocks[0]), sums[:, k, None])
+        return
+    per = [grouped(gamma * f, bells.choice, bells.count) for f in bells.features]
+    sums, start = np.stack(per, axis=-1), 0  # (states, configurations, 3)
+    for n in bells.blocks[0]:
+        places = bell_places(layout, n)
+        _add_sums(found[n], places, sums[:, start : start + places.shape[1]])
+        start += places.shape[1]
+
+
+def _add_sums(table: Array, places: Any, sums: Array) -> None:
+    flat = table.reshape(-1, 3)
+    np.add.at(flat, np.asarray(places).ravel(), np.ascontiguousarray(sums).reshape(-1, 3))

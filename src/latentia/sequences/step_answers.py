@@ -1,0 +1,65 @@
+"""Answers in the user's terms: posteriors of one cell, tables like those that were asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.sources.table import Table
+from latentia.inference.posterior import Posterior
+from latentia.inference.posterior_density import Density
+from latentia.typing import Array, Label
+
+
+def as_answer(
+    column: Column | None, name: Label, p: Array, evidence: Mapping[Any, Any] | None = None
+) -> Posterior | Density:
+    """The posterior of one cell; of a latent without a column its states are numbers."""
+    if isinstance(column, ContinuousColumn):
+        return Density(column, p / p.sum(), evidence=evidence)
+    labels = tuple(range(len(p))) if column is None else column.labels
+    return Posterior((name,), (labels,), p / p.sum(), evidence=evidence)
+
+
+def like_tables(tables: Sequence[Table], columns: Mapping[Any, Any], blocks: bool) -> Any:
+    """Columns over all rows as frames of the kind that came: one, or one for each block."""
+    if not blocks and len(tables) == 1:
+        return tables[0].like(columns)
+    if not blocks:
+        return dict(columns)  # of files and streams: arrays, in the order of their rows
+    found, start = [], 0
+    for table in tables:
+        stop = start + table.length
+        found.append(table.like({name: x[start:stop] for name, x in columns.items()}))
+        start = stop
+    return found
+
+
+def like_column(tables: Sequence[Table], name: Label, values: Any, blocks: bool) -> Any:
+    """The same of a single column."""
+    if not blocks and len(tables) == 1:
+        return tables[0].like_column(values, name)
+    if not blocks:
+        return values
+    found, start = [], 0
+    for table in tables:
+        stop = start + table.length
+        found.append(table.like_column(values[start:stop], name))
+        start = stop
+    return found
+
+
+def new_table(table: Table, columns: Mapping[Any, Any]) -> Any:
+    """A frame of the same kind with other rows; numpy and dict: a dict of arrays."""
+    if table.frame is None:
+        return dict(columns)
+    if type(table.native).__module__.split(".")[0] == "pandas":
+        return type(table.native)(dict(columns))
+    backend = nw.get_native_namespace(table.native)
+    named = {str(name): np.asarray(x).tolist() for name, x in columns.items()}
+    return nw.from_dict(named, backend=backend).to_native()

@@ -1,0 +1,100 @@
+"""Times of rows: which step of its sequence each row is, and which steps have no row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from latentia.errors import DataError
+from latentia.sequences.packing import Indices
+from latentia.typing import Label
+
+MOST_GAPS = 20  # empty steps to a row: more, and times are no steps
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Times as whole numbers of ticks; `step` ticks make a step (0: only their order counts)."""
+
+    ticks: Any  # (rows,)
+    step: int
+    first: Any = 0  # the first time as the table has it
+    unit: Any = 1  # of a tick, in the table's own terms
+
+
+def read_times(
+    cells: Any, whose: Indices, labels: tuple[Any, ...], name: Label | None, step: int | None
+) -> Times:
+    """Whole numbers and dates count steps; decimals and text only tell the order."""
+    ticks, counted = _ticks(cells, name)
+    order = np.lexsort((ticks, whose))
+    same, gap = np.diff(whose[order]) == 0, np.diff(ticks[order])
+    twice = np.flatnonzero(same & (gap == 0))
+    if len(twice):
+        row = order[twice[0] + 1]
+        raise DataError(
+            f"sequence {labels[whose[row]]!r} has two rows at time {cells[row]!r}. Drop one, or "
+            f"make column {name!r} tell them apart."
+        )
+    if not counted:
+        return Times(ticks, 0)
+    gaps = gap[same]
+    if step is None:
+        step = int(np.gcd.reduce(gaps)) if len(gaps) else 1
+    if step and (gaps % step).any():
+        raise DataError(
+            f"the times in column {name!r} are not whole steps of {step}, the time between two "
+            "steps when the model was fitted."
+        )
+    empty = int((gaps // step - 1).sum()) if step else 0
+    if empty > MOST_GAPS * len(cells):
+        raise DataError(
+            f"the times in column {name!r} leave {empty:,} steps of {step} without a row, with "
+            f"{len(cells):,} rows. If they only tell the order, pass them as decimals or leave "
+            "time= out; else take coarser times."
+        )
+    return Times(ticks, step)
+
+
+def _ticks(cells: Any, name: Label | None) -> tuple[Any, bool]:
+    """Times as numbers that can be sorted, and whether they count steps."""
+    if cells.dtype.kind in "iu":
+        return cells.astype(np.int64), True
+    if cells.dtype.kind == "f":
+        whole = bool((cells == np.rint(cells)).all()) and float(np.abs(cells).max()) < 2**53
+        return (cells.astype(np.int64), True) if whole else (cells, False)
+    try:
+        return np.asarray(cells.tolist(), dtype="datetime64[us]").astype(np.int64), True
+    except (TypeError, ValueError, OverflowError):
+        pass
+    try:
+        values = sorted(set(cells.tolist()))
+    except TypeError:
+        raise DataError(
+            f"the times in column {name!r} cannot be sorted. Make them numbers, dates or text."
+        ) from None
+    rank = {value: k for k, value in enumerate(values)}
+    return np.array([rank[v] for v in cells.tolist()], dtype=np.int64), False
+
+
+def sorted_steps(
+    order: Indices, whose: Indices, at: Any, times: Times | None, count: int
+) -> tuple[Indices, Indices]:
+    """Rows in the order of steps (-1 where a step has none), and where sequences begin."""
+    own = whose[order]
+    if times is None or not times.step or not len(order):
+        lengths = np.bincount(own, minlength=count)
+        return order, np.concatenate([[0], np.cumsum(lengths)])
+    jump = np.ones(len(order), dtype=np.int64)
+    same = np.diff(own) == 0
+    jump[1:][same] = np.diff(at[order])[same] // times.step
+    place = np.cumsum(jump) - 1
+    row = np.full(int(place[-1]) + 1, -1, dtype=np.intp)
+    row[place] = order
+    last = np.concatenate([np.flatnonzero(~same), [len(order) - 1]])
+    ends = np.zeros(count, dtype=np.intp)
+    ends[own[last]] = place[last] + 1
+    return row, np.concatenate([[0], np.maximum.accumulate(ends)])

@@ -1,0 +1,111 @@
+"""SequenceModel as a record: its slice, its columns, its tables, and how tables tell sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from latentia.data.columns.column import Column
+from latentia.errors import StoreError
+from latentia.sequences.chain_questions import Chain
+from latentia.sequences.families import families_of
+from latentia.sequences.fitting_chains import FittedChain
+from latentia.sequences.hidden_states import ChainLayout
+from latentia.sequences.learn_chain import LearnedChain
+from latentia.sequences.long_rows import Naming
+from latentia.sequences.sequence_model import SequenceModel
+from latentia.sequences.slices import Slice
+from latentia.store.array_table import Fetch, check_shares, check_sizes
+from latentia.store.column_record import read_column, write_column
+from latentia.store.plain import fields, items, number, pack, text, unpack, whole
+from latentia.typing import Array
+
+MOST = 2**20  # variables, states, points of a grid
+LONGEST_STEP = 2**62
+PARAMETERS = ("pseudo_counts", "max_iter", "tol")
+
+
+def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Array]]:
+    """Everything that questions need, and the parameters of the model."""
+    fitted = model.fitted_
+    chain, slice_ = fitted.chain, fitted.chain.slice
+    record = {
+        "kind": "SequenceModel",
+        "parameters": {name: pack(getattr(model, name), name) for name in PARAMETERS},
+        "names": [pack(name, "a name") for name in slice_.names],
+        "latent": sorted(slice_.latent),
+        "given": sorted(slice_.given),
+        "counts": [slice_.states[v] for v in sorted(slice_.latent)],
+        "parents": [[list(parent) for parent in above] for above in slice_.parents],
+        "cells": [chain.columns[v].cells for v in slice_.told],
+        "states": [write_column(chain.columns[v]) for v in slice_.told],
+        "sequence": pack(fitted.naming.sequence, "the sequence column"),
+        "time": pack(fitted.naming.time, "the time column"),
+        "step": fitted.step,
+        "start": fitted.learned.start,
+        "converged": bool(fitted.learned.converged),
+        "history": [float(x) for x in fitted.learned.history],
+        "log_likelihood": float(fitted.learned.log_likelihood),
+    }
+    return record, [chain.tables[n] for n in range(len(families_of(slice_)))]
+
+
+def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
+    """The model of a record."""
+    (_, given, names, latent, inputs, counts, parents, cells, states, sequence, time, step, start,
+     converged, history, level) = fields(
+        record, "kind", "parameters", "names", "latent", "given", "counts", "parents", "cells",
+        "states", "sequence", "time", "step", "start", "converged", "history", "log_likelihood",
+    )  # fmt: skip
+    slice_ = _read_slice(names, latent, inputs, counts, parents)
+    told = slice_.told
+    columns: dict[int, Column] = {
+        v: read_column(own, slice_.names[v], whole(count, MOST, lowest=1))
+        for v, own, count in zip(
+            told, items(states, len(told)), items(cells, len(told)), strict=True
+        )
+    }
+    chain = Chain(slice_, columns, _read_tables(Chain(slice_, columns, {}), fetch))
+    if type(converged) is not bool:
+        raise StoreError(f"expected true or false for converged, got {converged!r:.80}.")
+    path = tuple(number(x, -1e300, 1e300) for x in items(history))
+    learned = LearnedChain(
+        dict(chain.tables), text(start), converged, path, number(level, -1e300, 1e300)
+    )
+    every = None if step is None else whole(step, LONGEST_STEP)
+    latents = {slice_.names[v]: slice_.states[v] for v in sorted(slice_.latent)}
+    model = SequenceModel(slice_, latents, [slice_.names[v] for v in sorted(slice_.given)])
+    for name, value in zip(PARAMETERS, fields(given, *PARAMETERS), strict=True):
+        setattr(model, name, unpack(value))
+    naming = Naming(unpack(sequence), unpack(time))
+    model.fitted_ = FittedChain(chain, learned, naming, every)
+    return model
+
+
+def _read_slice(names: Any, latent: Any, given: Any, counts: Any, parents: Any) -> Slice:
+    labels = tuple(unpack(name) for name in items(names))
+    n = len(labels)
+    hidden = [whole(v, n) for v in items(latent)]
+    sizes: list[int | None] = [None] * n
+    for v, count in zip(hidden, items(counts, len(hidden)), strict=True):
+        sizes[v] = whole(count, MOST, lowest=1)
+    above = tuple(
+        tuple((whole(u, n), whole(lag, 2)) for u, lag in (items(pair, 2) for pair in items(own)))
+        for own in items(parents, n)
+    )
+    inputs = frozenset(whole(v, n) for v in items(given))
+    return Slice(labels, frozenset(hidden), inputs, tuple(sizes), above)
+
+
+def _read_tables(chain: Chain, fetch: Fetch) -> dict[int, Array]:
+    layout = ChainLayout(chain.slice, chain.sizes, ())
+    families = families_of(chain.slice)
+    found = dict(enumerate(fetch([layout.shape(family) for family in families])))
+    check_sizes(found.values(), "the tables")
+    discrete = [n for n, family in enumerate(families) if chain.sizes[family.variable]]
+    check_shares([found[n] for n in discrete])
+    for n in sorted({*found} - {*discrete}):
+        if not (found[n][..., 2] > 0).all() or not np.allclose(found[n][..., 0], 1.0):
+            raise StoreError("expected positive variances in the tables of continuous columns.")
+    return found
