@@ -15,7 +15,7 @@ from latentia.errors import EvidenceError
 from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import EStep, compile_estep
 from latentia.inference.many_rows import without_odd
-from latentia.inference.row_answers import Found, note_impossible
+from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
@@ -32,6 +32,9 @@ class AskingLatent:
     latent: int
     unknown: str = "error"
 
+    def __post_init__(self) -> None:
+        check_unknown(self.unknown)
+
     def memberships(self, table: Table) -> Found:
         """P(state | present cells), numbered as in the tables; (rows,) each."""
         codes = self._codes(table)
@@ -47,7 +50,7 @@ class AskingLatent:
             both = {**self.tables, **self.leaves}
             alone = latent_posteriors(blind, both, Rows(hidden), [self.latent])[self.latent]
             p[:, impossible] = alone
-        note_impossible(impossible)
+        note_impossible(impossible, table.first)
         return dict(enumerate(p))
 
     def _codes(self, table: Table) -> tuple[Codes, ...]:
@@ -59,8 +62,11 @@ class AskingLatent:
         for v, c in zip(self.graph.observed, self.columns, strict=True):
             if c.name in table.names:
                 values = table.column(c.name)
-                lenient = self.unknown != "error"
-                cells = place_cells(c, without_odd(c, values)[0] if lenient else values)
+                if self.unknown != "error":
+                    values, odd = without_odd(c, values)
+                    if self.unknown == "warn" and odd.any():
+                        note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
+                cells = place_cells(c, values)
             else:
                 cells = c.nothing(table.length)
             if c.continuous and v not in self.leaves:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
@@ -15,6 +15,7 @@ from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.columns.labels import joint_labels
 from latentia.data.columns.masses import quantiles
+from latentia.data.columns.values import row_of
 from latentia.data.moments import Moments
 from latentia.data.sources.engine import row_weights
 from latentia.data.sources.table import Table
@@ -52,8 +53,7 @@ class Asking:
     unknown: str = "error"
 
     def __post_init__(self) -> None:
-        if self.unknown not in UNKNOWN:
-            raise UnknownNameError("unknown", self.unknown, UNKNOWN)
+        check_unknown(self.unknown)
 
     def using(self, operators: Operators) -> Asking:
         """The same questions to other operators, without words."""
@@ -67,20 +67,20 @@ class Asking:
         """The evidence of a block."""
         asked = read_asked(self.columns, table, without, self.unknown != "error")
         if self.unknown == "warn":
-            note_unknown(asked)
+            note_unknown(asked.unknown)
         return asked
 
     def one(self, place: int, table: Table) -> Found:
         """Probabilities of a column's states, or its mean and quantiles, by name."""
         asked = self.read(table, place)
         found = one_column(self.operators, self.columns, asked, place, summary)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         return dict(zip(self.columns[place].summary_names, found.values[0], strict=True))
 
     def everything(self, table: Table) -> Found:
         """Probabilities of the states of all discrete columns, named ``column=state``."""
         found = every_column(self.operators, self.columns, self.read(table))
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         return {
             label: found.values[i][k]
             for i, labels in enumerate(joint_labels(self.columns))
@@ -90,7 +90,7 @@ class Asking:
     def all_columns(self, table: Table) -> dict[Any, Found]:
         """What `one` tells, of every column in one look."""
         found = every_column(self.operators, self.columns, self.read(table), summary)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         return {
             c.name: dict(zip(c.summary_names, values, strict=True))
             for c, values in zip(self.columns, found.values, strict=True)
@@ -100,7 +100,7 @@ class Asking:
         """The most probable state of a column, or its mean."""
         asked = self.read(table, place)
         found = one_column(self.operators, self.columns, asked, place, best_value)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         column = self.columns[place]
         return {column.name: column.answers(found.values[0][0])}
 
@@ -112,13 +112,13 @@ class Asking:
 
         asked = self.read(table, place)
         found = one_column(self.operators, self.columns, asked, place, reduce)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         return {f"{q:g}": found.values[0][j] for j, q in enumerate(levels)}
 
     def filled(self, table: Table) -> Found:
         """The columns with their missing cells filled in, given the present ones of the row."""
         found = every_column(self.operators, self.columns, self.read(table), best_value)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         out: dict[Any, np.ndarray[Any, Any]] = {}
         for i, c in enumerate(self.columns):
             best = found.values[i][0]
@@ -133,7 +133,7 @@ class Asking:
     def scores(self, table: Table) -> Found:
         """log P(present cells) of every row; -inf where impossible."""
         found = row_scores(self.operators, self.columns, self.read(table), table)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         note_repaired(int(found.repaired.sum()))
         return {SCORE: found.logs}
 
@@ -157,6 +157,12 @@ class Asking:
         return dict.fromkeys(self.columns[place].summary_names, float)
 
 
+def check_unknown(unknown: str) -> None:
+    """What becomes of cells that are no states must be one of the words for it."""
+    if unknown not in UNKNOWN:
+        raise UnknownNameError("unknown", unknown, UNKNOWN)
+
+
 def best_value(column: Column, p: Array) -> Array:
     """The posterior mean of a continuous column, the most probable code of a discrete one."""
     return column.best(p)[None]
@@ -167,8 +173,9 @@ def summary(column: Column, p: Array) -> Array:
     return column.summary(p)
 
 
-def note_unknown(asked: Asked) -> None:
-    for name, count, first in asked.unknown:
+def note_unknown(unknown: Iterable[tuple[Label, int, Any]]) -> None:
+    """Columns, how many of their cells hold no state, and the first of them."""
+    for name, count, first in unknown:
         warn(
             f"{count} cell(s) of {name!r} hold no state that was learned, such as {first!r}; they "
             "count as missing. Map them to known states, or ask with unknown='missing'.",
@@ -176,14 +183,15 @@ def note_unknown(asked: Asked) -> None:
         )
 
 
-def note_impossible(impossible: Bools) -> None:
+def note_impossible(impossible: Bools, first: int | None) -> None:
+    """`first` is the row where these begin in their table."""
     count = int(np.count_nonzero(impossible))
     if count:
-        row = int(np.argmax(impossible))
+        row = row_of(first, int(np.argmax(impossible)))
         warn(
             f"{count} row(s) have probability zero under the model (values never seen, or never "
-            f"seen together), the first is row {row} of its block; they are answered by the "
-            "marginals, and scored -inf. Make the odd cell missing to marginalise it.",
+            f"seen together), the first is {row}; they are answered by the marginals, and "
+            "scored -inf. Make the odd cell missing to marginalise it.",
             ImpossibleRowWarning,
         )
 

@@ -49,7 +49,7 @@ def discover(
     if kind == "continuous":
         return lay_grid(name, _only_numbers(name, sketch, given))
     if given is not None:
-        return DiscreteColumn(name, _given_states(name, given))
+        return stated_column(name, given)
     if sketch.categories is not None:
         return DiscreteColumn(name, sketch.categories)
     if sketch.numbers is not None and kind is None and is_measured(sketch.numbers):
@@ -58,6 +58,11 @@ def discover(
         if sketch.numbers.weight >= MOSTLY * sketch.weight:
             raise _odd_cell(name, sketch)
     return DiscreteColumn(name, _seen_states(name, sketch))
+
+
+def stated_column(name: Label, given: Sequence[Any]) -> DiscreteColumn:
+    """The column whose states were given."""
+    return DiscreteColumn(name, _given_states(name, given))
 
 
 def discover_from_values(

@@ -28,8 +28,16 @@ from latentia.typing import Label
 PILOT_ROWS = 2**17  # of a table that can be read once: enough for good projections
 
 
-def open_engine(data: Any, graph_names: Sequence[Label] | None, progress: PassProgress) -> Engine:
-    """The engine that can fold this table; a table in memory is one block."""
+def open_engine(
+    data: Any,
+    graph_names: Sequence[Label] | None,
+    progress: PassProgress,
+    known: Sequence[Column] = (),
+) -> Engine:
+    """The engine that can fold this table; a table in memory is one block.
+
+    The cells of text files are read as the states of columns that are `known` before.
+    """
     root = _root(data)
     if root == "dask":
         from latentia.data.sources.dask import open_dask
@@ -39,7 +47,7 @@ def open_engine(data: Any, graph_names: Sequence[Label] | None, progress: PassPr
         from latentia.data.sources.spark import open_spark
 
         return open_spark(data)
-    found = open_stream(data, graph_names)
+    found = open_stream(data, graph_names, known)
     if found is None:
         return OneBlock(read_table(data, graph_names))
     stream, once = found
