@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dask.dataframe as dd
 import duckdb
@@ -73,7 +73,7 @@ def test_states_of_two_types_are_text_where_columns_have_one() -> None:
 class TestStatedStates:
     """Files of text spell no types: states that are known tell what cells mean."""
 
-    STATES = {"a": ["1", "0"], "b": [0.0, 1.0, 2.0]}
+    STATES: ClassVar = {"a": ["1", "0"], "b": [0.0, 1.0, 2.0]}
 
     @pytest.fixture
     def rows(self, tmp_path: Path) -> tuple[pd.DataFrame, Path]:
