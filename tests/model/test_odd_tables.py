@@ -13,7 +13,13 @@ import polars as pl
 import pytest
 
 import latentia as lt
-from latentia.errors import ImpossibleRowWarning, UnknownNameError, UnknownStateWarning
+from latentia.errors import (
+    FileError,
+    IgnoredColumnWarning,
+    ImpossibleRowWarning,
+    UnknownNameError,
+    UnknownStateWarning,
+)
 
 ROWS = 300
 
@@ -168,3 +174,23 @@ def test_latents_of_unknown_cells() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-12)
     with pytest.raises(UnknownNameError, match="unknown"):
         model.predict_latent(odd, "H", unknown="ignore")
+
+
+def test_longer_rows_are_not_scored_in_silence() -> None:
+    frame = pairs("no", "yes")
+    model = new_model().fit(frame)
+    for rows in (frame.assign(e=1), [frame.assign(e=1)], pl.from_pandas(frame.assign(e=1)).lazy()):
+        with pytest.warns(IgnoredColumnWarning, match="take no part in the score: e"):
+            model.score_samples(rows)
+
+
+def test_what_a_library_cannot_read_is_said_in_our_words(tmp_path: Path) -> None:
+    frame = pairs("no", "yes")
+    frame.to_parquet(tmp_path / "1.parquet")
+    frame.drop(columns="c").to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(FileError, match=r"polars cannot read these rows: .*column c"):
+        new_model().fit(pl.scan_parquet(tmp_path / "*.parquet"))
+    frame.assign(b="five").to_csv(tmp_path / "rows.csv", index=False)
+    wrong = duckdb.sql(f"select a, cast(b as int) as b, c from '{tmp_path}/rows.csv'")
+    with pytest.raises(FileError, match="duckdb cannot read these rows"):
+        new_model().fit(wrong)

@@ -126,7 +126,8 @@ def find_atoms(numbers: NumberSketch) -> list[float]:
     least = max(ATOM * numbers.weight, FEWEST_AT_ATOM)
     if _all_whole(numbers):
         ends = [numbers.low, numbers.high] if len(seen) > FEWEST_BETWEEN else []
-        return [end[0][0] for end in ends if end[0][1] >= max(least, HEAPED * end[1][1])]
+        heaped = [end for end in ends if len(end) > 1 and end[0][1] >= HEAPED * end[1][1]]
+        return [value for (value, weight), _ in heaped if weight >= least]
     often = sorted(x for x, w in numbers.frequent.items() if w >= least)
     others = weights[~np.isin(seen, often)]
     if not often or len(others) < 2 or (others <= 1).mean() < LONELY:
