@@ -17,6 +17,7 @@ from latentia.errors import (
     FileError,
     IgnoredColumnWarning,
     ImpossibleRowWarning,
+    LatentiaWarning,
     UnknownNameError,
     UnknownStateWarning,
 )
@@ -194,3 +195,22 @@ def test_what_a_library_cannot_read_is_said_in_our_words(tmp_path: Path) -> None
     wrong = duckdb.sql(f"select a, cast(b as int) as b, c from '{tmp_path}/rows.csv'")
     with pytest.raises(FileError, match="duckdb cannot read these rows"):
         new_model().fit(wrong)
+
+
+def test_scores_of_many_blocks_are_told_of_once() -> None:
+    """Counts of all rows, as from a table in memory, and from wherever blocks are scored."""
+    frame = pd.DataFrame({"a": [0, 1] * 100, "b": [0, 1] * 100})
+    model = lt.LatentModel("a->b", learner=lt.EM(restarts=1, random_state=0)).fit(frame)
+    frame.loc[[30, 150, 190], "b"] = [1, 1, 1]
+    frame.loc[[40, 160], "a"] = [7, 8]
+    tables = (frame, [frame[:50], frame[50:120], frame[120:]], dd.from_pandas(frame, npartitions=3))
+    said = []
+    for rows in tables:
+        with pytest.warns(LatentiaWarning) as told:
+            assert model.score(rows, unknown="warn") == -np.inf
+        said.append([str(w.message) for w in told if issubclass(w.category, LatentiaWarning)])
+    assert said[0] == said[1]
+    assert [text.replace("row 30 of its part", "row 30") for text in said[2]] == said[0]
+    assert said[0][0].startswith("2 cell(s) of 'a' hold no state that was learned, such as 7;")
+    assert said[0][1].startswith("3 row(s) have probability zero")
+    assert "the first is row 30;" in said[0][1]

@@ -15,8 +15,7 @@ from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.columns.labels import joint_labels
 from latentia.data.columns.masses import quantiles
-from latentia.data.columns.values import row_of
-from latentia.data.moments import Moments
+from latentia.data.columns.values import plain, row_of
 from latentia.data.sources.engine import row_weights
 from latentia.data.sources.table import Table
 from latentia.errors import (
@@ -45,6 +44,53 @@ Found: TypeAlias = Mapping[Any, np.ndarray[Any, Any]]
 
 @final
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """What is to be told of scores; `+` joins blocks, wherever they were scored."""
+
+    unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
+    impossible: int = 0
+    first: str = ""  # the first impossible row
+    repaired: int = 0
+
+    def __add__(self, other: Noted) -> Noted:
+        odd = {name: (count, first) for name, count, first in self.unknown}
+        for name, count, first in other.unknown:
+            before, earlier = odd.get(name, (0, first))
+            odd[name] = (before + count, earlier)
+        return Noted(
+            tuple((name, *each) for name, each in odd.items()),
+            self.impossible + other.impossible,
+            self.first or other.first,
+            self.repaired + other.repaired,
+        )
+
+    def tell(self) -> None:
+        note_unknown(self.unknown)
+        _note_impossible(self.impossible, self.first)
+        note_repaired(self.repaired)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ScoreSum:
+    """Σ w log P(row), Σ w, and rows that weigh something."""
+
+    log: float
+    weight: float
+    rows: int
+    noted: Noted
+
+    def __add__(self, other: ScoreSum) -> ScoreSum:
+        return ScoreSum(
+            self.log + other.log,
+            self.weight + other.weight,
+            self.rows + other.rows,
+            self.noted + other.noted,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Asking:
     """A model as it is asked about rows."""
 
@@ -65,10 +111,13 @@ class Asking:
 
     def read(self, table: Table, without: int | None = None) -> Asked:
         """The evidence of a block."""
-        asked = read_asked(self.columns, table, without, self.unknown != "error")
+        asked = self._evidence(table, without)
         if self.unknown == "warn":
             note_unknown(asked.unknown)
         return asked
+
+    def _evidence(self, table: Table, without: int | None = None) -> Asked:
+        return read_asked(self.columns, table, without, self.unknown != "error")
 
     def one(self, place: int, table: Table) -> Found:
         """Probabilities of a column's states, or its mean and quantiles, by name."""
@@ -132,21 +181,28 @@ class Asking:
 
     def scores(self, table: Table) -> Found:
         """log P(present cells) of every row; -inf where impossible."""
-        found = row_scores(self.operators, self.columns, self.read(table), table)
-        note_impossible(found.impossible, table.first)
-        note_repaired(int(found.repaired.sum()))
-        return {SCORE: found.logs}
+        scores, noted = self._scored(table)
+        noted.tell()
+        return {SCORE: scores}
 
-    def score_sum(self, weight: Label | None, table: Table) -> Moments | None:
-        """Σ log P(present cells) over a block, and what it weighs."""
+    def _scored(self, table: Table) -> tuple[Array, Noted]:
+        asked = self._evidence(table)
+        found = row_scores(self.operators, self.columns, asked, table)
+        odd = asked.unknown if self.unknown == "warn" else ()
+        count = int(np.count_nonzero(found.impossible))
+        first = row_of(table.first, int(np.argmax(found.impossible))) if count else ""
+        return found.logs, Noted(odd, count, first, int(found.repaired.sum()))
+
+    def score_sum(self, weight: Label | None, table: Table) -> ScoreSum | None:
+        """Σ log P(present cells) over a block, what it weighs, and what is to be told of it."""
         if table.length == 0:
             return None
-        scores, own = self.scores(table)[SCORE], row_weights(weight, table)
+        (scores, noted), own = self._scored(table), row_weights(weight, table)
         if own is not None:
             scores, own = scores[own > 0], own[own > 0]
         total = float(scores.sum()) if own is None else float(scores @ own)
         counted = float(len(scores)) if own is None else float(own.sum())
-        return Moments("scores", counted, len(scores), {"log": np.array([total])})
+        return ScoreSum(total, counted, len(scores), noted)
 
     def everything_kinds(self) -> dict[Any, type]:
         """Names and types of what `everything` finds."""
@@ -177,8 +233,9 @@ def note_unknown(unknown: Iterable[tuple[Label, int, Any]]) -> None:
     """Columns, how many of their cells hold no state, and the first of them."""
     for name, count, first in unknown:
         warn(
-            f"{count} cell(s) of {name!r} hold no state that was learned, such as {first!r}; they "
-            "count as missing. Map them to known states, or ask with unknown='missing'.",
+            f"{count} cell(s) of {name!r} hold no state that was learned, such as "
+            f"{plain(first)!r}; they count as missing. Map them to known states, or ask with "
+            "unknown='missing'.",
             UnknownStateWarning,
         )
 
@@ -186,8 +243,11 @@ def note_unknown(unknown: Iterable[tuple[Label, int, Any]]) -> None:
 def note_impossible(impossible: Bools, first: int | None) -> None:
     """`first` is the row where these begin in their table."""
     count = int(np.count_nonzero(impossible))
+    _note_impossible(count, row_of(first, int(np.argmax(impossible))) if count else "")
+
+
+def _note_impossible(count: int, row: str) -> None:
     if count:
-        row = row_of(first, int(np.argmax(impossible)))
         warn(
             f"{count} row(s) have probability zero under the model (values never seen, or never "
             f"seen together), the first is {row}; they are answered by the marginals, and "

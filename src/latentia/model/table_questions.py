@@ -207,7 +207,8 @@ class TableQuestions(Learning):
         if found is None or not found.rows:
             raise DataError("0 sample(s): there are no rows to score.")
         check_total(0, found.weight)
-        return float(found.sums["log"][0]), found.weight
+        found.noted.tell()
+        return found.log, found.weight
 
     def check(self, X: Any) -> CheckReport:
         """Does the model fit these rows? Best asked of rows that it was not learned from.

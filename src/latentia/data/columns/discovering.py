@@ -3,9 +3,10 @@
 The rule for kinds, where none is given: numbers are continuous if they are decimals with more than
 10 different values (more than 4 if they have more than three decimals), or integers with more than
 40. Half as many are enough where one cell in two hundred is the only one with its value: then other
-rows are likely to bring new values (Good and Turing), which states cannot be. What one cell in a hundred does not decides nothing: a decimal among integers leaves them
-integers. Everything else, and every column with given states or categories, is discrete. A column
-whose count of different values is near a limit may change its kind with the rows: give its kind.
+rows are likely to bring new values (Good and Turing), which states cannot be. What one cell in a
+hundred does decides nothing: a decimal among integers leaves them integers. Everything else,
+and every column with given states or categories, is discrete. A column whose count of different
+values is near a limit may change its kind with the rows: give its kind.
 """
 
 from __future__ import annotations
