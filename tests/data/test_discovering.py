@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import KFold, cross_val_score
 
+import latentia as lt
 from latentia.data.columns.column import KINDS, share_missing
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discovering import (
@@ -171,3 +174,25 @@ def test_a_continuous_column_places_numbers_only():
     cells = np.array([1.0, None, "x"], dtype=object)
     with pytest.raises(DataError, match=r"got 'x' \(row 2\)"):
         COLUMNS[0].place(Values(cells, np.array([False, True, False])))
+
+
+def test_numbers_keep_their_kind_in_every_fold():
+    """Iris: a decimal, 19 to 23 different widths; some are seen once, and others will come."""
+    X, y = load_iris(return_X_y=True)
+    for seed in range(20):
+        for rows, _ in KFold(5, shuffle=True, random_state=seed).split(X):
+            assert [kind_of(column) for column in X[rows].T] == ["continuous"] * 4
+    folds = KFold(3, shuffle=True, random_state=0)
+    learner = lt.PBP(refine=False)
+    found = cross_val_score(
+        lt.LatentClassifier(learner=learner), X, y, cv=folds, error_score="raise"
+    )
+    assert found.mean() > 0.9
+
+
+def test_few_numbers_seen_often_are_states():
+    rng = np.random.default_rng(0)
+    assert kind_of(rng.permutation(np.repeat(np.arange(10) / 2, 4))) == "discrete"
+    assert kind_of(rng.permutation(np.repeat(np.arange(35), 4))) == "discrete"
+    assert kind_of(np.arange(21)) == "continuous"
+    assert kind_of(np.arange(20)) == "discrete"

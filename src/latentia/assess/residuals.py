@@ -92,8 +92,17 @@ def pair_fits(
             )
             names = (columns[u].name, columns[v].name)
             ways.append(_way(names, sums.score[part], sums.variance[part], n, weight))
-        found.append(min(ways, key=lambda way: (way.log_p, -way.chi2)))
-    return tuple(sorted(found, key=lambda pair: (pair.log_p, -pair.gap)))
+        found.append(min(ways, key=lambda way: (_rounded(way.log_p), -_rounded(way.chi2))))
+    return tuple(sorted(found, key=lambda pair: (_rounded(pair.log_p), -_rounded(pair.gap))))
+
+
+def _rounded(x: float) -> float:
+    """Nine digits, so that the order in which blocks were added does not tell apart what is equal.
+
+    >>> _rounded(-0.36600000000001) == _rounded(-0.366)
+    True
+    """
+    return float(f"{x:.9g}")
 
 
 def _way(

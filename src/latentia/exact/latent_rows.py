@@ -16,7 +16,7 @@ from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import EStep, compile_estep
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.many_rows import without_odd
-from latentia.inference.row_answers import Found, note_impossible
+from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.inference.table_form import TableForm
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
@@ -35,6 +35,9 @@ class AskingLatent:
     unknown: str = "error"
     network: TableForm | None = None  # which answers then
 
+    def __post_init__(self) -> None:
+        check_unknown(self.unknown)
+
     def memberships(self, table: Table) -> Found:
         """P(state | present cells), numbered as in the tables; (rows,) each."""
         codes = self._codes(table)
@@ -43,7 +46,7 @@ class AskingLatent:
             for v, own in zip(self.graph.observed, codes, strict=True):
                 wide[:, v] = own
             found, impossible = self.network.posterior(wide, {}, self.latent)
-            note_impossible(impossible)
+            note_impossible(impossible, table.first)
             return dict(enumerate(found))
         observed = self.graph.observed
         gaps = [u for u, c in zip(observed, codes, strict=True) if not is_present(c).all()]
@@ -57,7 +60,7 @@ class AskingLatent:
             both = {**self.tables, **self.leaves}
             alone = latent_posteriors(blind, both, Rows(hidden), [self.latent])[self.latent]
             p[:, impossible] = alone
-        note_impossible(impossible)
+        note_impossible(impossible, table.first)
         return dict(enumerate(p))
 
     def best(self, table: Table) -> Found:
@@ -74,8 +77,11 @@ class AskingLatent:
         for v, c in zip(self.graph.observed, self.columns, strict=True):
             if c.name in table.names:
                 values = table.column(c.name)
-                lenient = self.unknown != "error"
-                cells = place_cells(c, without_odd(c, values)[0] if lenient else values)
+                if self.unknown != "error":
+                    values, odd = without_odd(c, values)
+                    if self.unknown == "warn" and odd.any():
+                        note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
+                cells = place_cells(c, values)
             else:
                 cells = c.nothing(table.length)
             if c.continuous and v not in self.leaves:

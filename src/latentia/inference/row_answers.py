@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
@@ -15,7 +15,7 @@ from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.columns.labels import joint_labels
 from latentia.data.columns.masses import quantiles
-from latentia.data.moments import Moments
+from latentia.data.columns.values import plain, row_of
 from latentia.data.sources.engine import row_weights
 from latentia.data.sources.table import Table
 from latentia.errors import (
@@ -44,6 +44,53 @@ Found: TypeAlias = Mapping[Any, np.ndarray[Any, Any]]
 
 @final
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """What is to be told of scores; `+` joins blocks, wherever they were scored."""
+
+    unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
+    impossible: int = 0
+    first: str = ""  # the first impossible row
+    repaired: int = 0
+
+    def __add__(self, other: Noted) -> Noted:
+        odd = {name: (count, first) for name, count, first in self.unknown}
+        for name, count, first in other.unknown:
+            before, earlier = odd.get(name, (0, first))
+            odd[name] = (before + count, earlier)
+        return Noted(
+            tuple((name, *each) for name, each in odd.items()),
+            self.impossible + other.impossible,
+            self.first or other.first,
+            self.repaired + other.repaired,
+        )
+
+    def tell(self) -> None:
+        note_unknown(self.unknown)
+        _note_impossible(self.impossible, self.first)
+        note_repaired(self.repaired)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ScoreSum:
+    """Σ w log P(row), Σ w, and rows that weigh something."""
+
+    log: float
+    weight: float
+    rows: int
+    noted: Noted
+
+    def __add__(self, other: ScoreSum) -> ScoreSum:
+        return ScoreSum(
+            self.log + other.log,
+            self.weight + other.weight,
+            self.rows + other.rows,
+            self.noted + other.noted,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Asking:
     """A model as it is asked about rows."""
 
@@ -52,8 +99,7 @@ class Asking:
     unknown: str = "error"
 
     def __post_init__(self) -> None:
-        if self.unknown not in UNKNOWN:
-            raise UnknownNameError("unknown", self.unknown, UNKNOWN)
+        check_unknown(self.unknown)
 
     def using(self, operators: Operators) -> Asking:
         """The same questions to other operators, without words."""
@@ -65,22 +111,25 @@ class Asking:
 
     def read(self, table: Table, without: int | None = None) -> Asked:
         """The evidence of a block."""
-        asked = read_asked(self.columns, table, without, self.unknown != "error")
+        asked = self._evidence(table, without)
         if self.unknown == "warn":
-            note_unknown(asked)
+            note_unknown(asked.unknown)
         return asked
+
+    def _evidence(self, table: Table, without: int | None = None) -> Asked:
+        return read_asked(self.columns, table, without, self.unknown != "error")
 
     def one(self, place: int, table: Table) -> Found:
         """Probabilities of a column's states, or its mean and quantiles, by name."""
         asked = self.read(table, place)
         found = one_column(self.operators, self.columns, asked, place, summary)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         return dict(zip(self.columns[place].summary_names, found.values[0], strict=True))
 
     def everything(self, table: Table) -> Found:
         """Probabilities of the states of all discrete columns, named ``column=state``."""
         found = every_column(self.operators, self.columns, self.read(table))
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         return {
             label: found.values[i][k]
             for i, labels in enumerate(joint_labels(self.columns))
@@ -90,7 +139,7 @@ class Asking:
     def all_columns(self, table: Table) -> dict[Any, Found]:
         """What `one` tells, of every column in one look."""
         found = every_column(self.operators, self.columns, self.read(table), summary)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         return {
             c.name: dict(zip(c.summary_names, values, strict=True))
             for c, values in zip(self.columns, found.values, strict=True)
@@ -100,7 +149,7 @@ class Asking:
         """The most probable state of a column, or its mean."""
         asked = self.read(table, place)
         found = one_column(self.operators, self.columns, asked, place, best_value)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         column = self.columns[place]
         return {column.name: column.answers(found.values[0][0])}
 
@@ -112,13 +161,13 @@ class Asking:
 
         asked = self.read(table, place)
         found = one_column(self.operators, self.columns, asked, place, reduce)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         return {f"{q:g}": found.values[0][j] for j, q in enumerate(levels)}
 
     def filled(self, table: Table) -> Found:
         """The columns with their missing cells filled in, given the present ones of the row."""
         found = every_column(self.operators, self.columns, self.read(table), best_value)
-        note_impossible(found.impossible)
+        note_impossible(found.impossible, table.first)
         out: dict[Any, np.ndarray[Any, Any]] = {}
         for i, c in enumerate(self.columns):
             best = found.values[i][0]
@@ -132,21 +181,28 @@ class Asking:
 
     def scores(self, table: Table) -> Found:
         """log P(present cells) of every row; -inf where impossible."""
-        found = row_scores(self.operators, self.columns, self.read(table), table)
-        note_impossible(found.impossible)
-        note_repaired(int(found.repaired.sum()))
-        return {SCORE: found.logs}
+        scores, noted = self._scored(table)
+        noted.tell()
+        return {SCORE: scores}
 
-    def score_sum(self, weight: Label | None, table: Table) -> Moments | None:
-        """Σ log P(present cells) over a block, and what it weighs."""
+    def _scored(self, table: Table) -> tuple[Array, Noted]:
+        asked = self._evidence(table)
+        found = row_scores(self.operators, self.columns, asked, table)
+        odd = asked.unknown if self.unknown == "warn" else ()
+        count = int(np.count_nonzero(found.impossible))
+        first = row_of(table.first, int(np.argmax(found.impossible))) if count else ""
+        return found.logs, Noted(odd, count, first, int(found.repaired.sum()))
+
+    def score_sum(self, weight: Label | None, table: Table) -> ScoreSum | None:
+        """Σ log P(present cells) over a block, what it weighs, and what is to be told of it."""
         if table.length == 0:
             return None
-        scores, own = self.scores(table)[SCORE], row_weights(weight, table)
+        (scores, noted), own = self._scored(table), row_weights(weight, table)
         if own is not None:
             scores, own = scores[own > 0], own[own > 0]
         total = float(scores.sum()) if own is None else float(scores @ own)
         counted = float(len(scores)) if own is None else float(own.sum())
-        return Moments("scores", counted, len(scores), {"log": np.array([total])})
+        return ScoreSum(total, counted, len(scores), noted)
 
     def everything_kinds(self) -> dict[Any, type]:
         """Names and types of what `everything` finds."""
@@ -155,6 +211,12 @@ class Asking:
     def one_kinds(self, place: int) -> dict[Any, type]:
         """Names and types of what `one` finds."""
         return dict.fromkeys(self.columns[place].summary_names, float)
+
+
+def check_unknown(unknown: str) -> None:
+    """What becomes of cells that are no states must be one of the words for it."""
+    if unknown not in UNKNOWN:
+        raise UnknownNameError("unknown", unknown, UNKNOWN)
 
 
 def best_value(column: Column, p: Array) -> Array:
@@ -167,23 +229,29 @@ def summary(column: Column, p: Array) -> Array:
     return column.summary(p)
 
 
-def note_unknown(asked: Asked) -> None:
-    for name, count, first in asked.unknown:
+def note_unknown(unknown: Iterable[tuple[Label, int, Any]]) -> None:
+    """Columns, how many of their cells hold no state, and the first of them."""
+    for name, count, first in unknown:
         warn(
-            f"{count} cell(s) of {name!r} hold no state that was learned, such as {first!r}; they "
-            "count as missing. Map them to known states, or ask with unknown='missing'.",
+            f"{count} cell(s) of {name!r} hold no state that was learned, such as "
+            f"{plain(first)!r}; they count as missing. Map them to known states, or ask with "
+            "unknown='missing'.",
             UnknownStateWarning,
         )
 
 
-def note_impossible(impossible: Bools) -> None:
+def note_impossible(impossible: Bools, first: int | None) -> None:
+    """`first` is the row where these begin in their table."""
     count = int(np.count_nonzero(impossible))
+    _note_impossible(count, row_of(first, int(np.argmax(impossible))) if count else "")
+
+
+def _note_impossible(count: int, row: str) -> None:
     if count:
-        row = int(np.argmax(impossible))
         warn(
             f"{count} row(s) have probability zero under the model (values never seen, or never "
-            f"seen together), the first is row {row} of its block; they are answered by the "
-            "marginals, and scored -inf. Make the odd cell missing to marginalise it.",
+            f"seen together), the first is {row}; they are answered by the marginals, and "
+            "scored -inf. Make the odd cell missing to marginalise it.",
             ImpossibleRowWarning,
         )
 

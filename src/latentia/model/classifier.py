@@ -153,7 +153,8 @@ class LatentClassifier(ClassifierMixin, Estimator):
     ) -> tuple[ClassRows, np.ndarray[Any, Any]]:
         """Rows with their classes, and the classes as the user has them."""
         wanted = Specification(self.graph, self.latents, self.kinds, self.state_names).read()
-        rows, classes = _labelled(open_rows(X, wanted.columns, sample_weight), y)
+        table = open_rows(X, wanted.columns, sample_weight, known=wanted.stated)
+        rows, classes = _labelled(table, y)
         opened = look_at(wanted, rows, learner.abilities.tied)
         label = rows.label
         assert label is not None

@@ -49,7 +49,7 @@ class FrozenModel:
     def gather(self, X: Any, sample_weight: Any = None, progress: Any = None) -> Moments:
         """Σ over the rows of a table: any table that `fit` takes."""
         names = [c.name for c in self.columns]
-        rows = open_rows(X, names, sample_weight, progress)
+        rows = open_rows(X, names, sample_weight, progress, self.columns)
         return self.sums(rows.source(self.columns, plain=True))
 
     def sums(self, source: Source) -> Moments:

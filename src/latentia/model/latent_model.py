@@ -54,9 +54,9 @@ class LatentModel(TableQuestions):
     learner : "pbp", "paper", "spectral", "em", "stepwise", or a learner such as ``EM(...)``
         How the model is learned.
     kinds : dict of column -> "discrete" or "continuous", optional
-        Kinds of columns, where the rule is not wanted: decimals with more than 20 different values
+        Kinds of columns, where the rule is not wanted: decimals with more than 10 different values
         (more than 4 if they have more than three decimals) and integers with more than 40 are
-        continuous, all others discrete.
+        continuous, all others discrete; half as many are enough where some are seen only once.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
 

@@ -166,7 +166,7 @@ class Learning(Learned):
         else:
             plan, columns = self.plan_, self.columns_
             names = columns_of(plan.graph)
-            rows = open_rows(X, names, sample_weight)
+            rows = open_rows(X, names, sample_weight, known=columns)
             self._wanted().check(plan.graph, rows)
             seen = rows.look(names)
             source, gaps = rows.source(columns, seen), missing_shares(seen)

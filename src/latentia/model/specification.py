@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+from latentia.data.columns.discovering import stated_column
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table_rows import TableRows
 from latentia.errors import DataError, UnknownNameError
@@ -36,6 +38,12 @@ class Specification:
     def columns(self) -> tuple[Label, ...] | None:
         """Names of the graph's columns; None if they depend on the table."""
         return columns_of(self.graph) if isinstance(self.graph, LatentGraph) else None
+
+    @property
+    def stated(self) -> tuple[DiscreteColumn, ...]:
+        """The columns whose states were given."""
+        given = (self.state_names or {}).items()
+        return tuple(stated_column(name, states) for name, states in given)
 
     def over(self, rows: TableRows) -> LatentGraph:
         """The graph over the columns of a table: as read, made from them, or one latent class."""

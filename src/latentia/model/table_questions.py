@@ -190,8 +190,14 @@ class TableQuestions(Learning):
         likelihood; rows to which it gives no positive probability are scored as if their columns
         were independent, times N^-½, with a warning. Impossible rows are scored -inf.
         """
-        asking = self._asking(unknown)
-        return self._ask(X, asking.scores, {SCORE: float}, form="array")
+        asking, engine = self._asking(unknown), self._open(X)
+        self._note_not_asked(TableRows(engine))
+        return engine.answer(asking.scores, {SCORE: float}, self._there(engine, None), "array")
+
+    def _note_not_asked(self, rows: TableRows) -> None:
+        """Columns that the model does not know, unless `fit` has told of them."""
+        known = [*(c.name for c in self.columns_), *self._ignored]
+        note_not_asked([name for name in rows.names if name not in known])
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, unknown: str = "error"
@@ -212,14 +218,14 @@ class TableQuestions(Learning):
                 "expected sample_weight to be the name of a column for a table that is read in "
                 f"blocks, got {type(sample_weight).__name__}. Put the weights into a column."
             )
-        known = [*(c.name for c in self.columns_), *self._ignored]
-        note_not_asked([n for n in TableRows(engine, name).names if n not in known])
+        self._note_not_asked(TableRows(engine, name))
         wanted = [*self._there(engine, None), *([] if name is None else [name])]
         found = engine.fold(partial(asking.score_sum, name), wanted)
         if found is None or not found.rows:
             raise DataError("0 sample(s): there are no rows to score.")
         check_total(0, found.weight)
-        return float(found.sums["log"][0]), found.weight
+        found.noted.tell()
+        return found.log, found.weight
 
     def check(self, X: Any) -> CheckReport:
         """Does the model fit these rows? Best asked of rows that it was not learned from.

@@ -98,7 +98,8 @@ def open_training(
 ) -> Opened:
     """Open a table, look at it once, and tell what its columns are."""
     wanted = wanted.read()
-    return look_at(wanted, open_rows(X, wanted.columns, sample_weight, progress), tied)
+    rows = open_rows(X, wanted.columns, sample_weight, progress, wanted.stated)
+    return look_at(wanted, rows, tied)
 
 
 def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
@@ -259,7 +260,7 @@ def _kept_plan(graph: LatentGraph, kinds: tuple[type, ...]) -> Plan:
 def rows_again(columns: Sequence[Column], weight: float, X: Any, sample_weight: Any) -> Source:
     """The rows of a table as a fitted model reads them; they must weigh what it was fitted on."""
     names = [c.name for c in columns]
-    rows = open_rows(X, names, sample_weight)
+    rows = open_rows(X, names, sample_weight, known=columns)
     if rows.once:
         raise DataError(
             "error bars take another pass, but these rows can be read only once. Pass a function "

@@ -69,8 +69,6 @@ def _read_grid(record: Any, name: Label) -> ContinuousColumn:
         *("knots", "walls", "lattice"),
     )
     step, per = items(lattice, 2)
-    if atoms and step:
-        raise StoreError(f"expected atoms or a lattice, got both for {name!r:.80}.")
     for flag in (warped, *items(walls, 2)):
         if type(flag) is not bool:
             raise StoreError(f"expected true or false for warped and walls, got {flag!r:.80}.")

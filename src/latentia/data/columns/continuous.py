@@ -62,7 +62,7 @@ class ContinuousColumn:
         if self.points < 2 or not self.spread > 0:
             raise DataError(f"column {self.name!r} needs a grid of two points at least.")
         rising = (np.diff(np.reshape(curve, (-1, 2)), axis=0) > 0).all()
-        if self.lattice[0] < 0 or self.lattice[1] < 1 or (self.lattice[0] and self.atoms):
+        if self.lattice[0] < 0 or self.lattice[1] < 1:
             raise DataError(f"column {self.name!r} cannot have the lattice {self.lattice}.")
         if len(self.knots) == 1 or not rising:
             raise DataError(f"the knots of column {self.name!r} must rise: {self.knots}.")
@@ -173,7 +173,8 @@ class ContinuousColumn:
         if odd is not None:
             raise DataError(
                 f"column {self.name!r} was continuous in training; expected numbers, got "
-                f"{odd[1]!r} (row {odd[0]}). Make such cells numbers, or missing (None or NaN)."
+                f"{odd[1]!r} ({values.row(odd[0])}). Make such cells numbers, or missing (None or "
+                "NaN)."
             )
         return self.positions(to_values(values))
 

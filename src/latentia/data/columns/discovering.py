@@ -1,10 +1,12 @@
 """Discovering a column from the sketch of its cells: which kind it is, its states or its grid.
 
 The rule for kinds, where none is given: numbers are continuous if they are decimals with more than
-20 different values (more than 4 if they have more than three decimals), or integers with more than
-40. What one cell in a hundred does not decides nothing: a decimal among integers leaves them
-integers. Everything else, and every column with given states or categories, is discrete. A column
-whose count of different values is near a limit may change its kind with the rows: give its kind.
+10 different values (more than 4 if they have more than three decimals), or integers with more than
+40. Half as many are enough where one cell in two hundred is the only one with its value: then other
+rows are likely to bring new values (Good and Turing), which states cannot be. What one cell in a
+hundred does decides nothing: a decimal among integers leaves them integers. Everything else,
+and every column with given states or categories, is discrete. A column whose count of different
+values is near a limit may change its kind with the rows: give its kind.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from latentia.errors import DataError
 from latentia.typing import Array, Label
 
 MOST_STATES = 1000  # of a discrete column that was not told to have more
-MANY_FLOATS = 20  # decimals with more different values than this are continuous
+MANY_FLOATS = 10  # decimals with more different values than this are continuous
 MANY_FINE = 4  # decimals with more digits than FINE tells …
 FINE = 1000.0  # … are measured and not counted
 MANY_INTEGERS = 40  # integers with more different values than this are continuous
+SINGLE = 0.005  # share of cells that are the only ones with their value, where half as many do
 ODD = 0.01  # share of cells that decides nothing
 MOSTLY = 0.5  # share of numbers in a column that was meant to hold numbers
 
@@ -49,7 +52,7 @@ def discover(
     if kind == "continuous":
         return lay_grid(name, _only_numbers(name, sketch, given))
     if given is not None:
-        return DiscreteColumn(name, _given_states(name, given))
+        return stated_column(name, given)
     if sketch.categories is not None:
         return DiscreteColumn(name, sketch.categories)
     if sketch.numbers is not None and kind is None and is_measured(sketch.numbers):
@@ -58,6 +61,11 @@ def discover(
         if sketch.numbers.weight >= MOSTLY * sketch.weight:
             raise _odd_cell(name, sketch)
     return DiscreteColumn(name, _seen_states(name, sketch))
+
+
+def stated_column(name: Label, given: Sequence[Any]) -> DiscreteColumn:
+    """The column whose states were given."""
+    return DiscreteColumn(name, _given_states(name, given))
 
 
 def discover_from_values(
@@ -82,13 +90,23 @@ def is_measured(numbers: NumberSketch) -> bool:
     seen, share = numbers.seen.astype(float), numbers.weights / numbers.weights.sum()
     with np.errstate(over="ignore"):
         fine = np.clip(seen * FINE, -FARTHEST, FARTHEST)
-    if share[seen != np.rint(seen)].sum() <= ODD:
-        limit = MANY_INTEGERS
-    elif share[np.abs(fine - np.rint(fine)) > 1e-8].sum() <= ODD:
-        limit = MANY_FLOATS
-    else:
-        limit = MANY_FINE
-    return len(seen) > limit
+    if share[np.abs(fine - np.rint(fine)) > 1e-8].sum() > ODD:
+        return len(seen) > MANY_FINE
+    limit = MANY_INTEGERS if share[seen != np.rint(seen)].sum() <= ODD else MANY_FLOATS
+    return len(seen) > (limit // 2 if _new_values(numbers.weights) > SINGLE else limit)
+
+
+def _new_values(weights: Array) -> float:
+    """How likely the next cell has a new value: the share of values that were seen once.
+
+    Weights are frequencies; where they are not whole, nobody knows what was seen once.
+
+    >>> _new_values(np.array([1.0, 1.0, 6.0])), _new_values(np.array([0.5, 0.5]))
+    (0.25, 0.0)
+    """
+    if (weights != np.rint(weights)).any():
+        return 0.0
+    return float(weights[weights == 1].sum() / weights.sum())
 
 
 def _only_numbers(name: Label, sketch: ColumnSketch, given: Any) -> NumberSketch:

@@ -7,7 +7,7 @@ compared as whole numbers, however large.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -77,7 +77,7 @@ class DiscreteColumn:
         if kinds <= {bool}:
             return bool
         if kinds <= {int}:
-            return int
+            return _whole_type([s for s in self.states if isinstance(s, int)])
         return float if kinds <= {int, float} else str
 
     def place(self, values: Values) -> Codes:
@@ -136,7 +136,7 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
     if codes.min(initial=0) < -1:
         row = int(np.argmax(codes < -1))
         raise UnknownNameError(
-            f"state of {column.name!r} (row {row})",
+            f"state of {column.name!r} ({values.row(row)})",
             plain(values.cells[row]),
             column.states,
             "Map it to a known state or make the cell missing (None or NaN).",
@@ -168,6 +168,18 @@ def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
         if exact and (float in kinds or numbers.dtype.kind != "f"):  # 2⁶³ and −1 are no floats
             return numbers[codes]
     return states[codes]
+
+
+def _whole_type(states: Sequence[int]) -> type:
+    """The plainest type that holds these integers: of 64 bits, or text.
+
+    >>> _whole_type([-1, 7]), _whole_type([2**63]), _whole_type([-1, 2**63])
+    (<class 'int'>, <class 'numpy.uint64'>, <class 'str'>)
+    """
+    low, high = min(states), max(states)
+    if low >= -(2**63) and high < 2**63:
+        return int
+    return np.uint64 if low >= 0 and high < 2**64 else str
 
 
 def _code_type(column: DiscreteColumn) -> Any:

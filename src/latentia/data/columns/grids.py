@@ -25,7 +25,9 @@ from latentia.typing import Array, Label
 
 ATOM = 0.02  # share of rows at one value that makes it an atom …
 FEWEST_AT_ATOM = 5
+FEWEST_BETWEEN = 10  # values that are left to be measured, where ends of whole numbers are atoms
 LONELY = 0.5  # … if this share of the other values is seen only once
+HEAPED = 3.0  # … or, of whole numbers, if an end is seen so many times as often as what is next
 MARGIN = 0.05  # of the range, on sides that are not bounds
 LARGEST_VALUE = 1e100  # of a column in training
 FEWEST_STEPS = 1e4  # of rounding, from the smallest to the largest of large integers
@@ -78,7 +80,7 @@ def lay_grid(name: Label, numbers: NumberSketch) -> ContinuousColumn:
     z = scale.z(x)
     spread = scale.spread(z, w)
     walls = _walls(z, w, spread)
-    lattice = (0, 1) if atoms else find_lattice(x)
+    lattice = find_lattice(x) if not atoms or _all_whole(numbers) else (0, 1)
     half = 0.5 * lattice[0] / lattice[1]  # what stands for the outermost values of a lattice
     ends = scale.z(np.array([x[0] - half, x[-1] + half]))
     room = MARGIN * float(z[-1] - z[0])
@@ -104,13 +106,14 @@ def find_lattice(x: Array) -> tuple[int, int]:
 
     >>> find_lattice(np.array([0.5, 2.0, 3.5])), find_lattice(np.array([10.0, 30.0]))
     ((1, 2), (10, 1))
-    >>> find_lattice(np.array([0.12345]))
-    (0, 1)
+    >>> find_lattice(np.array([0.12345])), find_lattice(1000 + np.array([0.0, 1e-5, 2e-5]))
+    ((0, 1), (0, 1))
     """
     for per in (1, 10, 100, 1000):
         whole = np.rint(x * per)
         most = np.minimum(SAME * np.abs(x), 100.0 * SAME / per)  # floats of 32 bits are not exact
-        if np.abs(whole).max() < EXACT and (np.abs(x - whole / per) <= most).all():
+        apart = 2 * len(np.unique(whole)) > len(x)  # values that fall together are no rounding
+        if apart and np.abs(whole).max() < EXACT and (np.abs(x - whole / per) <= most).all():
             step = int(np.gcd.reduce(whole.astype(np.int64)))
             common = math.gcd(step, per)
             return (step // common, per // common) if step else (0, 1)
@@ -118,16 +121,23 @@ def find_lattice(x: Array) -> tuple[int, int]:
 
 
 def find_atoms(numbers: NumberSketch) -> list[float]:
-    """Values with a share of the rows, where most others are seen once and not whole."""
+    """Values with a share of the rows, where most others are seen once; ends of whole numbers."""
     seen, weights = numbers.seen.astype(float), numbers.weights
-    if (seen == np.rint(seen)).all():
-        return []
     least = max(ATOM * numbers.weight, FEWEST_AT_ATOM)
+    if _all_whole(numbers):
+        ends = [numbers.low, numbers.high] if len(seen) > FEWEST_BETWEEN else []
+        heaped = [end for end in ends if len(end) > 1 and end[0][1] >= HEAPED * end[1][1]]
+        return [value for (value, weight), _ in heaped if weight >= least]
     often = sorted(x for x, w in numbers.frequent.items() if w >= least)
     others = weights[~np.isin(seen, often)]
     if not often or len(others) < 2 or (others <= 1).mean() < LONELY:
         return []
     return often
+
+
+def _all_whole(numbers: NumberSketch) -> bool:
+    seen = numbers.seen.astype(float)
+    return bool((seen == np.rint(seen)).all())
 
 
 def _rest(numbers: NumberSketch, atoms: Sequence[float]) -> tuple[Array, Array]:

@@ -182,7 +182,7 @@ def _with_atoms(column: Grid, masses: Array, q: Array) -> Array:
                 break
         if not np.isnan(left):
             z = _inverse(column, own, levels, np.array([[max(left, 0.0)]]))
-            found[j] = column.unscaled(z)[0, 0]
+            found[j] = on_lattice(column, column.unscaled(z))[0, 0]
     return found
 
 

@@ -22,6 +22,8 @@ class Values:
     cells: np.ndarray[Any, Any]  # numbers or objects
     missing: np.ndarray[Any, Any] | None = None  # (n,) bool; None: nothing is missing
     categories: tuple[Hashable, ...] | None = None
+    first: int | None = 0  # row of the first cell in its table; None: in a part of it
+    rows: np.ndarray[Any, Any] | None = None  # where not all are here: which cells these are
 
     @property
     def present(self) -> np.ndarray[Any, Any]:
@@ -30,7 +32,21 @@ class Values:
     def where(self, kept: np.ndarray[Any, Any]) -> Values:
         """The cells of some rows only."""
         missing = None if self.missing is None else self.missing[kept]
-        return Values(self.cells[kept], missing, self.categories)
+        rows = np.flatnonzero(kept) if self.rows is None else self.rows[kept]
+        return Values(self.cells[kept], missing, self.categories, self.first, rows)
+
+    def row(self, place: int) -> str:
+        """The row of a cell, for who has to find it.
+
+        >>> Values(np.zeros(3), first=1000).row(2)
+        'row 1002'
+        """
+        return row_of(self.first, place if self.rows is None else int(self.rows[place]))
+
+
+def row_of(first: int | None, place: int) -> str:
+    """The row at some place of a block that begins at row `first`; None: nobody knows where."""
+    return f"row {place} of its part" if first is None else f"row {first + place}"
 
 
 def is_number(value: Any) -> bool:

@@ -13,7 +13,7 @@ from dask.delayed import delayed
 
 from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, Form, add_up
-from latentia.data.sources.table import Table, read_table
+from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError
 from latentia.typing import Label
 
@@ -64,11 +64,11 @@ class DaskEngine:
 
 
 def _on_partition(part: Any, work: Callable[[Table], Sum | None]) -> Sum | None:
-    return work(read_table(part))
+    return work(part_of_table(part))
 
 
 def _answered(part: Any, work: Answer) -> Any:
-    table = read_table(part)
+    table = part_of_table(part)
     return table.like(work(table))
 
 

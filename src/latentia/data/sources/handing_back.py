@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from latentia.data.sources.engine import Answer
-from latentia.data.sources.table import read_table
+from latentia.data.sources.table import part_of_table
 from latentia.typing import Label
 
 if TYPE_CHECKING:
@@ -55,12 +55,17 @@ def give_polars_lazy(
     """A lazy frame whose last step asks the model."""
     import polars as pl  # the frame is one of its
 
-    types: dict[type, Any] = {float: pl.Float64, int: pl.Int64, bool: pl.Boolean}
+    types: dict[type, Any] = {
+        float: pl.Float64,
+        int: pl.Int64,
+        np.uint64: pl.UInt64,
+        bool: pl.Boolean,
+    }
     schema = {str(name): types.get(kind, pl.String) for name, kind in kinds.items()}
 
     def one_block(frame: Any) -> Any:
-        found = work(read_table(frame))
-        return pl.DataFrame({str(k): _plain(v, kinds[k]) for k, v in found.items()}, schema=schema)
+        found = work(part_of_table(frame))
+        return pl.DataFrame({str(k): _plain(v) for k, v in found.items()}, schema=schema)
 
     wanted = data.select([str(c) for c in columns])
     return wanted.map_batches(one_block, schema=schema, streamable=True)
@@ -70,7 +75,12 @@ def arrow_schema(kinds: Kinds) -> Any:
     """Names and Arrow types of the columns of an answer."""
     import pyarrow as pa
 
-    types: dict[type, Any] = {float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
+    types: dict[type, Any] = {
+        float: pa.float64(),
+        int: pa.int64(),
+        np.uint64: pa.uint64(),
+        bool: pa.bool_(),
+    }
     return pa.schema([(str(name), types.get(kind, pa.string())) for name, kind in kinds.items()])
 
 
@@ -87,7 +97,7 @@ def arrow_batch(found: Mapping[Any, np.ndarray[Any, Any]], schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _plain(values: np.ndarray[Any, Any], kind: type) -> Any:
+def _plain(values: np.ndarray[Any, Any]) -> Any:
     return [_text(v) for v in values] if values.dtype == object else values
 
 

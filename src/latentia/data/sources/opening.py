@@ -20,16 +20,24 @@ from latentia.data.sources import handing_back as giving
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.files import dataset_stream, open_files
 from latentia.data.sources.progress import PassProgress
-from latentia.data.sources.stream import BLOCK_ROWS, OneShot, Stream
+from latentia.data.sources.stream import BLOCK_ROWS, Blocks, OneShot, Stream
 from latentia.data.sources.table import read_table
-from latentia.errors import DataError, FrameError
+from latentia.errors import DataError, FileError, FrameError
 from latentia.typing import Label
 
 PILOT_ROWS = 2**17  # of a table that can be read once: enough for good projections
 
 
-def open_engine(data: Any, graph_names: Sequence[Label] | None, progress: PassProgress) -> Engine:
-    """The engine that can fold this table; a table in memory is one block."""
+def open_engine(
+    data: Any,
+    graph_names: Sequence[Label] | None,
+    progress: PassProgress,
+    known: Sequence[Column] = (),
+) -> Engine:
+    """The engine that can fold this table; a table in memory is one block.
+
+    The cells of text files are read as the states of columns that are `known` before.
+    """
     root = _root(data)
     if root == "dask":
         from latentia.data.sources.dask import open_dask
@@ -39,7 +47,7 @@ def open_engine(data: Any, graph_names: Sequence[Label] | None, progress: PassPr
         from latentia.data.sources.spark import open_spark
 
         return open_spark(data)
-    found = open_stream(data, graph_names)
+    found = open_stream(data, graph_names, known)
     if found is None:
         return OneBlock(read_table(data, graph_names))
     stream, once = found
@@ -129,7 +137,25 @@ def _polars_lazy(data: Any) -> Stream:
         else:  # older polars cannot hand out batches
             yield from wanted.collect().iter_slices(BLOCK_ROWS)
 
-    return Stream(names, blocks, partial(giving.give_polars_lazy, data))
+    return Stream(names, _readable(blocks), partial(giving.give_polars_lazy, data))
+
+
+def _readable(blocks: Blocks) -> Blocks:
+    """The same blocks; what the library says that cannot read them is said in our words."""
+
+    def read(columns: Sequence[Label] | None) -> Iterator[Any]:
+        try:
+            yield from blocks(columns)
+        except Exception as error:
+            library = _root(error).lstrip("_")
+            if library not in ("polars", "duckdb", "pyarrow", "ibis"):
+                raise
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+            raise FileError(
+                f"{library} cannot read these rows: {reason}. Mend what they are read from, or how."
+            ) from error
+
+    return read
 
 
 def _texts(columns: Sequence[Label]) -> list[str]:
@@ -149,7 +175,7 @@ def _duckdb(data: Any) -> Stream:
         quoted = ['"' + str(c).replace('"', '""') + '"' for c in columns or data.columns]
         yield from _tables_of(data.select(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS))
 
-    return Stream(tuple(data.columns), blocks, giving.give_duckdb)
+    return Stream(tuple(data.columns), _readable(blocks), giving.give_duckdb)
 
 
 def _ibis(data: Any) -> Stream:
@@ -157,7 +183,7 @@ def _ibis(data: Any) -> Stream:
         wanted = data if columns is None else data.select([str(c) for c in columns])
         yield from _tables_of(wanted.to_pyarrow_batches(chunk_size=BLOCK_ROWS))
 
-    return Stream(tuple(data.columns), blocks, giving.give_reader)
+    return Stream(tuple(data.columns), _readable(blocks), giving.give_reader)
 
 
 def _pyarrow(data: Any) -> tuple[Stream, bool] | None:
@@ -166,7 +192,7 @@ def _pyarrow(data: Any) -> tuple[Stream, bool] | None:
         return dataset_stream(data), False
     if hasattr(data, "read_next_batch"):
         names = tuple(data.schema.names)
-        return Stream(names, lambda _: _tables_of(data), giving.give_reader), True
+        return Stream(names, _readable(lambda _: _tables_of(data)), giving.give_reader), True
     return None
 
 

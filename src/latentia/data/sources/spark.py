@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, Form, add_up, plus
 from latentia.data.sources.handing_back import arrow_batch, arrow_schema
-from latentia.data.sources.table import Table, read_table
+from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError
 from latentia.typing import Label
 
@@ -62,8 +62,9 @@ class SparkEngine:
         columns: Sequence[Label],
         form: Form = "table",
     ) -> Any:
-        fields = [f"{_quoted(name)} {NAMES.get(kind, 'string')}" for name, kind in kinds.items()]
-        run = _partition_answers(work, kinds)
+        told = {name: kind if kind in NAMES else str for name, kind in kinds.items()}
+        fields = [f"{_quoted(name)} {NAMES.get(kind, 'string')}" for name, kind in told.items()]
+        run = _partition_answers(work, told)
         return self._selected(columns).mapInArrow(run, ", ".join(fields))
 
     def _selected(self, columns: Sequence[Label]) -> Any:
@@ -90,7 +91,7 @@ def _partition_sums(
         total: Sum | None = None
         for batch in batches:
             if batch.num_rows:
-                total = plus(total, work(read_table(pa.Table.from_batches([batch]))))
+                total = plus(total, work(part_of_table(pa.Table.from_batches([batch]))))
         if total is not None:
             context = TaskContext.get()
             part = 0 if context is None else context.partitionId()
@@ -109,7 +110,7 @@ def _partition_answers(
         schema = arrow_schema(kinds)
         for batch in batches:
             if batch.num_rows:
-                yield arrow_batch(work(read_table(pa.Table.from_batches([batch]))), schema)
+                yield arrow_batch(work(part_of_table(pa.Table.from_batches([batch]))), schema)
 
     return run
 

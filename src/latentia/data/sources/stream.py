@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -49,8 +49,11 @@ class Stream:
 
     def tables(self, columns: Sequence[Label]) -> Iterator[Table]:
         """The blocks as tables; numpy blocks take the names of the stream."""
+        first = 0
         for block in self.blocks(columns):
-            yield read_table(block, self.names)
+            table = read_table(block, self.names)
+            yield replace(table, first=first)
+            first += table.length
 
     def answer(
         self,

@@ -28,6 +28,7 @@ class Table:
     native: Any
     frame: nw.DataFrame[Any] | None  # None: numpy or dict
     extra: Mapping[Label, np.ndarray[Any, Any]] = field(default_factory=dict)  # besides the frame
+    first: int | None = 0  # row where it begins in a longer table; None: nobody knows
 
     def beside(self, name: Label, values: np.ndarray[Any, Any]) -> Table:
         """The same rows with one more column."""
@@ -35,6 +36,9 @@ class Table:
 
     def column(self, name: Label) -> Values:
         """The cells of one column."""
+        return replace(self._cells(name), first=self.first)
+
+    def _cells(self, name: Label) -> Values:
         if name not in self.names:
             raise UnknownNameError("column", name, self.names, "The graph names it; add it.")
         if name in self.extra:
@@ -56,7 +60,7 @@ class Table:
             return np.column_stack(list(columns.values()))
         if _is_pandas(self.native):
             return type(self.native)(dict(columns), index=self.native.index)
-        named = {str(name): values for name, values in columns.items()}
+        named = {str(name): _of_one_type(values) for name, values in columns.items()}
         if len(named) < len(columns):
             raise _same_text(columns)
         backend = nw.get_native_namespace(self.native)
@@ -73,12 +77,22 @@ class Table:
         if _is_pandas(self.native):
             frame = type(self.native)({name: values}, index=self.native.index)
             return frame[name]
-        plain = values.tolist() if values.dtype == object else values
+        own = _of_one_type(values)
+        plain = own.tolist() if own.dtype == object else own
         backend = nw.get_native_namespace(self.native)
         try:
             return nw.new_series(str(name), plain, backend=backend).to_native()
         except OverflowError:
             raise _too_large(repr(name), backend) from None
+
+
+def _of_one_type(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Cells of several types (1 and "1") as text, for frames whose columns are of one type."""
+    if values.dtype != object or len({type(v) for v in values.tolist()}) < 2:
+        return values
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [str(v) for v in values]
+    return texts
 
 
 def _same_text(names: Iterable[Label]) -> DataError:
@@ -140,6 +154,11 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     if _is_pandas(data) and any(not isinstance(name, str) for name in names):
         return Table(names, len(frame), data, _named_by_text(data))
     return Table(names, len(frame), data, frame)
+
+
+def part_of_table(data: Any) -> Table:
+    """A part of a table elsewhere; which rows these are, nobody knows."""
+    return replace(read_table(data), first=None)
 
 
 def _array_of_rows(data: Sequence[Any]) -> np.ndarray[Any, Any]:

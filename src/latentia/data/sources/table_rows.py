@@ -169,9 +169,13 @@ def open_rows(
     names: Sequence[Label] | None = None,
     sample_weight: Any = None,
     progress: Any = None,
+    known: Sequence[Column] = (),
 ) -> TableRows:
-    """Any table; `names` are those of columns that come without (numpy)."""
-    engine = open_engine(X, names, as_progress(progress))
+    """Any table; `names` are those of columns that come without (numpy).
+
+    Files of text spell no types: there the states of columns that are `known` tell what cells mean.
+    """
+    engine = open_engine(X, names, as_progress(progress), known)
     name = weight_name(sample_weight, engine.names)
     if name is not None or sample_weight is None:
         return TableRows(engine, name)
