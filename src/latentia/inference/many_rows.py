@@ -12,7 +12,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column, place_cells
 from latentia.data.columns.discrete import DiscreteColumn, without_unknown
-from latentia.data.columns.values import Values
+from latentia.data.columns.values import Values, are_numbers
 from latentia.data.sources.memory import in_parallel
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
@@ -89,7 +89,7 @@ def read_asked(
         if lenient:
             values, odd = without_odd(c, values)
             if odd.any():
-                unknown.append((c.name, int(odd.sum()), values.cells[int(odd.argmax())]))
+                unknown.append((c.name, int(odd.sum()), values.cell(int(odd.argmax()))))
         codes[i] = place_cells(c, values)
     # one more for missing; rows of continuous columns differ
     sizes = [1 if c.continuous else c.cells + 1 for c in columns]
@@ -105,17 +105,9 @@ def without_odd(column: Column, values: Values) -> tuple[Values, np.ndarray[Any,
     """The cells with those that are no state, or no number, made missing; and which these are."""
     if isinstance(column, DiscreteColumn):
         return without_unknown(column, values)
-    if values.cells.dtype.kind in "iuf":
-        return values, np.zeros(len(values.cells), dtype=bool)
-    numbers = [_is_number(x) for x in values.cells.tolist()]
-    odd = ~np.array(numbers, dtype=bool)
+    odd = ~are_numbers(values)
     odd = odd if values.missing is None else odd & ~values.missing
-    gone = odd if values.missing is None else values.missing | odd
-    return Values(values.cells, gone, values.categories), odd
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, int | float | np.number) and not isinstance(x, bool)
+    return values.without(odd) if odd.any() else values, odd
 
 
 def distinct(
