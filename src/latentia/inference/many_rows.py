@@ -20,11 +20,11 @@ from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.messages import log_evidence, posteriors
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Provenance
-from latentia.inference.subtrees import look_up, subtree_tables
+from latentia.inference.subtrees import look_up, look_up_scores, subtree_tables
 from latentia.typing import Array, Bools, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
-MOST_ROWS = 2**12
+MOST_ROWS = 2**13  # so that the work on a block outweighs the steps that start it
 _MAKING = Lock()
 LOOK = 2**12  # rows that tell whether many are equal
 FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
@@ -209,7 +209,7 @@ def one_column(
     plan = operators.plan
     v = plan.graph.observed[place]
     own = {x for x, k in enumerate(plan.leaves) if v in plan.nodes[k].columns}
-    tables = subtree_tables(operators, asked.rows, own)
+    tables = subtree_tables(operators, asked.rows, own, asked.codes)
 
     def work(part: slice, evidence: Evidence) -> None:
         known = look_up(tables, evidence)
@@ -255,9 +255,11 @@ def row_scores(
 ) -> Scored:
     """log P(present cells) of each row; densities in the columns' own units."""
     out, none = np.empty(asked.rows), np.zeros(asked.rows, dtype=bool)
+    tables = subtree_tables(operators, asked.rows, (), asked.codes)
 
     def work(part: slice, evidence: Evidence) -> None:
-        out[part], none[part] = log_evidence(operators, evidence)
+        known, alone = look_up_scores(tables, evidence)
+        out[part], none[part] = log_evidence(operators, evidence, known, alone)
 
     in_blocks(operators, asked, work)
     scores = asked.spread(out)
