@@ -11,7 +11,7 @@ from latentia.version import LIBRARY
 
 UNKNOWN = ("error", "missing", "warn")
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     cls=group_of(lambda: typer.main.get_command(app)),
     add_completion=False,
     no_args_is_help=True,
