@@ -17,6 +17,7 @@ import pytest
 import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.values import Words
 from latentia.data.sources import csv_files, csv_rows
 from latentia.data.sources.cell_spelling import MISSING, find_state
 from latentia.data.sources.csv_rows import quoted_cells
@@ -38,6 +39,8 @@ def cells(path: Path, content: str | bytes, known: Any = ()) -> dict[Any, list[A
     for block in stream.blocks(None):
         for name in stream.names:
             column = block[name]
+            if isinstance(column, Words):
+                column = column.taken(column.values, None)
             found[name] += (
                 column.to_pylist() if isinstance(column, pa.ChunkedArray) else list(column)
             )

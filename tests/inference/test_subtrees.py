@@ -8,8 +8,8 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.evidence import read_evidence
 from latentia.inference.many_rows import in_precision
-from latentia.inference.messages import answer, posteriors
-from latentia.inference.subtrees import look_up, subtree_tables
+from latentia.inference.messages import answer, log_evidence, posteriors
+from latentia.inference.subtrees import look_up, look_up_scores, subtree_tables
 from latentia.structure.templates import hidden_markov, latent_class, latent_tree
 from latentia.testing.random_models import random_model
 
@@ -91,3 +91,56 @@ def test_predict_proba_of_many_rows_is_that_of_single_ones():
     few = model.predict_proba({name: c[:30] for name, c in frame.items()}, "X5")
     for state, share in few.items():
         np.testing.assert_allclose(many[state][:30], share, atol=1e-12)
+
+
+@pytest.mark.parametrize("gaps", ["some", "none", "whole columns"])
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_codes_tell_which_kinds_there_are(kind, gaps):
+    """Tables for just the evidence that rows have, missing or not, give the same answers."""
+    operators, rows = learned(kind)
+    plan = operators.plan
+    codes = [c if gaps == "some" else np.maximum(c, 0) for c in rows.codes]
+    if gaps == "whole columns":
+        codes[1] = codes[-1] = None
+    evidence = read_evidence(plan, codes)
+    x = len(plan.leaves) // 2
+    (v,) = plan.nodes[plan.leaves[x]].columns
+    tables = subtree_tables(operators, 10**5, {x}, codes)
+    assert tables
+    known = look_up(tables, evidence)
+    assert known
+    slow = answer(operators, evidence, [v]).probabilities[v]
+    np.testing.assert_allclose(posteriors(operators, evidence, [v], known)[v], slow, atol=1e-12)
+    if gaps != "some":  # fewer kinds of evidence: no more tables, and no larger ones
+        blind = subtree_tables(operators, 10**5, {x})
+        assert sum(len(t.leaves) for t in tables) >= sum(len(t.leaves) for t in blind)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_scores_by_tables_are_those_of_messages(kind, gaps):
+    operators, rows = learned(kind)
+    codes = rows.codes if gaps else tuple(np.maximum(c, 0) for c in rows.codes)
+    evidence = read_evidence(operators.plan, codes)
+    tables = subtree_tables(operators, 10**5, (), codes)
+    assert tables
+    slow, none = log_evidence(operators, evidence)
+    fast, gone = log_evidence(operators, evidence, *look_up_scores(tables, evidence))
+    np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-11)  # sums of 12 logs, to 1e-12 each
+    np.testing.assert_array_equal(gone, none)
+
+
+def test_rows_are_scored_by_the_tables(monkeypatch):
+    """Many rows: the model's own scores, with tables and without."""
+    graph = GRAPHS["chain"]
+    known = graph.with_states({graph.names[v]: 3 for v in graph.observed})
+    codes = random_model(known, np.random.default_rng(5)).sample(40_000, 2)
+    data = dict(zip((known.names[v] for v in known.observed), codes.T, strict=True))
+    model = LatentModel(known, learner=PBP(refine=False)).fit(data)
+    fast = model.score_samples(data)
+    asked = []
+    monkeypatch.setattr(
+        "latentia.inference.many_rows.subtree_tables", lambda *given: asked.append(given) or []
+    )
+    np.testing.assert_allclose(fast, model.score_samples(data), rtol=0, atol=1e-11)
+    assert asked

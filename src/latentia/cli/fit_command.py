@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from sklearn.base import clone
@@ -17,7 +17,6 @@ from latentia.cli.options import (
     Json,
     Kinds,
     Latents,
-    Learner,
     Quiet,
     Settings,
     Weights,
@@ -37,6 +36,18 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
+
+
+def _known_learner(name: str) -> str:
+    if name not in LEARNERS:
+        raise typer.BadParameter(f"expected one of {', '.join(LEARNERS)}, got {name!r}.")
+    return name
+
+
+Learner: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="NAME", callback=_known_learner, help=f"One of {', '.join(LEARNERS)}."),
+]
 
 
 @app.command()

@@ -6,12 +6,13 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from latentia.model.learners import LEARNERS
+from latentia.cli.command_group import group_of
 from latentia.version import LIBRARY
 
 UNKNOWN = ("error", "missing", "warn")
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
+    cls=group_of(lambda: typer.main.get_command(app)),
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -24,12 +25,6 @@ def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"latentia {LIBRARY}")
         raise typer.Exit
-
-
-def _known_learner(name: str) -> str:
-    if name not in LEARNERS:
-        raise typer.BadParameter(f"expected one of {', '.join(LEARNERS)}, got {name!r}.")
-    return name
 
 
 def _known_choice(word: str | None) -> str | None:
@@ -83,11 +78,6 @@ Confidence: TypeAlias = Annotated[
     float | None,
     typer.Option(metavar=".9", help="Intervals of sampling error; after `fit --error-bars`."),
 ]
-Learner: TypeAlias = Annotated[
-    str,
-    typer.Option(metavar="NAME", callback=_known_learner, help=f"One of {', '.join(LEARNERS)}."),
-]
-
 Settings: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

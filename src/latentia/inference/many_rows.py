@@ -12,7 +12,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column, place_cells
 from latentia.data.columns.discrete import DiscreteColumn, without_unknown
-from latentia.data.columns.values import Values
+from latentia.data.columns.values import Values, are_numbers
 from latentia.data.sources.memory import in_parallel
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
@@ -20,11 +20,11 @@ from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.messages import log_evidence, posteriors
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Provenance
-from latentia.inference.subtrees import look_up, subtree_tables
+from latentia.inference.subtrees import look_up, look_up_scores, subtree_tables
 from latentia.typing import Array, Bools, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
-MOST_ROWS = 2**12
+MOST_ROWS = 2**13  # so that the work on a block outweighs the steps that start it
 _MAKING = Lock()
 LOOK = 2**12  # rows that tell whether many are equal
 FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
@@ -89,7 +89,7 @@ def read_asked(
         if lenient:
             values, odd = without_odd(c, values)
             if odd.any():
-                unknown.append((c.name, int(odd.sum()), values.cells[int(odd.argmax())]))
+                unknown.append((c.name, int(odd.sum()), values.cell(int(odd.argmax()))))
         codes[i] = place_cells(c, values)
     # one more for missing; rows of continuous columns differ
     sizes = [1 if c.continuous else c.cells + 1 for c in columns]
@@ -105,17 +105,9 @@ def without_odd(column: Column, values: Values) -> tuple[Values, np.ndarray[Any,
     """The cells with those that are no state, or no number, made missing; and which these are."""
     if isinstance(column, DiscreteColumn):
         return without_unknown(column, values)
-    if values.cells.dtype.kind in "iuf":
-        return values, np.zeros(len(values.cells), dtype=bool)
-    numbers = [_is_number(x) for x in values.cells.tolist()]
-    odd = ~np.array(numbers, dtype=bool)
+    odd = ~are_numbers(values)
     odd = odd if values.missing is None else odd & ~values.missing
-    gone = odd if values.missing is None else values.missing | odd
-    return Values(values.cells, gone, values.categories), odd
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, int | float | np.number) and not isinstance(x, bool)
+    return values.without(odd) if odd.any() else values, odd
 
 
 def distinct(
@@ -217,7 +209,7 @@ def one_column(
     plan = operators.plan
     v = plan.graph.observed[place]
     own = {x for x, k in enumerate(plan.leaves) if v in plan.nodes[k].columns}
-    tables = subtree_tables(operators, asked.rows, own)
+    tables = subtree_tables(operators, asked.rows, own, asked.codes)
 
     def work(part: slice, evidence: Evidence) -> None:
         known = look_up(tables, evidence)
@@ -263,9 +255,11 @@ def row_scores(
 ) -> Scored:
     """log P(present cells) of each row; densities in the columns' own units."""
     out, none = np.empty(asked.rows), np.zeros(asked.rows, dtype=bool)
+    tables = subtree_tables(operators, asked.rows, (), asked.codes)
 
     def work(part: slice, evidence: Evidence) -> None:
-        out[part], none[part] = log_evidence(operators, evidence)
+        known, alone = look_up_scores(tables, evidence)
+        out[part], none[part] = log_evidence(operators, evidence, known, alone)
 
     in_blocks(operators, asked, work)
     scores = asked.spread(out)

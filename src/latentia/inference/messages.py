@@ -70,7 +70,7 @@ def answer(
     if operators.network is not None:
         return _of_network(operators.network, evidence, wanted, strict)
     up = _upward(operators, evidence)
-    total, none = _total(operators, _components(operators, evidence, up), evidence.rows)
+    total, none = _total(operators, _components(operators, evidence, up, {}), evidence.rows)
     impossible = np.zeros(evidence.rows, dtype=bool)
     probabilities, clipped = _at_columns(operators, evidence, up, wanted, impossible)
     if strict:
@@ -157,11 +157,21 @@ def _by_itself(prior: Array) -> Array:
     return np.asarray(kept / kept.sum(axis=0))
 
 
-def log_evidence(operators: Operators, evidence: Evidence) -> tuple[Array, Array]:
-    """log P̂(evidence), (n,); and where the signed model gave none and independence stood in."""
+def log_evidence(
+    operators: Operators,
+    evidence: Evidence,
+    known: Mapping[int, Message] | None = None,
+    alone: Mapping[int, Array] | None = None,
+) -> tuple[Array, Array]:
+    """log P̂(evidence), (n,); and where the signed model gave none and independence stood in.
+
+    `known` are upward messages of subtrees that are there already, `alone` Σ log P̂(e_i) of their
+    leaves.
+    """
     if operators.network is not None:
         return operators.network.log_evidence(evidence), np.zeros(evidence.rows, dtype=bool)
-    return _total(operators, component_evidence(operators, evidence), evidence.rows)
+    up = _upward(operators, evidence, known)
+    return _total(operators, _components(operators, evidence, up, alone or {}), evidence.rows)
 
 
 def _upward(
@@ -312,15 +322,21 @@ def component_evidence(operators: Operators, evidence: Evidence) -> list[Compone
         there = np.isfinite(log)
         zero = np.zeros(evidence.rows)
         return [ComponentEvidence(there.astype(float), np.where(there, log, 0.0), zero)]
-    return _components(operators, evidence, _upward(operators, evidence))
+    return _components(operators, evidence, _upward(operators, evidence), {})
 
 
 def _components(
-    operators: Operators, evidence: Evidence, up: Mapping[int, Message]
+    operators: Operators,
+    evidence: Evidence,
+    up: Mapping[int, Message],
+    known: Mapping[int, Array],
 ) -> list[ComponentEvidence]:
+    """One entry per root; `known` is what is told of the leaves below some nodes."""
     found = []
-    for root in operators.plan.roots:
-        node = operators.plan.nodes[root]
+    plan = operators.plan
+    told = {x: k for k in known for x in range(plan.nodes[k].first, plan.nodes[k].last)}
+    for root in plan.roots:
+        node = plan.nodes[root]
         below, last = _root_halves(operators, root, [up[k] for k in node.children])
         with np.errstate(over="ignore", invalid="ignore"):  # wild without regularisation …
             value = (below.value * last.value).sum(axis=0)
@@ -328,7 +344,10 @@ def _components(
         log = below.log + last.log
         alone = np.zeros(1)
         for x in range(node.first, node.last):
-            alone = alone + _alone(operators.plan, operators.marginals[x], evidence, x)
+            if x not in told:
+                alone = alone + log_alone(plan, operators.marginals[x], evidence, x)
+            elif x == plan.nodes[told[x]].first:
+                alone = alone + known[told[x]]
         found.append(ComponentEvidence(value, log, alone))
     return found
 
@@ -346,7 +365,7 @@ def _root_halves(
     return Message(matrix @ head.value, head.log, head.leaves), last
 
 
-def _alone(plan: Plan, mu: Array, evidence: Evidence, x: int) -> Array:
+def log_alone(plan: Plan, mu: Array, evidence: Evidence, x: int) -> Array:
     """log P̂(evidence at leaf x), (n,) or (1,); -inf for values never seen."""
     likelihood, codes = evidence.likelihoods[x], evidence.codes[x]
     with np.errstate(divide="ignore"):
@@ -371,13 +390,16 @@ def _total(
     """
     total, none = np.zeros(rows), np.zeros(rows, dtype=bool)
     for part in components:
-        none = none | (part.value <= 0)
+        gone = part.value <= 0
+        none = none | gone
         if operators.floor > 0:
             total = total + part.log_positive(operators.floor) - np.log1p(operators.floor)
             continue
         with np.errstate(divide="ignore"):
             signed = np.log(np.abs(part.value)) + part.log + part.alone
-        total = total + np.where(part.value > 0, signed, part.log_positive(operators.mix))
+        if gone.any():  # most rows have a probability
+            signed = np.where(gone, part.log_positive(operators.mix), signed)
+        total = total + signed
     return total, none
 
 
@@ -417,10 +439,12 @@ def repaired(joint: Array, log: Array, prior: Array, mix: float) -> tuple[Array,
     the others get P̂(q).
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
-        table = np.maximum(joint, 0.0)
-        kept = table.sum(axis=0)
-        lost = kept - joint.sum(axis=0)  # the negative part, with its sign turned
-        share = lost / np.maximum(kept + lost, np.finfo(kept.dtype).tiny)
+        table, share = joint, np.zeros(joint.shape[1], dtype=joint.dtype)
+        if not joint.min(initial=0.0) >= 0:  # or some is not a number
+            table = np.maximum(joint, 0.0)
+            kept = table.sum(axis=0)
+            lost = kept - joint.sum(axis=0)  # the negative part, with its sign turned
+            share = lost / np.maximum(kept + lost, np.finfo(kept.dtype).tiny)
         if mix > 0:
             table = table + mix * prior * np.exp(np.minimum(-log, LARGEST_LOG))
         total = table.sum(axis=0)

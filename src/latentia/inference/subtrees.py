@@ -15,30 +15,43 @@ from typing import final
 import numpy as np
 
 from latentia.inference.evidence import Evidence
-from latentia.inference.messages import RESCALE, Message, leaf_message, pass_up
+from latentia.inference.messages import RESCALE, Message, leaf_message, log_alone, pass_up
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
-MOST_CELLS = 2**10  # of a table: more would leave the cache
+MOST_CELLS = 2**12  # of a table: one of its rows fits into the innermost cache
 ROWS_PER_CELL = 16  # for which it pays to fill a table
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Subtree:
-    """m_S for every evidence on the leaves below node `node`; state x of a leaf counts as x + 1."""
+    """m_S for every evidence on the leaves below node `node`.
+
+    State x of a leaf counts as x + 1, and as x where no row lacks the leaf.
+    """
 
     node: int
     leaves: range
     strides: tuple[int, ...]
-    table: Array  # (r, cells); cell 0: nothing observed
+    shifts: tuple[int, ...]  # 1: the leaf may be missing, which counts as 0
+    table: Array  # (r, cells)
+    alone: Array  # (cells,): Σ log P̂(e_i) of the leaves
 
 
-def subtree_tables(operators: Operators, rows: int, targets: Collection[int]) -> list[Subtree]:
-    """The largest subtrees without target leaves whose evidence has few kinds, for many rows."""
+def subtree_tables(
+    operators: Operators,
+    rows: int,
+    targets: Collection[int],
+    codes: Sequence[Codes | None] | None = None,
+) -> list[Subtree]:
+    """The largest subtrees without target leaves whose evidence has few kinds, for many rows.
+
+    `codes` of all columns tell where nothing is missing, which makes for fewer kinds.
+    """
     plan = operators.plan
-    sizes = plan.leaf_states()
+    counts, shifts = _kinds(plan, codes)
     most = min(MOST_CELLS, rows // ROWS_PER_CELL)
     found: list[Subtree] = []
     for k, node in enumerate(plan.nodes):  # parents first
@@ -48,19 +61,35 @@ def subtree_tables(operators: Operators, rows: int, targets: Collection[int]) ->
             continue
         if any(len(plan.nodes[plan.leaves[x]].columns) > 1 or x in targets for x in leaves):
             continue
-        counts = [sizes[x] + 1 for x in leaves]
-        if math.prod(counts) <= most:
-            strides = [math.prod(counts[i + 1 :]) for i in range(len(counts))]
-            table = _all_messages(operators, k, counts)
-            found.append(Subtree(k, leaves, tuple(strides), table))
+        if math.prod(counts[x] for x in leaves) <= most:
+            found.append(_tabulated(operators, k, [(counts[x], shifts[x]) for x in leaves]))
     return found
 
 
-def _all_messages(operators: Operators, node: int, counts: Sequence[int]) -> Array:
-    """(r, cells): row by row of the table that holds all evidence on the leaves below."""
+def _kinds(plan: Plan, codes: Sequence[Codes | None] | None) -> tuple[list[int], list[int]]:
+    """Kinds of evidence at each leaf, and what to add to its codes to count from zero."""
+    sizes = plan.leaf_states()
+    if codes is None:
+        return [size + 1 for size in sizes], [1] * len(sizes)
+    place = {v: i for i, v in enumerate(plan.graph.observed)}
+    counts, shifts = [], []
+    for k, size in zip(plan.leaves, sizes, strict=True):
+        own = codes[place[plan.nodes[k].columns[0]]]
+        whole = own is not None and own.dtype.kind != "f" and own.min(initial=0) >= 0
+        counts.append(1 if own is None else size if whole else size + 1)
+        shifts.append(0 if whole else 1)
+    return counts, shifts
+
+
+def _tabulated(operators: Operators, node: int, kinds: Sequence[tuple[int, int]]) -> Subtree:
+    """Messages of all evidence on the leaves below."""
     plan = operators.plan
+    counts, shifts = [count for count, _ in kinds], tuple(shift for _, shift in kinds)
     cells = math.prod(counts)
-    codes = [c - 1 for c in np.unravel_index(np.arange(cells), counts)]
+    codes = [
+        c - shift
+        for c, shift in zip(np.unravel_index(np.arange(cells), counts), shifts, strict=True)
+    ]
     first, last = plan.nodes[node].first, plan.nodes[node].last
     seen = [codes[x - first] if first <= x < last else None for x in range(len(plan.leaves))]
     evidence = Evidence(cells, tuple(seen), (None,) * len(seen))
@@ -72,7 +101,13 @@ def _all_messages(operators: Operators, node: int, counts: Sequence[int]) -> Arr
             if leaf
             else pass_up(operators, k, up)
         )
-    return np.ascontiguousarray(np.broadcast_to(up[node].value, (len(up[node].value), cells)))
+    alone = np.zeros(cells)
+    for x in range(first, last):
+        alone = alone + log_alone(plan, operators.marginals[x], evidence, x)
+    value = up[node].value
+    table = np.ascontiguousarray(np.broadcast_to(value, (len(value), cells)))
+    strides = tuple(math.prod(counts[i + 1 :]) for i in range(len(counts)))
+    return Subtree(node, range(first, last), strides, shifts, table, alone)
 
 
 def _below(plan: Plan, node: int) -> list[int]:
@@ -85,16 +120,37 @@ def _below(plan: Plan, node: int) -> list[int]:
 
 def look_up(subtrees: Sequence[Subtree], evidence: Evidence) -> dict[int, Message]:
     """Messages of the subtrees for these rows; of those only where codes say all."""
-    found = {}
+    return {tree.node: _message(tree, index) for tree, index in _indices(subtrees, evidence)}
+
+
+def look_up_scores(
+    subtrees: Sequence[Subtree], evidence: Evidence
+) -> tuple[dict[int, Message], dict[int, Array]]:
+    """The same, and Σ log P̂(e_i) of their leaves, by node."""
+    found = _indices(subtrees, evidence)
+    messages = {tree.node: _message(tree, index) for tree, index in found}
+    return messages, {tree.node: tree.alone.take(index) for tree, index in found}
+
+
+def _message(tree: Subtree, index: Codes) -> Message:
+    return Message(tree.table.take(index, axis=1), np.zeros(1), len(tree.leaves))
+
+
+def _indices(subtrees: Sequence[Subtree], evidence: Evidence) -> list[tuple[Subtree, Codes]]:
+    """Where the evidence of each row lies in the tables: (n,), or (1,) where there is none."""
+    found = []
     for tree in subtrees:
         if any(evidence.likelihoods[x] is not None for x in tree.leaves):
             continue
         if evidence.corners and any(evidence.corners[x] is not None for x in tree.leaves):
             continue
-        index = np.zeros(1, dtype=np.int16)
-        for x, stride in zip(tree.leaves, tree.strides, strict=True):
+        index: Codes = np.zeros(1, dtype=np.int16)
+        for x, stride, shift in zip(tree.leaves, tree.strides, tree.shifts, strict=True):
             codes = evidence.codes[x]
             if codes is not None:
-                index = index + (codes.astype(np.int16) + np.int16(1)) * np.int16(stride)
-        found[tree.node] = Message(tree.table.take(index, axis=1), np.zeros(1), len(tree.leaves))
+                own = codes.astype(np.int16)
+                own += np.int16(shift)
+                own *= np.int16(stride)
+                index = index + own
+        found.append((tree, index))
     return found

@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.labels import printed_apart
-from latentia.data.columns.values import Values, plain
+from latentia.data.columns.values import Values, code_type, find_words, plain
 from latentia.data.columns.values import distinct_states as distinct_states
 from latentia.data.columns.values import sorted_states as sorted_states
 from latentia.errors import DataError, UnknownNameError
@@ -120,7 +120,7 @@ class DiscreteColumn:
 
     def log_factor(self, values: Values) -> Array:
         """Probabilities need no factor."""
-        return np.zeros(len(values.cells))
+        return np.zeros(len(values))
 
     def draw(self, cells: Codes, rng: np.random.Generator) -> np.ndarray[Any, Any]:
         return decode(self, cells)
@@ -137,11 +137,11 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
         row = int(np.argmax(codes < -1))
         raise UnknownNameError(
             f"state of {column.name!r} ({values.row(row)})",
-            plain(values.cells[row]),
+            plain(values.cell(row)),
             column.states,
             "Map it to a known state or make the cell missing (None or NaN).",
         )
-    return codes.astype(_code_type(column), copy=False)
+    return codes.astype(code_type(len(column.states)), copy=False)
 
 
 def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
@@ -153,8 +153,7 @@ def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.
     odd = np.asarray(_find_codes(column, values) < -1)
     if not odd.any():
         return values, odd
-    gone = odd if values.missing is None else values.missing | odd
-    return Values(values.cells, gone, values.categories), odd
+    return values.without(odd), odd
 
 
 def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
@@ -182,14 +181,9 @@ def _whole_type(states: Sequence[int]) -> type:
     return np.uint64 if low >= 0 and high < 2**64 else str
 
 
-def _code_type(column: DiscreteColumn) -> Any:
-    count = len(column.states)
-    return np.int8 if count <= 127 else np.int16 if count < 2**15 else np.int32
-
-
 def _find_codes(column: DiscreteColumn, values: Values) -> Codes:
     """-1 where missing, -2 for a value that is no state."""
-    kind = values.cells.dtype.kind
+    kind = values.kind
     numbers = all(isinstance(s, int | float) for s in column.states)
     if kind in "iub" and numbers:
         codes = _whole_codes(column, values)
@@ -271,16 +265,15 @@ def _is_float(state: Any) -> bool:
 
 
 def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
+    """Each different value is looked up once."""
     code: Mapping[Any, int] = {s: k for k, s in enumerate(states)}
-    missing = values.missing
-    cells = values.cells.tolist()
-    if missing is not None:
-        cells = [None if gone else v for v, gone in zip(cells, missing, strict=True)]
-    try:
-        found = [code.get(plain(v), UNKNOWN) for v in cells]
-    except TypeError:  # a list or a dict is no state
-        found = [code.get(plain(v), UNKNOWN) if _hashable(v) else UNKNOWN for v in cells]
-    return np.array(found, dtype=np.int64)
+    words = find_words(values.cells) if values.words is None else values.words
+    if words is None:  # a list or a dict is no state
+        cells = values.cells.tolist()
+        listed = [code.get(plain(v), UNKNOWN) if _hashable(v) else UNKNOWN for v in cells]
+        return np.array(listed, dtype=np.int64)
+    found = [code.get(plain(v), UNKNOWN) for v in words.values.tolist()]
+    return words.taken(np.array(found, dtype=code_type(len(states))), -1)
 
 
 def _hashable(value: Any) -> bool:

@@ -1,9 +1,12 @@
-"""Cells as they come from a table: an array, which of them are missing, declared categories."""
+"""Cells as they come from a table: an array, which of them are missing, declared categories.
+
+Text comes as words and codes: what is done for each different value is done once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -16,24 +19,84 @@ EXACT = 2**53  # whole numbers up to this one are floats, too
 
 @final
 @dataclass(frozen=True, slots=True)
-class Values:
-    """The cells of one column: an array, which of them are missing, and declared categories."""
+class Words:
+    """Cells told by their different values: row i holds values[codes[i]], nothing where that is -1.
 
-    cells: np.ndarray[Any, Any]  # numbers or objects
+    Values of one type differ; they need not all be met. Whoever reads cells looks at each word once
+    and takes what it found for the rows.
+    """
+
+    values: np.ndarray[Any, Any]  # (k,) objects
+    codes: np.ndarray[Any, Any]  # (n,) whole numbers
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> Words:
+        """The words of some rows: a slice, places, or which of them."""
+        return Words(self.values, self.codes[rows])
+
+    def taken(self, found: np.ndarray[Any, Any], nothing: Any) -> np.ndarray[Any, Any]:
+        """What was `found` for each word, for every row; `nothing` where there is no word."""
+        table = np.empty(len(found) + 1, dtype=found.dtype)
+        table[:-1], table[-1] = found, nothing  # code -1 is the last one
+        return table.take(self.codes)
+
+    @property
+    def met(self) -> np.ndarray[Any, Any]:
+        """Which of the words some row holds: (k,)."""
+        found = np.zeros(len(self.values) + 1, dtype=bool)
+        found[self.codes] = True
+        return found[:-1]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The cells of one column: an array or words, which of them are missing, and categories."""
+
+    given: np.ndarray[Any, Any] | Words  # numbers or objects
     missing: np.ndarray[Any, Any] | None = None  # (n,) bool; None: nothing is missing
     categories: tuple[Hashable, ...] | None = None
     first: int | None = 0  # row of the first cell in its table; None: in a part of it
     rows: np.ndarray[Any, Any] | None = None  # where not all are here: which cells these are
 
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def words(self) -> Words | None:
+        return self.given if isinstance(self.given, Words) else None
+
+    @property
+    def cells(self) -> np.ndarray[Any, Any]:
+        """One by one; words are spelled out, so that many rows take their time."""
+        given = self.given
+        return given.taken(given.values, None) if isinstance(given, Words) else given
+
+    @property
+    def kind(self) -> str:
+        """What numpy calls the type of the cells: O for objects."""
+        return "O" if isinstance(self.given, Words) else self.given.dtype.kind
+
+    def cell(self, row: int) -> Any:
+        given = self.given[row : row + 1]
+        return (given.taken(given.values, None) if isinstance(given, Words) else given)[0]
+
     @property
     def present(self) -> np.ndarray[Any, Any]:
         return self.cells if self.missing is None else self.cells[~self.missing]
 
-    def where(self, kept: np.ndarray[Any, Any]) -> Values:
+    def where(self, kept: Any) -> Values:
         """The cells of some rows only."""
         missing = None if self.missing is None else self.missing[kept]
-        rows = np.flatnonzero(kept) if self.rows is None else self.rows[kept]
-        return Values(self.cells[kept], missing, self.categories, self.first, rows)
+        rows = (np.arange(len(self)) if self.rows is None else self.rows)[kept]
+        return Values(self.given[kept], missing, self.categories, self.first, rows)
+
+    def without(self, odd: np.ndarray[Any, Any]) -> Values:
+        """The same with more cells missing."""
+        gone = odd if self.missing is None else self.missing | odd
+        return replace(self, missing=gone)
 
     def row(self, place: int) -> str:
         """The row of a cell, for who has to find it.
@@ -47,6 +110,72 @@ class Values:
 def row_of(first: int | None, place: int) -> str:
     """The row at some place of a block that begins at row `first`; None: nobody knows where."""
     return f"row {place} of its part" if first is None else f"row {first + place}"
+
+
+def code_type(count: int) -> Any:
+    """The narrowest type for codes of so many states, and −1 and −2."""
+    return np.int8 if count <= 127 else np.int16 if count < 2**15 else np.int32
+
+
+def find_words(cells: np.ndarray[Any, Any]) -> Words | None:
+    """The different values of an array, in the order they come; None: some cannot be hashed.
+
+    Values of different types stay apart, for Python takes 1, 1.0 and True for one.
+
+    >>> found = find_words(np.array(["b", 1, "b", True], dtype=object))
+    >>> found.values.tolist(), found.codes.tolist()
+    (['b', 1, True], [0, 1, 0, 2])
+    """
+    listed = cells.tolist()
+    kinds = set(map(type, listed))
+    mixed = len(kinds - {str, type(None)}) > 1  # text equals no other type's values
+    try:  # dict and map: no step of the interpreter for a cell
+        if mixed:
+            pairs = dict.fromkeys(zip(map(type, listed), listed, strict=True))
+            values = [value for _, value in pairs]
+            place: dict[Any, int] = {key: k for k, key in enumerate(pairs)}
+            found = map(place.__getitem__, zip(map(type, listed), listed, strict=True))
+        else:
+            values = list(dict.fromkeys(listed))
+            place = {value: k for k, value in enumerate(values)}
+            found = map(place.__getitem__, listed)
+        codes = np.fromiter(found, np.int32, len(listed))
+    except TypeError:  # a list or a dict
+        return None
+    return Words(as_objects(values), codes.astype(code_type(len(values)), copy=False))
+
+
+def as_objects(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """An array of just these objects, be they lists."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def word_values(
+    words: Words,
+    missing: np.ndarray[Any, Any] | None = None,
+    categories: tuple[Hashable, ...] | None = None,
+) -> Values:
+    """Cells from words; None and words that differ from themselves (NaN, NaT) are missing."""
+    gone = np.fromiter(map(is_missing, words.values), bool, len(words.values))
+    if gone.any():
+        words = Words(words.values, np.where(words.taken(gone, True), -1, words.codes))
+    away = words.codes < 0
+    away = away if missing is None else away | missing
+    return Values(words, away if away.any() else None, categories)
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT and pandas.NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA cannot be compared
+        return True
+    except ValueError:  # an array in a cell: no state, but not missing
+        return False
 
 
 def is_number(value: Any) -> bool:
@@ -82,16 +211,22 @@ def to_values(values: Values) -> Array:
     return x
 
 
+def are_numbers(values: Values) -> np.ndarray[Any, Any]:
+    """Which cells are numbers: (n,) bool; of those that are missing it does not matter."""
+    if values.kind in "iuf":
+        return np.ones(len(values), dtype=bool)
+    words = find_words(values.cells) if values.words is None else values.words
+    if words is None:
+        return np.fromiter(map(is_number, values.cells.tolist()), bool, len(values))
+    return words.taken(np.fromiter(map(is_number, words.values), bool, len(words.values)), False)
+
+
 def first_odd(values: Values) -> tuple[int, Any] | None:
     """Row and value of the first present cell that is no number; None: all are."""
-    if values.cells.dtype.kind in "iuf":
-        return None
-    cells = values.cells.tolist()
-    gone = [False] * len(cells) if values.missing is None else values.missing.tolist()
-    for row, (cell, skip) in enumerate(zip(cells, gone, strict=True)):
-        if not skip and not is_number(cell):
-            return row, cell
-    return None
+    odd = ~are_numbers(values)
+    odd = odd if values.missing is None else odd & ~values.missing
+    row = int(odd.argmax()) if odd.any() else None
+    return None if row is None else (row, plain(values.cell(row)))
 
 
 def plain(value: Any) -> Any:

@@ -24,6 +24,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.values import Words, as_objects
 from latentia.errors import EvidenceError
 
 MISSING = (
@@ -53,6 +54,7 @@ NUMBER = (
 SURE = 15  # so many digits every decimal can hold
 FEW = 1000  # cells that are looked at first
 
+Cells: TypeAlias = np.ndarray[Any, Any] | Words
 Kind: TypeAlias = Literal["integers", "truths", "decimals", "text"]
 
 
@@ -159,9 +161,10 @@ def typed(texts: Any, look: CellLook) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if look.kind == "text":
+        return _typed_text(texts, look.padded)
     trimmed = pc.utf8_trim_whitespace(texts) if look.padded else texts
-    gone = spells_missing(trimmed)
-    kept = pc.if_else(gone, pa.scalar(None, pa.string()), texts if look.kind == "text" else trimmed)
+    kept = pc.if_else(spells_missing(trimmed), pa.scalar(None, pa.string()), trimmed)
     match look.kind:
         case "integers":
             return pc.cast(kept, pa.int64())
@@ -169,11 +172,21 @@ def typed(texts: Any, look: CellLook) -> Any:
             return pc.cast(pc.utf8_lower(kept), pa.bool_())
         case "decimals":
             return pc.cast(kept, pa.float64())
-        case "text":
-            return kept
 
 
-def as_known(column: Column, packed: Any) -> np.ndarray[Any, Any]:
+def _typed_text(texts: Any, padded: bool) -> Any:
+    """A dictionary of the different texts, each looked at once; no index where one is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    packed = texts.combine_chunks().dictionary_encode()
+    words, codes = packed.dictionary, packed.indices
+    gone = spells_missing(pc.utf8_trim_whitespace(words) if padded else words).take(codes)
+    kept = pc.if_else(gone, pa.scalar(None, codes.type), codes)
+    return pa.DictionaryArray.from_arrays(kept, words)
+
+
+def as_known(column: Column, packed: Any) -> Cells:
     """Cells, a dictionary array of text, as the states or numbers of a column that is known.
 
     Each different text is looked up once; one that is no state, or no number, is left for the model
@@ -194,8 +207,10 @@ def _meant(column: Column, text: str) -> Any:
     return find_state(column, text)
 
 
-def plain_cells(words: list[Any], codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def plain_cells(words: list[Any], codes: np.ndarray[Any, Any]) -> Cells:
     """words[code] for every row, in the plainest array that holds them; None is missing.
+
+    What is neither numbers nor true and false stays words.
 
     >>> plain_cells([3, None, 5], np.array([0, 1, 2, 0])).tolist()
     [3, None, 5, 3]
@@ -211,9 +226,7 @@ def plain_cells(words: list[Any], codes: np.ndarray[Any, Any]) -> np.ndarray[Any
         if len(there) < len(words):
             found = np.ma.array(found, mask=[word is None for word in words])
         return _taken(found, codes)
-    found = np.empty(len(words), dtype=object)
-    found[:] = words
-    return _taken(found, codes)
+    return Words(as_objects(words), codes)
 
 
 def _taken(values: np.ndarray[Any, Any], codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.sources.cell_spelling import (
     CellLook,
+    Cells,
     as_known,
     as_number,
     look_at_cells,
@@ -35,14 +36,13 @@ from latentia.data.sources.csv_rows import (
     unpacked,
 )
 from latentia.data.sources.located import Located, check_unchanged
+from latentia.data.sources.series_words import arrow_words
 from latentia.errors import DataError, FileError
 
 DELIMITERS = (",", ";", "\t")
 MARK = b"\xef\xbb\xbf"  # of UTF-8
 OTHER_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 KEPT_SURVEYS = 256  # files whose columns are remembered
-
-Cells: TypeAlias = np.ndarray[Any, Any]
 
 
 @final
@@ -120,7 +120,7 @@ def known_blocks(
 
 
 def array_cells(column: Any) -> Cells:
-    """An Arrow column as an array; masked where integers are missing, with None where text is."""
+    """An Arrow column as an array, masked where integers are missing; text as words."""
     import pyarrow as pa
 
     kind = column.type
@@ -130,9 +130,12 @@ def array_cells(column: Any) -> Cells:
         if not column.null_count:
             return np.asarray(column.to_numpy())
         whole = column.fill_null(False if pa.types.is_boolean(kind) else 0)
-        masked: Cells = np.ma.array(whole.to_numpy(), mask=column.is_null().to_numpy())
+        masked: np.ndarray[Any, Any] = np.ma.array(
+            whole.to_numpy(), mask=column.is_null().to_numpy()
+        )
         return masked
-    return plain_cells(column.to_pylist(), np.arange(len(column)))
+    words = arrow_words(column)
+    return plain_cells(column.to_pylist(), np.arange(len(column))) if words is None else words
 
 
 # -- names -------------------------------------------------------------------------------------

@@ -15,7 +15,15 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.values import EXACT, Values, distinct_states, is_number, sorted_states
+from latentia.data.columns.values import (
+    EXACT,
+    Values,
+    Words,
+    distinct_states,
+    find_words,
+    is_number,
+    sorted_states,
+)
 from latentia.errors import MomentsError
 from latentia.typing import Array, Label
 
@@ -120,46 +128,52 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
     >>> (a + b).numbers.seen.tolist(), (a + b).numbers.weights.tolist(), (a + b).weight
     ([1, 2, 3], [2.0, 1.0, 2.0], 5.0)
     """
-    n = len(values.cells)
+    n = len(values)
     there = np.ones(n, dtype=bool) if values.missing is None else ~values.missing
     if weight is not None:
         there &= weight > 0
     whole = bool(there.all())
-    cells = values.cells if whole else values.cells[there]
+    cells = values.given if whole else values.given[there]
     own = weight if weight is None or whole else weight[there]
     count = float(len(cells)) if own is None else float(own.sum())
     total = float(n) if weight is None else float(weight.sum())
     blank = ColumnSketch(n, count, total - count, categories=values.categories)
     if not len(cells):
         return blank
+    if isinstance(cells, Words):
+        return _sketch_words(blank, cells, own, there)
     if cells.dtype.kind in "iuf":
         return replace(blank, numbers=sketch_numbers(cells, own))
-    return _sketch_objects(blank, cells, own, there)
-
-
-def _sketch_objects(
-    blank: ColumnSketch, cells: np.ndarray[Any, Any], own: Array | None, there: Any
-) -> ColumnSketch:
-    """Objects: those that are numbers like numbers, the others as they are."""
     if cells.dtype.kind == "b":
         met = tuple(state for state in (False, True) if (cells == state).any())
         return replace(blank, others=met, odd=(int(np.argmax(there)), bool(cells[0])))
-    listed = cells.tolist()
-    is_one = np.fromiter(map(_is_finite, listed), dtype=bool, count=len(listed))
-    if not is_one.any():
-        others = _cut(sorted_states(distinct_states(listed)))
-        return replace(blank, others=others, odd=(int(np.argmax(there)), listed[0]))
-    kept = own if own is None else own[is_one]
-    found = _exact_numbers([v for v, one in zip(listed, is_one, strict=True) if one])
-    numbers = None if found is None else sketch_numbers(found, kept)
-    if numbers is not None and is_one.all():
+    words = find_words(cells)
+    if words is None:
+        distinct_states(cells)  # which tells why not
+        raise AssertionError("cells that cannot be words cannot be states")
+    return _sketch_words(blank, words, own, there)
+
+
+def _sketch_words(blank: ColumnSketch, words: Words, own: Array | None, there: Any) -> ColumnSketch:
+    """Words that are numbers like numbers, the others as they are."""
+    met = words.met
+    is_one = met & np.fromiter(map(_is_finite, words.values), bool, len(met))
+    found = _exact_numbers(words.values[is_one].tolist()) if is_one.any() else None
+    if found is None:  # or beyond what numpy counts exactly: states like text
+        is_one[:] = False
+    rows = words.taken(is_one, False)
+    numbers = None
+    if found is not None:
+        table = np.zeros(len(is_one), dtype=found.dtype)
+        table[is_one] = found
+        cells = words.taken(table, 0)[rows]
+        numbers = sketch_numbers(cells, own if own is None else own[rows])
+    if rows.all():
         return replace(blank, numbers=numbers)
-    if numbers is None:  # beyond what numpy counts exactly: states like text
-        is_one = np.zeros(len(listed), dtype=bool)
-    rest = [v for v, one in zip(listed, is_one, strict=True) if not one]
-    row = int(np.flatnonzero(there)[np.argmin(is_one)])
-    others = _cut(sorted_states(distinct_states(rest)))
-    return replace(blank, numbers=numbers, others=others, odd=(row, rest[0]))
+    first = int(np.argmin(rows))
+    others = _cut(sorted_states(distinct_states(words.values[met & ~is_one].tolist())))
+    odd = (int(np.flatnonzero(there)[first]), words.values[words.codes[first]])
+    return replace(blank, numbers=numbers, others=others, odd=odd)
 
 
 def _is_finite(value: Any) -> bool:

@@ -13,7 +13,16 @@ from typing import Any, final
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from latentia.data.columns.values import EXACT, Values
+from latentia.data.columns.values import (
+    EXACT,
+    Values,
+    Words,
+    as_objects,
+    find_words,
+    is_missing,
+    word_values,
+)
+from latentia.data.sources.series_words import series_words
 from latentia.errors import DataError, FrameError, UnknownNameError
 from latentia.typing import Label
 
@@ -29,25 +38,36 @@ class Table:
     frame: nw.DataFrame[Any] | None  # None: numpy or dict
     extra: Mapping[Label, np.ndarray[Any, Any]] = field(default_factory=dict)  # besides the frame
     first: int | None = 0  # row where it begins in a longer table; None: nobody knows
+    known: dict[Any, Values] = field(default_factory=dict, compare=False)  # words, once found
 
     def beside(self, name: Label, values: np.ndarray[Any, Any]) -> Table:
         """The same rows with one more column."""
-        return replace(self, names=(*self.names, name), extra={**self.extra, name: values})
+        extra = {**self.extra, name: values}
+        return replace(self, names=(*self.names, name), extra=extra, known={})
 
     def column(self, name: Label) -> Values:
-        """The cells of one column."""
-        return replace(self._cells(name), first=self.first)
-
-    def _cells(self, name: Label) -> Values:
+        """The cells of one column; its words are found once."""
         if name not in self.names:
             raise UnknownNameError("column", name, self.names, "The graph names it; add it.")
+        key = (type(name), name)  # 1 and True are two names
+        if key in self.known:
+            return self.known[key]
+        found = replace(self._column(name), first=self.first)
+        if found.words is not None:
+            self.known[key] = found
+        return found
+
+    def _column(self, name: Label) -> Values:
         if name in self.extra:
             return _array_values(self.extra[name], name)
         if self.frame is not None:
             place = _place_of(name, self.names)
             return _series_values(self.frame.get_column(self.frame.columns[place]), name)
         if isinstance(self.native, Mapping):
-            return _array_values(_as_array(self.native[name], name), name)
+            given = self.native[name]
+            if isinstance(given, Words):
+                return word_values(given)
+            return _array_values(_as_array(given, name), name)
         return _array_values(self.native[:, _place_of(name, self.names)], name)
 
     def like(self, columns: Mapping[Any, np.ndarray[Any, Any]]) -> Any:
@@ -109,6 +129,9 @@ def _same_text(names: Iterable[Label]) -> DataError:
 
 def _place_of(name: Label, names: Sequence[Label]) -> int:
     """Where the column of this name is; of names that are equal (1 and True), the same type."""
+    first = names.index(name)
+    if type(names[first]) is type(name):
+        return first
     found = [i for i, own in enumerate(names) if own == name]
     exact = [i for i in found if type(names[i]) is type(name)]
     return (exact or found)[0]
@@ -209,6 +232,8 @@ def _changes(values: Sequence[Any], found: np.ndarray[Any, Any]) -> bool:
 
 
 def _length(values: Any, name: Label) -> int:
+    if isinstance(values, Words):
+        return len(values)
     cells = _as_array(values, name)
     if cells.ndim == 0:
         raise DataError(
@@ -255,6 +280,8 @@ def _series_values(series: nw.Series[Any], name: Label) -> Values:
         return _listed(series, name)
     if (dtype.is_integer() or dtype == nw.Boolean) and series.null_count() == 0:
         return Values(series.to_numpy())
+    if not dtype.is_numeric() and dtype != nw.Boolean:
+        return _listed(series, name)
     missing = series.is_null().to_numpy()
     if dtype.is_float():
         cells = series.to_numpy()
@@ -270,16 +297,18 @@ def _series_values(series: nw.Series[Any], name: Label) -> Values:
 
 
 def _listed(series: nw.Series[Any], name: Label) -> Values:
-    """The cells as Python's objects."""
-    cells = np.empty(len(series), dtype=object)
+    """The cells as Python's objects; of text and categories, only the different ones."""
     try:
-        cells[:] = series.to_list()
+        words = series_words(series)
+        if words is not None:
+            return word_values(words, categories=_categories(series))
+        cells = as_objects(series.to_list())
     except (ValueError, OverflowError) as error:  # dates beyond those of Python
         raise DataError(
             f"column {name!r} of {series.dtype} has cells that Python has no value for: "
             f"{error}. Pass them as text or as numbers."
         ) from None
-    return _object_values(cells, series.is_null().to_numpy(), _categories(series))
+    return _object_values(cells, series.is_null().to_numpy())
 
 
 def _categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
@@ -298,30 +327,22 @@ def _array_values(cells: np.ndarray[Any, Any], name: Label) -> Values:
     if isinstance(cells, np.ma.MaskedArray):
         gone = np.ma.getmaskarray(cells)
         inner = _array_values(np.asarray(cells.data), name)
-        return Values(inner.cells, gone if inner.missing is None else gone | inner.missing)
+        return inner.without(gone)
     if cells.dtype.kind == "f":
         return _checked(cells, np.isnan(cells))
     if cells.dtype.kind in "iub":
         return Values(cells)
     objects = cells.astype(object)
-    return _object_values(objects, np.zeros(len(objects), dtype=bool), None)
+    return _object_values(objects, np.zeros(len(objects), dtype=bool))
 
 
-def _object_values(
-    cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any], categories: Any
-) -> Values:
+def _object_values(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> Values:
     """Objects: None and values that differ from themselves (NaN, NaT) are missing."""
-    gone = missing | np.fromiter((v is None or _is_nan(v) for v in cells), bool, len(cells))
-    return Values(cells, gone if gone.any() else None, categories)
-
-
-def _is_nan(value: Any) -> bool:
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA cannot be compared
-        return True
-    except ValueError:  # an array in a cell: no state, but not missing
-        return False
+    words = find_words(cells)
+    if words is not None:
+        return word_values(words, missing)
+    gone = missing | np.fromiter(map(is_missing, cells), bool, len(cells))
+    return Values(cells, gone if gone.any() else None)
 
 
 def _checked(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> Values:

@@ -1,0 +1,46 @@
+"""The commands by name: the module of each is loaded when the command is called, not before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from typer.core import TyperGroup
+
+# module and first sentence of every command; tests compare them with the commands themselves
+COMMANDS = {
+    "query": ("ask_commands", "Ask for the posterior of columns, given others."),
+    "predict": ("ask_commands", "Predict a column from all other cells of each row."),
+    "score": ("ask_commands", "Say how probable rows are: mean log P(present cells)."),
+    "sample": ("ask_commands", "Draw rows from the learned distribution."),
+    "check": (
+        "check_command",
+        "Say whether a model fits rows: column by column, pair by pair, and what to look at.",
+    ),
+    "fit": ("fit_command", "Learn a model from the rows of a table."),
+    "reproduce": ("reproducing", "Repeat the paper's experiments and write a report."),
+    "plan": ("show_commands", "Show how a graph would be learned, before any data."),
+    "inspect": ("show_commands", "Show a model: graph, columns, diagnostics, plan."),
+}
+
+
+def group_of(build: Callable[[], Any]) -> type[TyperGroup]:
+    """A group that knows its commands by name; `build` makes them of the modules loaded so far."""
+
+    class CommandGroup(TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(COMMANDS)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            known = cmd_name in COMMANDS
+            for module in {COMMANDS[cmd_name][0]} if known else {m for m, _ in COMMANDS.values()}:
+                import_module(f"latentia.cli.{module}")
+            self.commands = build().commands  # for a name that is none: what may have been meant
+            return self.commands.get(cmd_name)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, told) for name, (_, told) in COMMANDS.items()])
+
+    return CommandGroup

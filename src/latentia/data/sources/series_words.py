@@ -1,0 +1,111 @@
+"""Text and categories of data frames as words and codes, by the libraries that hold them.
+
+Dictionaries and categories are codes already and are taken as they are; text is encoded by the
+library of the frame. No cell becomes an object of Python, only the words do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from latentia.data.columns.values import Words, as_objects, code_type
+
+
+def series_words(series: nw.Series[Any]) -> Words | None:
+    """Words of a column of text or categories; None: it holds something else."""
+    native = series.to_native()
+    match type(native).__module__.split(".")[0]:
+        case "pandas":
+            return _pandas_words(native)
+        case "polars":
+            return _polars_words(native, series.dtype)
+        case "pyarrow":
+            return arrow_words(native)
+    return None
+
+
+def _words(values: list[Any], codes: np.ndarray[Any, Any]) -> Words:
+    return Words(as_objects(values), codes.astype(code_type(len(values)), copy=False))
+
+
+def _pandas_words(native: Any) -> Words | None:
+    import pandas as pd
+
+    if isinstance(native.dtype, pd.CategoricalDtype):
+        return _words(native.cat.categories.tolist(), native.cat.codes.to_numpy())
+    if hasattr(native.dtype, "pyarrow_dtype"):
+        return arrow_words(native.array.__arrow_array__())
+    if native.dtype == object:  # pandas would take 1 and True, among objects, for one
+        if pd.api.types.infer_dtype(native, skipna=True) != "string":
+            return None
+    elif not pd.api.types.is_string_dtype(native.dtype):
+        return None
+    codes, values = native.factorize()
+    return _words(values.tolist(), codes)
+
+
+def _polars_words(native: Any, dtype: Any) -> Words | None:
+    """An enum of the text that is met; of the pool that categories share, those that are met."""
+    import polars as pl
+
+    gone = native.is_null().to_numpy()
+    if dtype == nw.String:
+        values = native.drop_nulls().unique()
+        codes = _physical(native.cast(pl.Enum(values)))
+        return _words(values.to_list(), np.where(gone, -1, codes))
+    if isinstance(dtype, nw.Enum):
+        return _words(list(dtype.categories), np.where(gone, -1, _physical(native)))
+    if dtype != nw.Categorical:
+        return None
+    met = native.drop_nulls().unique()
+    pool, codes = _physical(met), _physical(native)
+    place = np.full(int(pool.max(initial=0)) + 1, -1)
+    place[pool] = np.arange(len(pool))
+    return _words(met.cast(pl.String).to_list(), np.where(gone, -1, place[codes]))
+
+
+def _physical(native: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The codes that polars keeps, 0 where missing."""
+    codes: np.ndarray[Any, Any] = native.to_physical().fill_null(0).to_numpy()
+    return codes.astype(np.int64)
+
+
+def arrow_words(column: Any) -> Words | None:
+    """Words of an Arrow column; chunks with dictionaries of their own add theirs."""
+    import pyarrow as pa
+
+    kind = column.type
+    if not pa.types.is_dictionary(kind):
+        names = ("is_string", "is_large_string", "is_string_view")  # the last is young
+        if not any(hasattr(pa.types, name) and getattr(pa.types, name)(kind) for name in names):
+            return None
+        try:
+            column = column.dictionary_encode()
+        except pa.ArrowNotImplementedError:  # views, once
+            return None
+    values: list[Any] = []
+    parts: list[np.ndarray[Any, Any]] = [np.zeros(0, dtype=np.int64)]
+    last, start = None, 0
+    for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
+        own, codes = _used(chunk)
+        if last is None or not own.equals(last):
+            last, start = own, len(values)
+            values += own.to_pylist()
+        parts.append(np.where(codes < 0, -1, codes + start))
+    return _words(values, np.concatenate(parts))
+
+
+def _used(chunk: Any) -> tuple[Any, np.ndarray[Any, np.dtype[np.int64]]]:
+    """The dictionary of a chunk and its codes; of a large one, what the chunk needs of it."""
+    own, indices = chunk.dictionary, chunk.indices
+    codes = indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    gone = indices.is_null().to_numpy(zero_copy_only=False)
+    if len(own) > len(codes):
+        used, codes = np.unique(codes[~gone], return_inverse=True)
+        whole = np.full(len(gone), -1)
+        whole[~gone] = codes
+        return own.take(used), whole
+    return own, np.where(gone, -1, codes)
