@@ -91,6 +91,10 @@ class GenericModel:
         prior = self.separator_prior(i, j)
         return numerical_rank(features.T @ (prior[:, None] * self.spans[j, i]))
 
+    def dimension(self, i: int, j: int, groups: Sequence[frozenset[int]]) -> int:
+        """Of what groups of leaves behind i tell of the separator, whoever looks at it."""
+        return numerical_rank(np.concatenate([self.span(i, j, g) for g in groups], axis=1))
+
     def span(self, i: int, j: int, group: frozenset[int]) -> Array:
         """Basis of the span of {P(x_group | s)}, leaf cliques `group` behind i, seen from j."""
         todo = [(i, j, group)]
@@ -154,12 +158,22 @@ def check_cliques(graph: LatentGraph, tree: JunctionTree) -> None:
         )
 
 
-def draw_generic(graph: LatentGraph, tree: JunctionTree, rng: np.random.Generator) -> GenericModel:
-    """Random normalised tables (or positive potentials), calibrated, with their spans."""
+def draw_generic(
+    graph: LatentGraph,
+    tree: JunctionTree,
+    rng: np.random.Generator,
+    further: Sequence[tuple[int, ...]] = (),
+) -> GenericModel:
+    """Random normalised tables (or positive potentials), calibrated, with their spans.
+
+    `further` are variables, together in a clique, that have one more potential in common.
+    """
     check_cliques(graph, tree)
     base_bounds(graph, tree)
     states = tuple(count or 1 for count in graph.states)
-    axes, beliefs = calibrated(tree, states, _random_factors(graph, tree, states, rng))
+    factors = _random_factors(graph, tree, states, rng)
+    factors += [(vs, rng.exponential(size=[states[v] for v in vs]) + 1e-3) for vs in further]
+    axes, beliefs = calibrated(tree, states, factors)
     near = tuple(tuple(n) for n in tree.neighbours())
     leaves = Leaves(tree.parent, *leaf_intervals(tree))
     model = GenericModel(tree, states, axes, tuple(beliefs), {}, near, leaves)

@@ -1,17 +1,19 @@
 """Ranks from the surroundings of a separator alone, once for all separators that look alike.
 
-Tables may be drawn so that far variables say nothing. So the generic rank of the graph is at least
-that of the part of it on the ways from the separator to a few near leaves, and where this meets the
-bound that numbers of states set, it is the rank. In a forest the ways are the only ones, and what
-leaves tell of a separator is the same in the part and in the whole. Parts with the same edges and
-states are one `Part`: a star or a chain of any length has a handful.
+Take the part of a graph on the ways from a separator to a few near leaves. Tables may be drawn so
+that all other variables say nothing: a rank is at least what it is in the part. And whatever they
+say is a factor over those of the part that they touch: a rank is at most what it is in the part
+with such a factor, nor is it more than numbers of states allow. Where the two meet, it is known. In
+a forest there are no other ways, and the part tells the truth at once.
+
+Parts with the same edges and states are equal: a star or a chain of any length has a handful.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
@@ -26,6 +28,7 @@ from latentia.structure.triangulate import Adjacency, eliminate, log_states, mor
 
 DRAWS = 2
 LARGEST_PART = 64  # variables; a larger part seldom has a twin
+LARGEST_FACTOR = 2**10  # joint states of variables that others touch
 
 
 @final
@@ -44,6 +47,11 @@ class Part:
     rank: int  # what the separator can have at most
     complete: tuple[bool, bool]  # are these all leaves that are to be looked at?
     forest: bool  # no other ways
+    touched: tuple[tuple[int, ...], tuple[int, ...]]  # by variables beyond, inside and outside
+
+    def weigh(self, variables: Sequence[int]) -> int:
+        """Joint states."""
+        return math.prod(self.states[v] for v in variables)
 
 
 @final
@@ -71,25 +79,35 @@ class PartMaker:
     def part(
         self,
         separator: frozenset[int],
+        edge: int,
         rank: int,
         balls: tuple[Ball, Ball],
         counts: tuple[int, int],
     ) -> Part | None:
-        """The part with the first leaves of each ball; None if it is too large."""
+        """The part with the first leaves of each ball; None if it is too large.
+
+        The separator lies above clique `edge`, and has at most this rank.
+        """
         number = {v: k for k, v in enumerate(sorted(separator))}
         inner = 0
-        leaves = []
+        leaves: list[list[int]] = []
         for ball, count in zip(balls, counts, strict=True):
             for k in range(count):
-                for v in (
-                    *reversed(path_back(self.around, ball, k)),
-                    *self.columns[ball.leaves[k]],
-                ):
-                    number.setdefault(v, len(number))
+                way = path_back(self.around, ball, k)
+                for v in (*reversed(way), *self.columns[ball.leaves[k]]):
+                    self._add(number, v, separator, edge, len(leaves) == 0)
             inner = inner or len(number)
             leaves.append(ball.leaves[:count])
         if len(number) > LARGEST_PART:
             return None
+        touched = (
+            ((), ())
+            if self.forest
+            else (
+                self._touched(number, separator, edge, True),
+                self._touched(number, separator, edge, False),
+            )
+        )
         return Part(
             separator=len(separator),
             inner=inner,
@@ -102,7 +120,41 @@ class PartMaker:
             rank=rank,
             complete=(counts[0] == len(balls[0].leaves), counts[1] == len(balls[1].leaves)),
             forest=self.forest,
+            touched=touched,
         )
+
+    def _add(
+        self, number: dict[int, int], v: int, separator: frozenset[int], edge: int, inside: bool
+    ) -> None:
+        """A variable, and the parents that have a say in it, on the same side."""
+        if v not in separator:
+            number.setdefault(v, len(number))
+        if not self.forest:
+            for p in self.parents[v]:
+                if p not in number and self._is_on(p, edge, inside):
+                    number[p] = len(number)
+
+    def _is_on(self, v: int, edge: int, inside: bool) -> bool:
+        """Is a variable, not of the separator, on this side of it?"""
+        around = self.around
+        return (around.enter[edge] <= around.place[v] < around.leave[edge]) == inside
+
+    def _touched(
+        self, number: dict[int, int], separator: frozenset[int], edge: int, inside: bool
+    ) -> tuple[int, ...]:
+        """Variables of the part that others on this side have a say in.
+
+        Others that are told by the part, and tell nothing of it, can be left out.
+        """
+        here = [v for v in number if v in separator or self._is_on(v, edge, inside)]
+
+        def beyond(u: int) -> bool:
+            return u not in number and self._is_on(u, edge, inside)
+
+        if self.graph.directed and not any(beyond(p) for v in here for p in self.parents[v]):
+            return ()
+        near, hubs = self.around.near, self.around.hubs
+        return tuple([number[v] for v in here if v in hubs or any(map(beyond, near[v]))])
 
     def _columns(self, number: dict[int, int], leaves: list[int]) -> tuple[tuple[int, ...], ...]:
         return tuple([tuple([number[v] for v in self.columns[x]]) for x in leaves])
@@ -124,59 +176,104 @@ class PartMaker:
         )
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class PartModel:
+    """Random tables of a part; `upper`, where it is needed, with factors over what is touched."""
+
+    part: Part
+    lower: GenericModel
+    upper: GenericModel | None
+    sides: tuple[int, int]  # cliques next to the separator, inside and outside
+    middle: int  # the separator's own clique
+
+
+@lru_cache(maxsize=4096)
+def has_rank(part: Part) -> bool:
+    """Does the separator's rank reach its bound in the part, and so in the whole graph?"""
+    return _model(part) is not None
+
+
 @lru_cache(maxsize=4096)
 def sides_of_part(part: Part) -> tuple[PartSide, PartSide] | None:
-    """Both sides, searched in the part; None where the whole graph might say otherwise."""
+    """Both sides in the whole graph; None if the part does not tell."""
+    model = _model(part)
+    if model is None:
+        return None
+    inside = _search(model, 0)
+    outside = None if inside is None else _search(model, 1)
+    return None if inside is None or outside is None else (inside, outside)
+
+
+@lru_cache(maxsize=64)
+def _model(part: Part) -> PartModel | None:
     tree = _tree(part)
-    graph = _graph(part)
     middle = len(tree.cliques) - 1
-    below = [i for i, up in enumerate(tree.parent) if up == middle and i != middle]
-    if len(below) != 2:
+    inside, outside = (i for i, up in enumerate(tree.parent) if up == middle != i)
+    lower = _drawn(part, tree, inside, ())
+    if lower.rank(inside) < part.rank:
         return None
-    models = [draw_generic(graph, tree, np.random.default_rng([2020, k])) for k in range(DRAWS)]
-    ranks = [model.rank(below[0]) for model in models]
-    if max(ranks) != part.rank:
-        return None
-    model = models[ranks.index(max(ranks))]
-    found = []
-    cliques = [i for i, held in enumerate(tree.holds) if held]  # inside, then outside
-    split = len(part.inside)
-    for one, leaves in ((0, range(split)), (1, range(split, len(cliques)))):
-        side = _search(part, model, below[one], middle, cliques, list(leaves), part.complete[one])
-        if side is None:
-            return None
-        found.append(replace(side, core=tuple(x - leaves.start for x in side.core)))
-    return found[0], found[1]
+    upper = None
+    if not part.forest and max(map(part.weigh, part.touched)) <= LARGEST_FACTOR:
+        upper = _drawn(part, tree, inside, tuple(t for t in part.touched if t))
+    return PartModel(part, lower, upper, (inside, outside), middle)
 
 
-def _search(
-    part: Part,
-    model: GenericModel,
-    i: int,
-    j: int,
-    cliques: list[int],
-    leaves: list[int],
-    complete: bool,
-) -> PartSide | None:
-    """As over all leaves; None if more leaves are needed, or a rank falls short of its bound."""
+def _drawn(
+    part: Part, tree: JunctionTree, inside: int, touched: tuple[tuple[int, ...], ...]
+) -> GenericModel:
+    """Of a few draws, the first with the highest rank."""
+    seeds = [np.random.default_rng([2020, k]) for k in range(DRAWS)]
+    models = [draw_generic(_graph(part), tree, rng, touched) for rng in seeds]
+    return max(models, key=lambda model: model.rank(inside))
+
+
+def _search(model: PartModel, which: int) -> PartSide | None:
+    """As over all leaves; None if more leaves are needed, or a rank is not known for sure."""
+    part, i, j = model.part, model.sides[which], model.middle
     columns = (*part.inside, *part.outside)
-    sizes = [math.prod(part.states[v] for v in held) for held in columns]
-    short = False
-    singles = 1
+    split = len(part.inside)
+    leaves = list(range(split) if which == 0 else range(split, len(columns)))
+    cliques = [k for k, held in enumerate(model.lower.tree.holds) if held]
+    complete = part.complete[which]
+    doubtful, singles = False, 1
 
     def watch(blocks: Sequence[Block], found: int) -> None:
-        nonlocal short, singles
-        most = 1 + sum(math.prod(part.bounds[x] for x in block) - 1 for block in blocks)
-        short = short or not (part.forest or found == min(part.rank, most))
+        nonlocal doubtful, singles
+        doubtful = doubtful or found < _most(model, i, blocks, found, cliques)
         if all(len(block) == 1 for block in blocks):
             singles = max(singles, found)
 
     search = SideSearch(
-        model, i, j, part.rank, lambda _: leaves, len(leaves), cliques, sizes, complete, watch
+        model=model.lower,
+        i=i,
+        j=j,
+        rank=part.rank,
+        candidates=lambda _: leaves,
+        most=len(leaves),
+        cliques=cliques,
+        sizes=[math.prod(part.states[v] for v in held) for held in columns],
+        whole=complete,
+        watch=watch,
     )
     side = search.search(len(leaves))
-    reached = side.core_rank >= part.rank and (complete or singles >= part.rank)
-    return None if short or not reached else PartSide(side.core, side.core_rank, singles)
+    if doubtful or side.core_rank < part.rank or not (complete or singles >= part.rank):
+        return None
+    return PartSide(tuple(x - leaves[0] for x in side.core), side.core_rank, singles)
+
+
+def _most(
+    model: PartModel, i: int, blocks: Sequence[Block], found: int, cliques: Sequence[int]
+) -> int:
+    """The rank that blocks of leaves can have in the whole graph."""
+    part = model.part
+    if part.forest:
+        return found
+    most = 1 + sum(math.prod(part.bounds[x] for x in block) - 1 for block in blocks)
+    if found >= min(part.rank, most) or model.upper is None:
+        return min(part.rank, most)
+    groups = [frozenset(cliques[x] for x in block) for block in blocks]
+    return min(part.rank, most, model.upper.dimension(i, model.middle, groups))
 
 
 def _graph(part: Part) -> LatentGraph:
@@ -193,7 +290,8 @@ def _tree(part: Part) -> JunctionTree:
     """A tree of the inside and one of the outside, both hung on the separator, which comes last."""
     graph = _graph(part)
     own = range(part.separator)
-    near = moralise(graph, [own, *part.inside, *part.outside])
+    tied = [t for t in part.touched if part.weigh(t) <= LARGEST_FACTOR]
+    near = moralise(graph, [own, *part.inside, *part.outside, *tied])
     weight = log_states(graph)
     sides = [
         (range(part.inner), part.inside),

@@ -56,11 +56,16 @@ class Surroundings:
     place: list[int]  # of a variable: when its topmost clique is entered
     enter: list[int]  # of a clique; its subtree is entered before `leave`
     leave: list[int]
+    leaf_places: list[int]  # when the clique of each leaf is entered; it rises
 
 
-def surround(tree: JunctionTree, near: Adjacency, home: Sequence[int]) -> Surroundings:
-    """Places of all variables in a rooted tree."""
+def surround(tree: JunctionTree, near: Adjacency, leaves: Sequence[int]) -> Surroundings:
+    """Places of all variables in a rooted tree; `leaves` are its leaf cliques, left to right."""
     enter, leave = _tour(tree)
+    home = [-1] * len(near)
+    for number, i in enumerate(leaves):
+        for v in tree.holds[i]:
+            home[v] = number
     place = [len(enter)] * len(near)
     for i, clique in enumerate(tree.cliques):
         for v in clique:
@@ -75,7 +80,8 @@ def surround(tree: JunctionTree, near: Adjacency, home: Sequence[int]) -> Surrou
             hubs[v] = Hub(by_number, mine, by_number[order], mine[order].tolist())
     sorted_near = [[] if v in hubs else sorted(around) for v, around in enumerate(near)]
     homes = np.array(home, dtype=np.int64)
-    return Surroundings(near, sorted_near, hubs, list(home), homes, place, enter, leave)
+    leaf_places = [enter[i] for i in leaves]
+    return Surroundings(near, sorted_near, hubs, home, homes, place, enter, leave, leaf_places)
 
 
 def _tour(tree: JunctionTree) -> tuple[list[int], list[int]]:
@@ -100,25 +106,24 @@ def nearest(
     around: Surroundings,
     start: frozenset[int],
     edge: int,
-    below: range,
     inside: bool,
     width: int,
 ) -> Ball:
     """Leaves on one side of a separator by distance in the moral graph, at least `width` if there.
 
-    The separator `start` lies above clique `edge`; inside are the leaves `below`. Leaves at the
-    same distance come by the number of their columns, all of them up to `MOST_TIED` in all.
+    The separator `start` lies above clique `edge`, and the inside below it. Leaves at the same
+    distance come by the number of their columns, all of them up to `MOST_TIED` in all.
     """
     most = max(width, MOST_TIED)
     low, high = around.enter[edge], around.leave[edge]
     ball = Ball([], [], {}, [])
     seen: set[int] = set()
     ring, depth = sorted(start), 0
-    home, place = around.home, around.place
+    home, place, leaf_places = around.home, around.place, around.leaf_places
     while ring:
         for v in ring:
             x = home[v]
-            if x >= 0 and x not in seen and (depth or (x in below) == inside):
+            if x >= 0 and x not in seen and (depth or (low <= leaf_places[x] < high) == inside):
                 seen.add(x)
                 ball.leaves.append(x)
                 ball.columns.append(v)

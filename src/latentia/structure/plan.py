@@ -230,7 +230,7 @@ def _nodes(separators: Separators) -> list[Node]:
         separator, rank, inside, outside = frozenset[int](), 1, empty, empty
         if b.parent != number:
             separator = tree.separator(b.edge, tree.parent[b.edge])
-            rank, inside, outside = separators.sides(b.edge, range(b.first, b.last))
+            rank, inside, outside = separators.sides(b.edge)
         nodes.append(
             Node(b.parent, b.children, separator, b.columns, b.first, b.last, rank, inside, outside)
         )
@@ -247,7 +247,7 @@ def _notes(separators: Separators, nodes: Sequence[Node]) -> list[str]:
                 doubtful.remove(v)
     best: dict[int, tuple[int, frozenset[int], int]] = {}
     for i, cut in _cuts(tree, doubtful):
-        rank = separators.rank_in_whole(i)
+        rank = separators.rank(i)
         for v in cut & doubtful:
             told = rank // math.prod(graph.states[u] or 1 for u in cut if u != v)
             if v not in best or told > best[v][0]:

@@ -6,7 +6,8 @@ Random tables of the whole graph are drawn only for separators whose surrounding
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -16,9 +17,16 @@ import numpy as np
 from latentia.structure.generic_rank import GenericModel, base_bounds, draw_generic
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree
-from latentia.structure.local_ranks import DRAWS, PartMaker, PartSide, sides_of_part
-from latentia.structure.near_leaves import Ball, Surroundings, nearest, surround
-from latentia.structure.sides import MOST_TIED, Side, SideSearch
+from latentia.structure.local_ranks import (
+    DRAWS,
+    Part,
+    PartMaker,
+    PartSide,
+    has_rank,
+    sides_of_part,
+)
+from latentia.structure.near_leaves import MOST_TIED, Ball, Surroundings, nearest, surround
+from latentia.structure.sides import Side, SideSearch
 from latentia.structure.skeleton import Skeleton
 from latentia.structure.triangulate import Adjacency
 
@@ -58,11 +66,7 @@ class Separators:
 
     @cached_property
     def surroundings(self) -> Surroundings:
-        home = [-1] * len(self.graph.names)
-        for number, i in enumerate(self.cliques):
-            for v in self.tree.holds[i]:
-                home[v] = number
-        return surround(self.tree, self.near, home)
+        return surround(self.tree, self.near, self.cliques)
 
     @cached_property
     def parts(self) -> PartMaker:
@@ -88,40 +92,52 @@ class Separators:
     def single(self) -> list[tuple[int]]:
         return [(x,) for x in range(len(self.cliques))]
 
-    def rank_in_whole(self, i: int) -> int:
-        """At the edge above clique i, from the tables of the whole graph."""
+    def rank(self, i: int) -> int:
+        """At the edge above clique i."""
+        for part in self._parts(i, self._balls(i)):
+            if has_rank(part):
+                return part.rank
         return max(model.rank(i) for model in self.models)
 
-    def sides(self, i: int, below: range) -> tuple[int, Side, Side]:
-        """Rank, inside and outside of the separator above clique i; inside are leaves `below`."""
-        separator = self.tree.separator(i, self.tree.parent[i])
-        counts = len(below), len(self.cliques) - len(below)
-        balls = (
-            self._nearest(separator, i, below, True, min(self.width, counts[0])),
-            self._nearest(separator, i, below, False, min(self.width, counts[1])),
-        )
-        rank, count = self.bounds[i], 1
-        while True:
-            these = min(count, len(balls[0].leaves)), min(count, len(balls[1].leaves))
-            part = self.parts.part(separator, rank, balls, these)
-            if part is None:
-                break
+    def sides(self, i: int) -> tuple[int, Side, Side]:
+        """Rank, inside and outside of the separator above clique i."""
+        balls = self._balls(i)
+        for part in self._parts(i, balls):
             found = sides_of_part(part)
             if found is not None:
-                return (
-                    rank,
-                    self._side(balls[0], found[0], rank),
-                    self._side(balls[1], found[1], rank),
-                )
-            if max(map(len, (balls[0].leaves, balls[1].leaves))) <= count:
-                break
-            count *= 2
-        return self._sides_in_whole(i, separator, below, counts)
+                rank, (inside, outside) = part.rank, found
+                return rank, self._side(balls[0], inside, rank), self._side(balls[1], outside, rank)
+        return self._sides_in_whole(i)
 
-    def _nearest(
-        self, separator: frozenset[int], i: int, below: range, inside: bool, width: int
-    ) -> Ball:
-        return nearest(self.surroundings, separator, i, below, inside, width)
+    def _counts(self, i: int) -> tuple[int, int]:
+        """Leaves inside and outside the edge above clique i."""
+        around = self.surroundings
+        places = around.leaf_places
+        inside = bisect_left(places, around.leave[i]) - bisect_left(places, around.enter[i])
+        return inside, len(places) - inside
+
+    def _balls(self, i: int) -> tuple[Ball, Ball]:
+        inside, outside = self._counts(i)
+        return self._nearest(i, True, inside), self._nearest(i, False, outside)
+
+    def _nearest(self, i: int, inside: bool, most: int, width: int | None = None) -> Ball:
+        separator = self.tree.separator(i, self.tree.parent[i])
+        return nearest(self.surroundings, separator, i, inside, min(width or self.width, most))
+
+    def _parts(self, i: int, balls: tuple[Ball, Ball]) -> Iterator[Part]:
+        """With ever more leaves, until these are all or the part is too large."""
+        separator = self.tree.separator(i, self.tree.parent[i])
+        inside, outside = len(balls[0].leaves), len(balls[1].leaves)
+        count = 1
+        while True:
+            these = min(count, inside), min(count, outside)
+            part = self.parts.part(separator, i, self.bounds[i], balls, these)
+            if part is None:
+                return
+            yield part
+            if count >= max(inside, outside):
+                return
+            count *= 2
 
     def _side(self, ball: Ball, found: PartSide, rank: int) -> Side:
         core = tuple(sorted([ball.leaves[k] for k in found.core]))
@@ -130,18 +146,16 @@ class Separators:
             return Side(core, found.core_rank, (*wide, core), max(found.singles, found.core_rank))
         return Side(core, found.core_rank, wide, found.singles)
 
-    def _sides_in_whole(
-        self, i: int, separator: frozenset[int], below: range, counts: Sequence[int]
-    ) -> tuple[int, Side, Side]:
+    def _sides_in_whole(self, i: int) -> tuple[int, Side, Side]:
         ranks = [model.rank(i) for model in self.models]
         rank = max(ranks)
         model = self.models[ranks.index(rank)]
-        j = self.tree.parent[i]
+        j, (inside, outside) = self.tree.parent[i], self._counts(i)
         sides = []
-        for one, two, inside, most in ((i, j, True, counts[0]), (j, i, False, counts[1])):
+        for one, two, within, most in ((i, j, True, inside), (j, i, False, outside)):
 
-            def candidates(width: int, inside: bool = inside) -> list[int]:
-                return self._nearest(separator, i, below, inside, width).leaves
+            def candidates(width: int, within: bool = within, most: int = most) -> list[int]:
+                return self._nearest(i, within, most, width).leaves
 
             search = SideSearch(model, one, two, rank, candidates, most, self.cliques, self.sizes)
             sides.append(search.search(self.width))
