@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
 
+from latentia.errors import PlanError
 from latentia.structure.generic_rank import GenericModel, draw_generic
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree, clique_tree, grow_leaves, split_branches
@@ -177,15 +178,23 @@ class PartMaker:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartModel:
-    """Random tables of a part; `upper`, where it is needed, with factors over what is touched."""
+    """A part with its tree and random tables in which the separator has its full rank."""
 
     part: Part
+    tree: JunctionTree
     lower: GenericModel
-    upper: GenericModel | None
     sides: tuple[int, int]  # cliques next to the separator, inside and outside
     middle: int  # the separator's own clique
+
+    @cached_property
+    def upper(self) -> tuple[GenericModel, ...]:
+        """With factors over what is touched; none if these would be large."""
+        if max(map(self.part.weigh, self.part.touched)) > LARGEST_FACTOR:
+            return ()
+        touched = [t for t in self.part.touched if t]
+        return tuple(_draw(self.part, self.tree, k, touched) for k in range(DRAWS))
 
 
 @lru_cache(maxsize=4096)
@@ -207,25 +216,24 @@ def sides_of_part(part: Part) -> tuple[PartSide, PartSide] | None:
 
 @lru_cache(maxsize=64)
 def _model(part: Part) -> PartModel | None:
+    """None if no draw reaches the rank that numbers of states allow."""
     tree = _tree(part)
     middle = len(tree.cliques) - 1
     inside, outside = (i for i, up in enumerate(tree.parent) if up == middle != i)
-    lower = _drawn(part, tree, inside, ())
-    if lower.rank(inside) < part.rank:
-        return None
-    upper = None
-    if not part.forest and max(map(part.weigh, part.touched)) <= LARGEST_FACTOR:
-        upper = _drawn(part, tree, inside, tuple(t for t in part.touched if t))
-    return PartModel(part, lower, upper, (inside, outside), middle)
+    for k in range(DRAWS):
+        try:
+            lower = _draw(part, tree, k)
+        except PlanError:  # the whole graph may have been triangulated into smaller cliques
+            return None
+        if lower.rank(inside) == part.rank:
+            return PartModel(part, tree, lower, (inside, outside), middle)
+    return None
 
 
-def _drawn(
-    part: Part, tree: JunctionTree, inside: int, touched: tuple[tuple[int, ...], ...]
+def _draw(
+    part: Part, tree: JunctionTree, seed: int, touched: Sequence[tuple[int, ...]] = ()
 ) -> GenericModel:
-    """Of a few draws, the first with the highest rank."""
-    seeds = [np.random.default_rng([2020, k]) for k in range(DRAWS)]
-    models = [draw_generic(_graph(part), tree, rng, touched) for rng in seeds]
-    return max(models, key=lambda model: model.rank(inside))
+    return draw_generic(_graph(part), tree, np.random.default_rng([2020, seed]), touched)
 
 
 def _search(model: PartModel, which: int) -> PartSide | None:
@@ -270,10 +278,11 @@ def _most(
     if part.forest:
         return found
     most = 1 + sum(math.prod(part.bounds[x] for x in block) - 1 for block in blocks)
-    if found >= min(part.rank, most) or model.upper is None:
-        return min(part.rank, most)
+    most = min(part.rank, most)
+    if found >= most or not model.upper:
+        return most
     groups = [frozenset(cliques[x] for x in block) for block in blocks]
-    return min(part.rank, most, model.upper.dimension(i, model.middle, groups))
+    return min(most, max(m.dimension(i, model.middle, groups) for m in model.upper))
 
 
 def _graph(part: Part) -> LatentGraph:

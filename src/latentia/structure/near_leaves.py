@@ -56,7 +56,8 @@ class Surroundings:
     place: list[int]  # of a variable: when its topmost clique is entered
     enter: list[int]  # of a clique; its subtree is entered before `leave`
     leave: list[int]
-    leaf_places: list[int]  # when the clique of each leaf is entered; it rises
+    leaf_places: list[int]  # when the clique of each leaf is entered …
+    sorted_leaf_places: list[int]  # … and in order: components may come in another
 
 
 def surround(tree: JunctionTree, near: Adjacency, leaves: Sequence[int]) -> Surroundings:
@@ -81,7 +82,18 @@ def surround(tree: JunctionTree, near: Adjacency, leaves: Sequence[int]) -> Surr
     sorted_near = [[] if v in hubs else sorted(around) for v, around in enumerate(near)]
     homes = np.array(home, dtype=np.int64)
     leaf_places = [enter[i] for i in leaves]
-    return Surroundings(near, sorted_near, hubs, home, homes, place, enter, leave, leaf_places)
+    return Surroundings(
+        near=near,
+        sorted_near=sorted_near,
+        hubs=hubs,
+        home=home,
+        homes=homes,
+        place=place,
+        enter=enter,
+        leave=leave,
+        leaf_places=leaf_places,
+        sorted_leaf_places=sorted(leaf_places),
+    )
 
 
 def _tour(tree: JunctionTree) -> tuple[list[int], list[int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
 
@@ -29,6 +29,26 @@ from latentia.structure.near_leaves import MOST_TIED, Ball, Surroundings, neares
 from latentia.structure.sides import Side, SideSearch
 from latentia.structure.skeleton import Skeleton
 from latentia.structure.triangulate import Adjacency
+
+FEW = 100  # separators; for so few, tables of the whole graph take no time
+
+
+@final
+@dataclass(slots=True)
+class Budget:
+    """Parts are worth their while if they repeat: their variables, each part once, are limited."""
+
+    left: int
+    paid: set[Part] = field(default_factory=set)
+
+    def pays(self, part: Part) -> bool:
+        """Was the part paid for, or can it be?"""
+        if part not in self.paid:
+            if len(part.states) > self.left:
+                return False
+            self.left -= len(part.states)
+            self.paid.add(part)
+        return True
 
 
 @final
@@ -81,6 +101,11 @@ class Separators:
         )
 
     @cached_property
+    def budget(self) -> Budget:
+        count = len(self.skeleton.branches)
+        return Budget(count if count > FEW else 0)
+
+    @cached_property
     def models(self) -> tuple[GenericModel, ...]:
         """Tables of the whole graph, drawn at random."""
         return tuple(
@@ -112,7 +137,7 @@ class Separators:
     def _counts(self, i: int) -> tuple[int, int]:
         """Leaves inside and outside the edge above clique i."""
         around = self.surroundings
-        places = around.leaf_places
+        places = around.sorted_leaf_places
         inside = bisect_left(places, around.leave[i]) - bisect_left(places, around.enter[i])
         return inside, len(places) - inside
 
@@ -129,10 +154,10 @@ class Separators:
         separator = self.tree.separator(i, self.tree.parent[i])
         inside, outside = len(balls[0].leaves), len(balls[1].leaves)
         count = 1
-        while True:
+        while self.budget.left:
             these = min(count, inside), min(count, outside)
             part = self.parts.part(separator, i, self.bounds[i], balls, these)
-            if part is None:
+            if part is None or not self.budget.pays(part):
                 return
             yield part
             if count >= max(inside, outside):
