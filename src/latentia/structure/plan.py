@@ -104,13 +104,12 @@ class Plan:
 
     def leaf_states(self) -> tuple[int, ...]:
         """Joint states of the columns of each leaf."""
-        return tuple(
-            math.prod(self.graph.states[v] or 1 for v in self.nodes[k].columns) for k in self.leaves
-        )
+        return tuple(self.block_states((x,)) for x in range(len(self.leaves)))
 
     def block_states(self, block: Block) -> int:
-        sizes = self.leaf_states()
-        return math.prod(sizes[x] for x in block)
+        """Joint states of the columns of some leaves."""
+        states = self.graph.states
+        return math.prod(states[v] or 1 for x in block for v in self.nodes[self.leaves[x]].columns)
 
     def tensor_shape(self, k: int) -> tuple[int, ...]:
         """Ranks of the children and, below the root, of the separator above."""
