@@ -245,9 +245,13 @@ class Canonical:
 
 def canonical(S_aa: Array, S_ab: Array, S_bb: Array, most: int) -> Canonical:
     """At most `most` pairs of canonical directions between a and b."""
-    R_a, R_b = whitener(S_aa), whitener(S_bb)
+    return canonical_whitened(whitener(S_aa), S_ab, whitener(S_bb), most)
+
+
+def canonical_whitened(R_a: Array, S_ab: Array, R_b: Array, most: int) -> Canonical:
+    """The same from whiteners: those of a side that many look at are found once."""
     if most <= 0 or R_a.shape[1] == 0 or R_b.shape[1] == 0:
-        return Canonical(np.zeros((len(S_aa), 0)), np.zeros((len(S_bb), 0)), np.zeros(0))
+        return Canonical(np.zeros((len(R_a), 0)), np.zeros((len(R_b), 0)), np.zeros(0))
     u, d, vt = svd(R_a.T @ S_ab @ R_b)
     keep = min(most, int((d > CORRELATION_CUT).sum()))
     beyond = float(d[keep]) if keep < len(d) else 0.0

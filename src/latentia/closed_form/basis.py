@@ -18,9 +18,11 @@ import numpy as np
 from latentia.closed_form.pairs import PairLayout
 from latentia.data.moments import Moments
 from latentia.errors import DataError
-from latentia.linear_algebra import canonical
+from latentia.linear_algebra import canonical_whitened, whitener
 from latentia.structure.sides import Block
 from latentia.typing import Array
+
+MOST_WHITENED = 64  # sides whose whiteners are kept for the next separators
 
 
 @final
@@ -118,18 +120,29 @@ def canonical_basis(
     """
     panels = [panel_covariance(layout, p, moments) for p in range(len(layout.spans))]
     entries: list[tuple[Any, ...]] = []
+    white: dict[tuple[int, tuple[Block, ...]], Array] = {}
+
+    def whitened(number: int, blocks: tuple[Block, ...], here: Array) -> Array:
+        """Of one side; the separators of a hub have one outside in common."""
+        if (number, blocks) not in white:
+            if len(white) >= MOST_WHITENED:
+                del white[next(iter(white))]
+            white[number, blocks] = whitener(panels[number].plain[np.ix_(here, here)])
+        return white[number, blocks]
+
     for k, node in enumerate(layout.plan.nodes):
         if node.parent == k:
             entries.append((None, None, np.zeros(0), moments.weight, (0, 0), 1.0, 0.0))
             continue
-        panel = panels[layout.panel_of[k]]
+        number = layout.panel_of[k]
+        panel = panels[number]
         one, other = node.inside.wide, node.outside.wide
         a, b = panel.features(one), panel.features(other)
         cross = panel.shrunk if regularize else panel.plain
-        found = canonical(
-            panel.plain[a][:, a],
-            cross[a][:, b],
-            panel.plain[b][:, b],
+        found = canonical_whitened(
+            whitened(number, one, a),
+            cross[np.ix_(a, b)],
+            whitened(number, other, b),
             (node.rank - 1) * (1 + spare),
         )
         entries.append(

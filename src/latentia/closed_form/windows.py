@@ -110,7 +110,7 @@ def product_windows(layout: PairLayout, basis: Basis) -> Windows:
         rows = np.concatenate([table, np.zeros((1, table.shape[1]))]).T
         leaves[k] = (x, np.concatenate([np.ones((1, rows.shape[1])), rows]))
     kind = f"products of plan {plan.fingerprint} in basis {basis.fingerprint}"
-    return Windows(plan, kind, tuple(_window(plan, basis, nodes) for nodes in found), leaves)
+    return Windows(plan, kind, tuple(_window(plan, basis, nodes, sizes) for nodes in found), leaves)
 
 
 def sum_windows(windows: Windows, rows: Rows) -> Moments:
@@ -212,13 +212,13 @@ def _side(basis: Basis, want: Want) -> Coordinates:
     return side
 
 
-def _window(plan: Plan, basis: Basis, nodes: Sequence[int]) -> Window:
+def _window(plan: Plan, basis: Basis, nodes: Sequence[int], sizes: tuple[int, ...]) -> Window:
     factors = tuple((k, _factors(plan, k)) for k in nodes)
     wants = [
         w for _, some in factors for w in some if not plan.nodes[w[0]].is_leaf or w[1] == "eta"
     ]
     sides = {want: _leaf_tables(_side(basis, want)) for want in wants}
-    return Window(factors, sides, tuple(plan.leaf_states()))
+    return Window(factors, sides, sizes)
 
 
 def _leaf_tables(side: Coordinates) -> dict[int, Array]:

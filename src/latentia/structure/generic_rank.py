@@ -91,6 +91,10 @@ class GenericModel:
         prior = self.separator_prior(i, j)
         return numerical_rank(features.T @ (prior[:, None] * self.spans[j, i]))
 
+    def dimension(self, i: int, j: int, groups: Sequence[frozenset[int]]) -> int:
+        """Of what groups of leaves behind i tell of the separator, whoever looks at it."""
+        return numerical_rank(np.concatenate([self.span(i, j, g) for g in groups], axis=1))
+
     def span(self, i: int, j: int, group: frozenset[int]) -> Array:
         """Basis of the span of {P(x_group | s)}, leaf cliques `group` behind i, seen from j."""
         todo = [(i, j, group)]
@@ -154,12 +158,22 @@ def check_cliques(graph: LatentGraph, tree: JunctionTree) -> None:
         )
 
 
-def draw_generic(graph: LatentGraph, tree: JunctionTree, rng: np.random.Generator) -> GenericModel:
-    """Random normalised tables (or positive potentials), calibrated, with their spans."""
+def draw_generic(
+    graph: LatentGraph,
+    tree: JunctionTree,
+    rng: np.random.Generator,
+    further: Sequence[tuple[int, ...]] = (),
+) -> GenericModel:
+    """Random normalised tables (or positive potentials), calibrated, with their spans.
+
+    `further` are variables, together in a clique, that have one more potential in common.
+    """
     check_cliques(graph, tree)
-    _check_bases(graph, tree)
+    base_bounds(graph, tree)
     states = tuple(count or 1 for count in graph.states)
-    axes, beliefs = calibrated(tree, states, _random_factors(graph, tree, states, rng))
+    factors = _random_factors(graph, tree, states, rng)
+    factors += [(vs, rng.exponential(size=[states[v] for v in vs]) + 1e-3) for vs in further]
+    axes, beliefs = calibrated(tree, states, factors)
     near = tuple(tuple(n) for n in tree.neighbours())
     leaves = Leaves(tree.parent, *leaf_intervals(tree))
     model = GenericModel(tree, states, axes, tuple(beliefs), {}, near, leaves)
@@ -260,19 +274,27 @@ def _both_ways(tree: JunctionTree) -> list[tuple[int, int]]:
     return upward + [(j, i) for i, j in reversed(upward)]
 
 
-def _check_bases(graph: LatentGraph, tree: JunctionTree) -> None:
-    """Refuse what `_spans` could not hold, before any number is drawn.
+def base_bounds(graph: LatentGraph, tree: JunctionTree) -> dict[tuple[int, int], int]:
+    """At most so many columns has the basis behind each directed edge.
 
-    A basis has no more columns than its separator has states, nor than its inputs have together.
+    No more than its separator has states, nor than its inputs together have columns or states of
+    what they depend on. Refuses what `_spans`
+    could not hold, before any number is drawn.
     """
     near, behind = tree.neighbours(), leaf_counts(tree)
     most: dict[tuple[int, int], int] = {}
     for i, j in _both_ways(tree):
         most[i, j] = _cells(graph, tree.separator(i, j))
         if not tree.holds[i]:
-            inputs = math.prod(most[k, i] for k in near[i] if k != j and behind[i, k])
+            others = [k for k in near[i] if k != j and behind[i, k]]
+            inputs = math.prod([most[k, i] for k in others])
             _check_size(_cells(graph, tree.cliques[i]) * inputs, graph, tree.cliques[i])
-            most[i, j] = min(most[i, j], inputs)
+            if inputs > 1:  # they are functions of what they share with the clique
+                shared = frozenset().union(*[tree.separator(i, k) for k in others])
+                most[i, j] = min(most[i, j], inputs, _cells(graph, shared))
+            else:
+                most[i, j] = 1
+    return most
 
 
 def _spans(model: GenericModel) -> dict[tuple[int, int], Array]:

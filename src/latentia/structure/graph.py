@@ -106,8 +106,9 @@ class LatentGraph:
     def with_states(self, states: Mapping[Label, int]) -> LatentGraph:
         """The same graph with the numbers of states of some variables filled in."""
         counts = list(self.states)
+        number = {name: v for v, name in enumerate(self.names)}
         for name, count in states.items():
-            counts[self.index(name)] = count
+            counts[number[name] if name in number else self.index(name)] = count
         return replace(self, states=tuple(counts))
 
     def draw(self) -> Drawing:

@@ -9,6 +9,8 @@ three branches are split.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
@@ -145,25 +147,31 @@ def split_branches(tree: JunctionTree, weight: Sequence[float]) -> JunctionTree:
     for start in range(len(tree.cliques)):
         hub = start
         branches = [j for j in links[hub] if useful[hub, j]]
-        shared = {j: cliques[hub] & cliques[j] for j in branches}
-        while len(branches) > 3:
-            pair, rest, pair_leaves = _cheapest_pair(shared, branches, weight)
-            moving = pair if pair_leaves else rest
+        if len(branches) <= 3:
+            continue
+        fan = Fan({j: cliques[hub] & cliques[j] for j in branches})
+        beside = dict.fromkeys(links[hub])  # in order, and quick to take from
+        while len(fan) > 3:
+            pair, pair_leaves = fan.cheapest_pair(weight)
             new = len(cliques)
-            cliques.append(split_separator(cliques, hub, pair, rest, weight))
+            cliques.append(split_separator(cliques, hub, pair, fan.rest(pair), weight))
+            moving = pair if pair_leaves else fan.all_but(pair)
             holds.append(())
             links.append([hub, *moving])
             for j in moving:
                 links[j][links[j].index(hub)] = new
                 useful[j, new], useful[new, j] = useful[j, hub], useful[hub, j]
+                del beside[j]
             useful[hub, new] = useful[new, hub] = True
-            links[hub] = [j for j in links[hub] if j not in moving] + [new]
+            beside[new] = None
             if pair_leaves:
-                branches = [j for j in branches if j not in moving] + [new]
-                shared[new] = cliques[hub] & cliques[new]
+                fan.swap(pair, new, cliques[hub] & cliques[new])
             else:
-                hub, branches = new, [*rest, hub]
-                shared = {j: cliques[hub] & cliques[j] for j in branches}
+                links[hub] = list(beside)
+                beside = dict.fromkeys(links[new])
+                fan = Fan({j: cliques[new] & cliques[j] for j in [*moving, hub]})
+                hub = new
+        links[hub] = list(beside)
     roots = [i for i, up in enumerate(tree.parent) if up == i]
     return _rooted(tuple(cliques), links, tuple(holds), roots)
 
@@ -180,33 +188,71 @@ def split_separator(
     return one if _size(one, weight) <= _size(other, weight) else other
 
 
-def _cheapest_pair(
-    shared: Mapping[int, Clique], branches: Sequence[int], weight: Sequence[float]
-) -> tuple[list[int], list[int], bool]:
-    """The two branches whose cut is the smallest, the others, and whether the pair moves away.
+@final
+class Fan:
+    """Branches of a clique in order, by their separators: those that share one cost the same.
 
-    `shared` are the separators of the branches.
+    To take two away and put one behind the others does not touch the rest.
     """
-    kinds: dict[Clique, list[int]] = {}
-    for j in branches:
-        kinds.setdefault(shared[j], []).append(j)
-    alike = list(kinds.values())  # branches with the same separator cost the same
-    pairs = [k[:2] for k in alike if len(k) > 1]
-    pairs += [[a[0], b[0]] for i, a in enumerate(alike) for b in alike[:i]]
-    place = {j: i for i, j in enumerate(branches)}
 
-    def sizes(pair: list[int]) -> tuple[float, float]:
-        mine = [shared[j] for j in pair]
-        others = [s for s, members in kinds.items() if len(members) > mine.count(s)]
-        return _size(frozenset().union(*mine), weight), _size(frozenset().union(*others), weight)
+    def __init__(self, shared: Mapping[int, Clique]) -> None:
+        self.shared = dict(shared)
+        self.stamp: dict[int, int] = {}  # when each branch came
+        self.stamps: list[int] = []  # of the branches that are left, rising
+        self.kinds: dict[Clique, deque[int]] = {}
+        self.next = 0
+        for j, separator in shared.items():
+            self._put(j, separator)
 
-    def cost(pair: list[int]) -> tuple[float, float, int]:
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def _put(self, j: int, separator: Clique) -> None:
+        self.shared[j] = separator
+        self.stamp[j] = self.next
+        self.stamps.append(self.next)
+        self.kinds.setdefault(separator, deque()).append(j)
+        self.next += 1
+
+    def swap(self, pair: Sequence[int], new: int, separator: Clique) -> None:
+        """Take a pair away, the first ones with their separators, and put a branch behind."""
+        for j in pair:
+            del self.stamps[bisect_left(self.stamps, self.stamp[j])]
+            kind = self.kinds[self.shared[j]]
+            kind.popleft()
+            if not kind:
+                del self.kinds[self.shared[j]]
+        self._put(new, separator)
+
+    def all_but(self, pair: Sequence[int]) -> list[int]:
+        left = [j for kind in self.kinds.values() for j in kind if j not in pair]
+        return sorted(left, key=lambda j: self.stamp[j])
+
+    def rest(self, pair: Sequence[int]) -> list[int]:
+        """One branch for each separator that others than the pair have."""
+        mine = [self.shared[j] for j in pair]
+        return [kind[-1] for s, kind in self.kinds.items() if len(kind) > mine.count(s)]
+
+    def cheapest_pair(self, weight: Sequence[float]) -> tuple[list[int], bool]:
+        """The two branches whose cut is the smallest, and whether they move away or the others."""
+        alike = sorted(self.kinds.values(), key=lambda kind: self.stamp[kind[0]])
+        pairs = [[kind[0], kind[1]] for kind in alike if len(kind) > 1]
+        pairs += [[a[0], b[0]] for i, a in enumerate(alike) for b in alike[:i]]
+
+        def sizes(pair: list[int]) -> tuple[float, float]:
+            one, other = (
+                frozenset().union(*(self.shared[j] for j in js)) for js in (pair, self.rest(pair))
+            )
+            return _size(one, weight), _size(other, weight)
+
+        def cost(pair: list[int]) -> tuple[float, float, int]:
+            one, other = sizes(pair)
+            place = [bisect_left(self.stamps, self.stamp[j]) for j in pair]
+            return min(one, other), one, sum(place)
+
+        pair = pairs[0] if len(pairs) == 1 else min(pairs, key=cost)
         one, other = sizes(pair)
-        return min(one, other), one, sum(place[j] for j in pair)
-
-    pair = min(pairs, key=cost)
-    one, other = sizes(pair)
-    return pair, [j for j in branches if j not in pair], one <= other
+        return pair, one <= other
 
 
 def leaf_intervals(tree: JunctionTree) -> tuple[dict[int, int], list[int], list[int]]:

@@ -10,23 +10,19 @@ import hashlib
 import html
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, final
-
-import numpy as np
 
 from latentia import doors
 from latentia.errors import GraphError, PlanError
 from latentia.linear_algebra import one_thread
 from latentia.structure.generic_rank import (
-    GenericModel,
     check_clique,
     check_cliques,
     check_families,
     check_width,
-    draw_generic,
 )
 from latentia.structure.graph import LatentGraph, relevant, spell
 from latentia.structure.junction import (
@@ -38,8 +34,9 @@ from latentia.structure.junction import (
 )
 from latentia.structure.plan_table import plan_table
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.structure.sides import LARGEST_GROUP, Block, Side, SideSearch, nearest
-from latentia.structure.skeleton import Skeleton, contract
+from latentia.structure.separators import Separators
+from latentia.structure.sides import LARGEST_GROUP, Block, Side
+from latentia.structure.skeleton import contract
 from latentia.structure.triangulate import eliminate, log_states, moralise
 from latentia.typing import Label
 
@@ -47,7 +44,6 @@ if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 LARGEST_TENSOR = 2**26
-DRAWS = 2
 SHORTFALL = "the features"  # how notes on features that miss their rank begin
 
 
@@ -108,13 +104,12 @@ class Plan:
 
     def leaf_states(self) -> tuple[int, ...]:
         """Joint states of the columns of each leaf."""
-        return tuple(
-            math.prod(self.graph.states[v] or 1 for v in self.nodes[k].columns) for k in self.leaves
-        )
+        return tuple(self.block_states((x,)) for x in range(len(self.leaves)))
 
     def block_states(self, block: Block) -> int:
-        sizes = self.leaf_states()
-        return math.prod(sizes[x] for x in block)
+        """Joint states of the columns of some leaves."""
+        states = self.graph.states
+        return math.prod(states[v] or 1 for x in block for v in self.nodes[self.leaves[x]].columns)
 
     def tensor_shape(self, k: int) -> tuple[int, ...]:
         """Ranks of the children and, below the root, of the separator above."""
@@ -182,12 +177,9 @@ def make_plan(
     check_cliques(known, tree)
     skeleton = contract(split_branches(tree, weight), weight, root)
     with one_thread():
-        models = [
-            draw_generic(known, skeleton.tree, np.random.default_rng([2020, draw]))
-            for draw in range(DRAWS)
-        ]
-        nodes = _nodes(known, skeleton, near, models, width)
-        notes = (*_notes(known, models), *_shortfalls(known, nodes))
+        separators = Separators(known, skeleton, near, width)
+        nodes = _nodes(separators)
+        notes = (*_notes(separators, nodes), *_shortfalls(known, nodes))
     numbers = tuple(k for k, node in enumerate(nodes) if node.is_leaf)
     plan = Plan(known, skeleton.tree, tuple(nodes), numbers, notes)
     _check_cost(plan)
@@ -229,64 +221,36 @@ def _leaf_groups(graph: LatentGraph, groups: Iterable[Iterable[Label]]) -> list[
     return list(dict.fromkeys(chosen.get(v, (v,)) for v in graph.observed))
 
 
-def _nodes(
-    graph: LatentGraph,
-    skeleton: Skeleton,
-    near: list[set[int]],
-    models: Sequence[GenericModel],
-    width: int,
-) -> list[Node]:
-    branches, tree = skeleton.branches, skeleton.tree
-    leaves = [b for b in branches if b.columns]
-    home = [-1] * len(graph.names)
-    for number, leaf in enumerate(leaves):
-        for v in leaf.columns:
-            home[v] = number
-    cliques = [leaf.clique for leaf in leaves]
-    sizes = [math.prod(graph.states[v] or 1 for v in leaf.columns) for leaf in leaves]
-    around, homes = [np.array(sorted(n), dtype=np.int64) for n in near], np.array(home)
+def _nodes(separators: Separators) -> list[Node]:
+    empty = Side((), 1, (), 1)
+    tree = separators.tree
     nodes = []
-    for number, b in enumerate(branches):
-        empty = Side((), 1, (), 1)
-        node = Node(b.parent, b.children, frozenset(), b.columns, b.first, b.last, 1, empty, empty)
+    for number, b in enumerate(separators.skeleton.branches):
+        separator, rank, inside, outside = frozenset[int](), 1, empty, empty
         if b.parent != number:
-            i, j = b.edge, tree.parent[b.edge]
-            separator = tree.separator(i, j)
-            ranks = [model.rank(i) for model in models]
-            model = models[ranks.index(max(ranks))]
-            below = range(b.first, b.last)
-            sides = []
-            for one, two, inside in ((i, j, True), (j, i, False)):
-                most = len(below) if inside else len(leaves) - len(below)
-                candidates = partial(nearest, around, separator, homes, below, inside)
-                search = SideSearch(model, one, two, max(ranks), candidates, most, cliques, sizes)
-                sides.append(search.search(width))
-            node = replace(
-                node, separator=separator, rank=max(ranks), inside=sides[0], outside=sides[1]
-            )
-        nodes.append(node)
+            separator = tree.separator(b.edge, tree.parent[b.edge])
+            rank, inside, outside = separators.sides(b.edge)
+        nodes.append(
+            Node(b.parent, b.children, separator, b.columns, b.first, b.last, rank, inside, outside)
+        )
     return nodes
 
 
-def _notes(graph: LatentGraph, models: Sequence[GenericModel]) -> list[str]:
+def _notes(separators: Separators, nodes: Sequence[Node]) -> list[str]:
     """Latents whose states no separator can tell apart, and what would help."""
-    tree, near = models[0].tree, models[0].near
-    behind = leaf_counts(tree)
+    graph, tree = separators.graph, separators.tree
+    doubtful = set(graph.latent)
+    for node in nodes:
+        for v in node.separator & doubtful:
+            if node.rank >= math.prod(graph.states[u] or 1 for u in node.separator):
+                doubtful.remove(v)
     best: dict[int, tuple[int, frozenset[int], int]] = {}
-    for i, up in enumerate(tree.parent):
-        if up == i:
-            continue
-        rank = max(model.rank(i) for model in models)
-        # what ties either end to its other branches cuts the two sides apart as well
-        cuts = [tree.separator(i, up)]
-        for here, there in ((i, up), (up, i)):
-            others = [k for k in near[here] if k != there and behind[here, k]]
-            cuts.append(frozenset().union(*(tree.separator(here, k) for k in others)))
-        for cut in cuts:
-            for v in cut & graph.latent:
-                told = rank // math.prod(graph.states[u] or 1 for u in cut if u != v)
-                if v not in best or told > best[v][0]:
-                    best[v] = (told, cut, rank)
+    for i, cut in _cuts(tree, doubtful):
+        rank = separators.rank(i)
+        for v in cut & doubtful:
+            told = rank // math.prod(graph.states[u] or 1 for u in cut if u != v)
+            if v not in best or told > best[v][0]:
+                best[v] = (told, cut, rank)
     notes = []
     for v in sorted(best):
         told, separator, rank = best[v]
@@ -300,6 +264,26 @@ def _notes(graph: LatentGraph, models: Sequence[GenericModel]) -> list[str]:
                 f"Give it fewer states, or columns with more states below it."
             )
     return notes
+
+
+def _cuts(tree: JunctionTree, doubtful: set[int]) -> list[tuple[int, frozenset[int]]]:
+    """Edges, each by the clique below it, and sets with doubtful variables that cut them as well.
+
+    What ties either end to its other branches cuts the two sides apart as the separator does.
+    """
+    if not doubtful:
+        return []
+    near, behind = tree.neighbours(), leaf_counts(tree)
+    found = []
+    for i, up in enumerate(tree.parent):
+        if up == i or doubtful.isdisjoint(tree.cliques[i] | tree.cliques[up]):
+            continue
+        cuts = [tree.separator(i, up)]
+        for here, there in ((i, up), (up, i)):
+            others = [k for k in near[here] if k != there and behind[here, k]]
+            cuts.append(frozenset().union(*(tree.separator(here, k) for k in others)))
+        found += [(i, cut) for cut in cuts if not doubtful.isdisjoint(cut)]
+    return found
 
 
 def _shortfalls(graph: LatentGraph, nodes: Sequence[Node]) -> list[str]:

@@ -12,14 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-import numpy as np
-
 from latentia.structure.generic_rank import GenericModel
-from latentia.typing import Codes
+from latentia.structure.near_leaves import MOST_TIED
 
 Block: TypeAlias = tuple[int, ...]  # leaves, by number, whose joint states are one feature map
 
-MOST_TIED = 64  # leaves at equal distance are all taken, up to this many
 LARGEST_GROUP = 2**14  # joint states of a core group
 
 
@@ -32,38 +29,6 @@ class Side:
     core_rank: int
     wide: tuple[Block, ...]  # single leaves, and the core group where interactions are needed
     wide_rank: int
-
-
-def nearest(
-    near: Sequence[Codes],
-    start: frozenset[int],
-    home: Codes,
-    below: range,
-    inside: bool,
-    width: int,
-) -> list[int]:
-    """Leaves on one side by distance from `start` in the moral graph, at least `width` if there.
-
-    `near[v]` are the neighbours of v, `home[v]` is the leaf of column v (-1 for latents); inside
-    are the leaves `below`. Leaves at the same distance come together.
-    """
-    found: dict[int, None] = {}
-    ring: Codes = np.array(sorted(start), dtype=np.int64)
-    seen = np.zeros(len(near), dtype=bool)
-    while len(ring) and len(found) < width:
-        seen[ring] = True
-        homes = home[ring]
-        here = ((homes >= below.start) & (homes < below.stop)) == inside
-        found.update(dict.fromkeys(homes[here & (homes >= 0)].tolist()))
-        around = near[ring[0]] if len(ring) == 1 else _united([near[v] for v in ring])
-        ring = around[~seen[around]]
-    return list(found)
-
-
-def _united(parts: Sequence[Codes]) -> Codes:
-    """Sorted union of sorted parts."""
-    joined = np.sort(np.concatenate(parts))
-    return joined[np.concatenate([[True], joined[1:] != joined[:-1]])] if len(joined) else joined
 
 
 @final
@@ -79,6 +44,8 @@ class SideSearch:
     most: int  # leaves of the side
     cliques: Sequence[int]  # of all leaves, in the tree
     sizes: Sequence[int]  # … and their states
+    whole: bool = True  # False: leaves are left that `candidates` does not tell
+    watch: Callable[[Sequence[Block], int], None] | None = None  # is told every rank found
 
     def search(self, width: int) -> Side:
         """Look at ever more leaves until the rank is reached or the side is used up."""
@@ -90,7 +57,10 @@ class SideSearch:
 
     def _reach(self, blocks: Sequence[Block]) -> int:
         groups = [frozenset(self.cliques[x] for x in block) for block in blocks]
-        return self.model.reach(self.i, self.j, groups)
+        found = self.model.reach(self.i, self.j, groups)
+        if self.watch is not None:
+            self.watch(blocks, found)
+        return found
 
     def _choose(self, candidates: Sequence[int]) -> Side:
         """The minimal group and the wide features among these leaves."""
@@ -114,7 +84,8 @@ class SideSearch:
         """Add near leaves that raise the rank until it suffices, then drop what is not needed."""
         group: list[int] = []
         found = 1
-        for picky in (True, False):  # a leaf may help only together with a later one
+        # a leaf may help only together with a later one
+        for picky in (True, False) if self.whole else (True,):
             for x in candidates:
                 if found >= self.rank:
                     break

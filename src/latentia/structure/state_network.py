@@ -48,14 +48,11 @@ def own_network(plan: Plan, copies: bool = False) -> PositiveNetwork | None:
     if not graph.directed:
         return None
     own: dict[int, int] = {}
-    for v in sorted(graph.latent):
-        nodes = [
-            k
-            for k, node in enumerate(plan.nodes)
-            if node.separator == {v} and node.rank == graph.states[v]
-        ]
-        if nodes:
-            own[v] = min(nodes, key=lambda k: (_imbalance(plan, k), k))
+    for k, node in enumerate(plan.nodes):
+        for v in node.separator & graph.latent if len(node.separator) == 1 else ():
+            even = v not in own or _imbalance(plan, k) < _imbalance(plan, own[v])
+            if even and node.rank == graph.states[v]:
+                own[v] = k
     near = moralise(graph)
     for v in sorted(graph.latent - own.keys()) if copies else ():
         beside = [u for u in sorted(near[v]) if u in own and graph.states[u] == graph.states[v]]
@@ -170,13 +167,14 @@ def _finish(plan: Plan, made: list[_Variable]) -> PositiveNetwork:
     number = {old: new for new, old in enumerate(order)}
     node_of: dict[Label, int] = {}
     states = []
+    count = dict(zip(plan.graph.names, plan.graph.states, strict=True))
     for variable in (made[i] for i in order):
         if variable.nodes:
             best = max(variable.nodes, key=lambda k: (plan.nodes[k].rank, -_imbalance(plan, k), -k))
             node_of[variable.name] = best
             states.append(plan.nodes[best].rank)
         else:
-            states.append(plan.graph.states[plan.graph.index(variable.name)] or 1)
+            states.append(count[variable.name] or 1)
     graph = LatentGraph(
         names=tuple(made[i].name for i in order),
         edges=tuple(sorted((number[a], number[i]) for i, v in enumerate(made) for a in v.above)),

@@ -18,6 +18,7 @@ from latentia.structure.graph import LatentGraph
 Adjacency: TypeAlias = list[set[int]]
 Score: TypeAlias = Callable[[Adjacency, Sequence[float], int], tuple[float, ...]]
 
+SCALE = 2**80  # weights times this are whole
 UNKNOWN_STATES = 4  # stands for a number of states that only the data will tell
 
 
@@ -87,9 +88,8 @@ def eliminate(
     """
     if order not in ORDERINGS:
         raise UnknownNameError("elimination order", order, ORDERINGS)
-    score = ORDERINGS[order]
-    near = [set(s) for s in near]
-    current = [score(near, weight, v) for v in range(len(near))]
+    tally = _Tally([set(s) for s in near], weight, order)
+    current = [tally.score(v) for v in range(len(near))]
     heap = [(current[v], v) for v in range(len(near))]
     heapq.heapify(heap)
     done: set[int] = set()
@@ -99,23 +99,56 @@ def eliminate(
         if v in done or rank != current[v]:
             continue  # an entry that was overtaken by a newer score
         done.add(v)
-        around = near[v]
-        clique = frozenset(around | {v})
+        clique = frozenset(tally.near[v] | {v})
         if check is not None:
             check(clique)
         cliques.append((v, clique))
+        for u in sorted(tally.take(v) - done):
+            current[u] = tally.score(u)
+            heapq.heappush(heap, (current[u], u))
+    return cliques
+
+
+class _Tally:
+    """What the scores are made of, kept up to date: a hub is not looked through at every step."""
+
+    def __init__(self, near: Adjacency, weight: Sequence[float], order: str) -> None:
+        self.near = near
+        self.order = order
+        self.weight = [int(w * SCALE) for w in weight]  # whole numbers add up in any order
+        self.total = [self.weight[v] + sum(self.weight[u] for u in s) for v, s in enumerate(near)]
+        fills = order == "min_fill"
+        self.fill = [int(min_fill(near, weight, v)[0]) if fills else 0 for v in range(len(near))]
+
+    def score(self, v: int) -> tuple[float, ...]:
+        """As `ORDERINGS` has it."""
+        size = round(self.total[v] / SCALE, 9)
+        if self.order == "min_weight":
+            return (size,)
+        count = self.fill[v] if self.order == "min_fill" else len(self.near[v])
+        return float(count), size
+
+    def take(self, v: int) -> set[int]:
+        """Tie the neighbours of v together and drop it: whose scores changed."""
+        near, around = self.near, self.near[v]
         touched = set(around)
         for a, b in itertools.combinations(sorted(around), 2):
             if b not in near[a]:
+                both = near[a] & near[b]
+                touched |= both
+                for u in both:
+                    self.fill[u] -= 1
+                self.fill[a] += len(near[a]) - len(both)
+                self.fill[b] += len(near[b]) - len(both)
+                self.total[a] += self.weight[b]
+                self.total[b] += self.weight[a]
                 near[a].add(b)
                 near[b].add(a)
-                touched |= near[a] & near[b]
-        for u in around:
+        for u in around:  # all of them are tied by now
+            self.fill[u] -= len(near[u]) - len(around)
+            self.total[u] -= self.weight[v]
             near[u].discard(v)
-        for u in sorted(touched - done):
-            current[u] = score(near, weight, u)
-            heapq.heappush(heap, (current[u], u))
-    return cliques
+        return touched
 
 
 def degeneracy(near: Adjacency) -> int:
