@@ -140,10 +140,10 @@ class TestTheChoice:
         rng = np.random.default_rng(0)
         holes = np.where(rng.random(codes.shape) < 0.2, -1, codes)
         source = LocalRows(Rows(tuple(holes.T), rng.integers(1, 4, size=2000).astype(float)))
-        choice = lt.PBP().learn(make_plan(CHAIN), source).choice
+        choice = lt.PBP().learn(make_plan(CHAIN), source).provenance.choice
         assert choice.chosen in choice.losses
         source = LocalRows(Rows(tuple(holes.T), rng.random(2000) * 2))
-        assert lt.PBP().learn(make_plan(CHAIN), source).choice.chosen in choice.losses
+        assert lt.PBP().learn(make_plan(CHAIN), source).provenance.choice.chosen in choice.losses
 
     @pytest.mark.parametrize("count", [60, 400])
     def test_a_network_that_is_too_large_says_so(self, count, monkeypatch, tmp_path):
