@@ -45,7 +45,7 @@ def complaint(path: str, line: int | None, message: str) -> FormatError:
     return FormatError(f"{path}{'' if line is None else f', line {line}'}: {message}")
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
+def file_bytes(path: str | os.PathLike[str]) -> bytes:
     """The whole file, unpacked if its name ends with .gz; not more than `MOST_BYTES`."""
     place = Path(path)
     try:
@@ -78,7 +78,7 @@ def _at_most(file: IO[bytes] | gzip.GzipFile) -> bytes:
     return b"".join(blocks)
 
 
-def decode(path: str, data: bytes, encoding: str | None) -> FileText:
+def file_text(path: str, data: bytes, encoding: str | None) -> FileText:
     """The text of a file, in UTF-8 unless another encoding is named."""
     named = encoding or "utf-8-sig"
     try:

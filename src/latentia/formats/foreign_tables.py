@@ -65,7 +65,7 @@ def refuse(wanted: str, got: Any, cure: str) -> NoReturn:
     raise GraphError(f"expected {wanted}, got {type(got).__name__}. {cure}")
 
 
-def missing(function: str, library: str) -> MissingLibraryError:
+def library_missing(function: str, library: str) -> MissingLibraryError:
     """The error about a library that is not installed."""
     return MissingLibraryError(
         f"{function} needs {library}, which is not installed: pip install {library}"

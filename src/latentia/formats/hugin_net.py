@@ -7,7 +7,8 @@ Nodes have identifiers: other names are kept as the attribute `full_name`; a lat
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 from latentia.errors import FormatError
 from latentia.formats.file_text import FileText, read_numbers, without_comments
@@ -16,20 +17,38 @@ from latentia.formats.identifiers import identifiers
 from latentia.formats.plain_network import Draft, Fill, PlainNetwork, filled
 from latentia.typing import Array
 
-GRAMMAR = r"""
+_NAME = r'[^\s"(){}|=;,]++'
+_VALUE = r'(?:[^";{}=\s]|"[^"]*+")(?:[^";{}=]++|"[^"]*+")*+|\{[^{}";]*+\}'
+# Tokens are long, and swallow the blanks behind them: there are six for each variable.
+GRAMMAR = rf"""
 start: (net | node | potential)*
-net: "net" "{" attribute* "}"
-node: KIND? "node" NAME "{" attribute* "}"
-potential: "potential" PARENTHESISED "{" attribute* "}"
-attribute: NAME "=" VALUE ";"
-KIND: "discrete" | "continuous" | "decision" | "utility" | "function" | "interval" | "boolean"
-PARENTHESISED: /\([^(){}";]*+\)/
-VALUE.2: /(?:[^";{}=\s]|"[^"]*+")(?:[^";{}=]++|"[^"]*+")*+|\{[^{}";]*+\}/
-NAME: /[^\s"(){}|=;,]++/
+net: NET ATTRIBUTE* CLOSE
+node: BLOCK ATTRIBUTE* CLOSE
+potential: POTENTIAL ATTRIBUTE* CLOSE
+NET: /net\b\s*+\{{\s*+/
+BLOCK: /(?:(?!node\b)[a-z]++\s++)?+node\b\s*+{_NAME}\s*+\{{\s*+/
+POTENTIAL: /potential\s*+\([^(){{}}";]*+\)\s*+\{{\s*+/
+ATTRIBUTE: /{_NAME}\s*+=\s*+(?:{_VALUE})\s*+;\s*+/
+CLOSE: /\}}\s*+/
 %ignore /\s+/
 """
 COMMENTS = r"%[^\n]*+"
+_ATTRIBUTE = re.compile(rf"({_NAME})\s*+=\s*+({_VALUE})")
+_NODE = re.compile(rf"(?:(?!node\b)([a-z]++)\s++)?+node\s*+({_NAME})")
 _STRING = re.compile(r'"([^"]*+)"|[^\s"()]++')
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What stands behind = and the line where it begins."""
+
+    text: str
+    line: int
+
+    @property
+    def unquoted(self) -> str:
+        return self.text.strip().strip('"')
 
 
 def read_net(source: FileText, normalize: bool = False) -> PlainNetwork:
@@ -45,43 +64,44 @@ def read_net(source: FileText, normalize: bool = False) -> PlainNetwork:
     return draft.finish()
 
 
-def _attributes(source: FileText, block: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for attribute in children(block, "attribute"):
-        name, value = attribute.children
-        if str(name) in found:
-            source.fail(name.line, f"expected {name} once, got it twice. Remove one.")
-        found[str(name)] = value
+def _attributes(source: FileText, block: Any) -> dict[str, _Value]:
+    found: dict[str, _Value] = {}
+    for token in tokens(block, "ATTRIBUTE"):
+        told = _ATTRIBUTE.match(token)
+        assert told is not None  # the token was made of these
+        if told[1] in found:
+            source.fail(token.line, f"expected {told[1]} once, got it twice. Remove one.")
+        found[told[1]] = _Value(told[2], source.line_at(told.start(2), token, token.line))
     return found
 
 
 def _read_node(draft: Draft, block: Any, full: dict[str, str]) -> None:
-    source, (own,) = draft.source, tokens(block, "NAME")
-    kind = next(tokens(block, "KIND"), "discrete")
-    if kind != "discrete":
+    source, head = draft.source, block.children[0]
+    kind, own = _NODE.findall(head)[0]
+    if kind not in ("", "discrete"):
         source.fail(
-            own.line,
-            f"expected discrete nodes, got a {kind} node, {str(own)!r}. Remove it, or make it "
-            "discrete in Hugin.",
+            head.line,
+            f"expected discrete nodes, got a {kind} node, {own!r}. Remove it, or make it discrete "
+            "in Hugin.",
         )
     told = _attributes(source, block)
-    name = _unquoted(told["full_name"]) if "full_name" in told else str(own)
+    name = told["full_name"].unquoted if "full_name" in told else own
     listed = told.get("states", told.get("state_values"))
     if listed is None:
-        source.fail(own.line, f"expected states of {name!r}, got none.")
-    if str(own) in full:
-        source.fail(own.line, f"node {str(own)!r} is there twice. Rename or remove one.")
-    full[str(own)] = name
-    draft.add_variable(name, _strings(source, listed), own.line)
+        source.fail(head.line, f"expected states of {name!r}, got none.")
+    if own in full:
+        source.fail(head.line, f"node {own!r} is there twice. Rename or remove one.")
+    full[own] = name
+    draft.add_variable(name, _strings(source, listed), head.line)
     if "latent" in told:
-        draft.mark_latent(name, _unquoted(told["latent"]), told["latent"].line)
-    elif "'latents'" in told.get("roles", ""):  # so pgmpy's writer has it
+        draft.mark_latent(name, told["latent"].unquoted, told["latent"].line)
+    elif "roles" in told and "'latents'" in told["roles"].text:  # so pgmpy's writer has it
         draft.latents.add(name)
 
 
-def _strings(source: FileText, value: Any) -> list[str]:
+def _strings(source: FileText, value: _Value) -> list[str]:
     """`("a" "b")` -> a, b."""
-    inner = str(value).strip()
+    inner = value.text.strip()
     if not (inner.startswith("(") and inner.endswith(")")):
         source.fail(value.line, f"expected a list in ( ), got {inner[:40]!r}.")
     inner = inner[1:-1]
@@ -90,18 +110,15 @@ def _strings(source: FileText, value: Any) -> list[str]:
     return [found[1] if found[1] is not None else found[0] for found in _STRING.finditer(inner)]
 
 
-def _unquoted(value: Any) -> str:
-    return str(value).strip().strip('"')
-
-
 def _read_potential(draft: Draft, block: Any, full: dict[str, str]) -> None:
     source, head = draft.source, block.children[0]
-    child, _, above = head[1:-1].partition("|")
+    inner = head[head.index("(") + 1 : head.index(")")]
+    child, _, above = inner.partition("|")
     names, given = (split_words(source, part, head.line) for part in (child, above))
     if len(names) != 1:
         source.fail(
             head.line,
-            f"expected (variable) or (variable | parents), got {str(head)[:60]!r}. Joint tables "
+            f"expected (variable) or (variable | parents), got ({inner[:60]}). Joint tables "
             "are not read.",
         )
     told = _attributes(source, block)
@@ -112,9 +129,9 @@ def _read_potential(draft: Draft, block: Any, full: dict[str, str]) -> None:
     draft.add_table(scope, _fill(source, told["data"]), head.line)
 
 
-def _fill(source: FileText, data: Any) -> Fill:
+def _fill(source: FileText, data: _Value) -> Fill:
     """Numbers in parentheses: one pair around all of them, or one for every row of every axis."""
-    text = str(data)
+    text = data.text
     flat = filled(
         source, read_numbers(source, text.replace("(", " ").replace(")", " "), data.line), data.line
     )

@@ -11,7 +11,7 @@ from latentia.errors import FormatError, UnknownNameError
 from latentia.exact.tabular_model import TabularModel
 from latentia.formats.bif import bif_text, read_bif
 from latentia.formats.dot import dot_text, read_dot
-from latentia.formats.file_text import complaint, decode, read_bytes
+from latentia.formats.file_text import complaint, file_bytes, file_text
 from latentia.formats.graphml import graphml_text, read_graphml
 from latentia.formats.hugin_net import net_text, read_net
 from latentia.formats.markup import read_markup
@@ -115,7 +115,7 @@ def read(
     """
     name = os.fspath(path)
     kind = _format_of(name, format)
-    data = read_bytes(path)
+    data = file_bytes(path)
     found: PlainNetwork | LatentGraph
     if kind in ("xmlbif", "xdsl", "graphml"):
         source, root = read_markup(name, data, encoding)
@@ -126,7 +126,7 @@ def read(
         else:
             found = read_xmlbif(source, root, normalize)
     else:
-        text = decode(name, data, encoding)
+        text = file_text(name, data, encoding)
         if kind == "uai":
             found = read_uai(text, _names_beside(name), normalize)
         elif kind == "dot":
@@ -187,7 +187,7 @@ def _names_beside(name: str) -> tuple[str, str] | None:
     beside = (name[:-3] if name.lower().endswith(".gz") else name) + NAMES
     if not os.path.exists(beside):
         return None
-    return beside, decode(beside, read_bytes(beside), None).text
+    return beside, file_text(beside, file_bytes(beside), None).text
 
 
 def _put(name: str, text: str) -> None:

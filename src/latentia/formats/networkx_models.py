@@ -14,7 +14,7 @@ import numpy as np
 
 from latentia.errors import DataError
 from latentia.exact.tabular_model import TabularModel
-from latentia.formats.foreign_tables import ForeignTable, assemble, missing, refuse
+from latentia.formats.foreign_tables import ForeignTable, assemble, library_missing, refuse
 from latentia.formats.model_tables import model_tables
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import Latents, as_graph
@@ -127,7 +127,7 @@ def to_networkx(model: Any) -> Any:
     try:
         import networkx as nx
     except ImportError:
-        raise missing("to_networkx", "networkx") from None
+        raise library_missing("to_networkx", "networkx") from None
     graph, tables, states = model, {}, getattr(model, "states", ())
     if not isinstance(model, LatentGraph):
         found = model_tables(model)

@@ -8,7 +8,7 @@ import numpy as np
 
 from latentia.errors import DataError
 from latentia.exact.tabular_model import TabularModel
-from latentia.formats.foreign_tables import ForeignTable, assemble, missing, refuse
+from latentia.formats.foreign_tables import ForeignTable, assemble, library_missing, refuse
 from latentia.formats.model_tables import ModelTables, model_tables
 from latentia.structure.reading_graphs import Latents, as_graph
 
@@ -60,7 +60,7 @@ def to_pgmpy(model: Any) -> Any:
     try:
         from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
     except ImportError:
-        raise missing("to_pgmpy", "pgmpy") from None
+        raise library_missing("to_pgmpy", "pgmpy") from None
     kind = DiscreteBayesianNetwork if found.graph.directed else DiscreteMarkovNetwork
     network = kind()
     names = found.graph.names

@@ -11,7 +11,7 @@ from typing import Any
 
 from latentia.errors import DataError, FormatError
 from latentia.exact.tabular_model import TabularModel
-from latentia.formats.foreign_tables import ForeignTable, assemble, missing, refuse
+from latentia.formats.foreign_tables import ForeignTable, assemble, library_missing, refuse
 from latentia.formats.model_tables import ModelTables, model_tables
 from latentia.formats.plain_network import spelled
 from latentia.structure.reading_graphs import Latents, as_graph
@@ -65,7 +65,7 @@ def to_pyagrum(model: Any) -> Any:
     try:
         gum: Any = import_module("pyagrum")  # its types change from version to version
     except ImportError:
-        raise missing("to_pyagrum", "pyagrum") from None
+        raise library_missing("to_pyagrum", "pyagrum") from None
     names = spelled(found.graph.names, "variables")
     network = gum.BayesNet() if found.graph.directed else gum.MarkovRandomField()
     for name, states in zip(names, found.states, strict=True):
