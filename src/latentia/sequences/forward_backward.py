@@ -14,12 +14,14 @@ from typing import final
 
 import numpy as np
 
+from latentia.errors import DataError
 from latentia.sequences.packing import Indices, Packing
 from latentia.typing import Array, Bools
 
 SAME = 1e-12  # relative: a message that moves less is at rest
 MOST_ROUNDS = 6
 LOOK = 4  # steps between two looks whether messages have met
+WIDEST_SPREAD = 600.0  # nats between states at one step that a chain with zeros may have
 LEAST = 1e-280  # smaller sums are computed again from logarithms
 
 
@@ -56,6 +58,7 @@ class NotAtRestError(Exception):
 
 def forward_pass(packing: Packing, p: Potentials) -> Forward:
     """P(z_t | x_1 … x_t) of every step."""
+    _check_reach(p)
     chained = packing.previous >= 0
     start = np.where(chained, 1.0 / len(p.start), _first_messages(packing, p))
     run = _ForwardRun.of(p, careful=False)
@@ -75,6 +78,22 @@ def forward_pass(packing: Packing, p: Potentials) -> Forward:
     log_scale = np.log(run.scale) + run.shift
     log_scale[run.impossible] = -np.inf
     return Forward(run.alpha, log_scale, run.impossible)
+
+
+def _check_reach(p: Potentials) -> None:
+    """States that a far cell makes too small for a float must be reached again from the others."""
+    if p.logs is None:
+        return
+    ties = np.asarray((p.move > 0).any(axis=0))
+    if (ties @ ties).all():
+        return
+    spread = p.logs.max(axis=0) - np.where(np.isneginf(p.logs), np.inf, p.logs).min(axis=0)
+    if spread.max() > WIDEST_SPREAD:
+        raise DataError(
+            "some cells are so far from some states (a likelihood below 1e-260 of another state's) "
+            "that the path cannot be told in floats, since some moves have probability zero. Cap "
+            "such cells, make them missing, or give these moves a little probability."
+        )
 
 
 def _first_messages(packing: Packing, p: Potentials) -> Array:

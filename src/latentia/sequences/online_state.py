@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.values import Values
 from latentia.errors import DataError, EvidenceError, UnknownNameError
 from latentia.inference.posterior import Posterior
@@ -38,6 +40,8 @@ class OnlineState:
         self._inputs = {slice_.names[v]: chain.columns[v] for v in sorted(slice_.given)}
         self._belief: Array | None = None
         self._told: dict[Parent, int] = {}  # inputs of the last step, as lag 1
+        self._begins = layout.seen_parents(layout.starting)
+        self._moving = layout.seen_parents(layout.moving)
         self.steps = 0
 
     @property
@@ -98,22 +102,19 @@ class OnlineState:
         belief = self._predicted(told)
         for _ in range(ahead - 1):
             told = {**told, **{(u, 1): x for (u, lag), x in told.items() if lag == 0}}
-            belief = belief @ self._moves[_place(self._layout, self._layout.moving, told)]
+            belief = belief @ self._moves[_place(self._layout, self._moving, told)]
         if v in self._chain.slice.latent:
             p = latent_beliefs(self._layout, v, belief[:, None])[:, 0]
             return as_answer(None, name, p)
         reader = self._readers[name]
         later = self.steps + ahead > 1
-        choice = np.array([reader.choice(told, later)])
-        column = self._chain.columns[v]
-        p = cell_beliefs(self._layout, self._chain.tables, column, v, belief[:, None], choice)
-        return as_answer(column, name, p[:, 0])
+        return as_answer(reader.column, name, reader.masses(belief, reader.choice(told, later)))
 
     def _predicted(self, told: Mapping[Parent, int]) -> Array:
         """The belief of the next step, before anything of it is seen."""
         if self._belief is None:
-            return np.asarray(self._starts[_place(self._layout, self._layout.starting, told)])
-        move = self._moves[_place(self._layout, self._layout.moving, told)]
+            return np.asarray(self._starts[_place(self._layout, self._begins, told)])
+        move = self._moves[_place(self._layout, self._moving, told)]
         return np.asarray(self._belief @ move)
 
     def _read_inputs(self, row: Mapping[Any, Any]) -> dict[Parent, int]:
@@ -132,10 +133,10 @@ def _one(value: Any) -> Values:
     return Values(cells)
 
 
-def _place(layout: ChainLayout, families: Any, told: Mapping[Parent, int]) -> int:
+def _place(layout: ChainLayout, seen: tuple[Parent, ...], told: Mapping[Parent, int]) -> int:
     """The number of the configuration of told parents."""
     found = 0
-    for parent in layout.seen_parents(families):
+    for parent in seen:
         found = found * layout.sizes[parent[0]] + told[parent]
     return found
 
@@ -145,6 +146,8 @@ class _Reader:
 
     def __init__(self, chain: Chain, layout: ChainLayout, v: int) -> None:
         self.column, self.layout = chain.columns[v], layout
+        self.variable, self.tables = v, chain.tables
+        self.grids: dict[int, Array] = {}  # of a continuous column: (cells, states)
         self.blocks = [(n, f) for n, f in enumerate(layout.families) if f.variable == v]
         self.hidden = (v, 0) in layout.hidden
         self.codes: dict[Any, int] = {}
@@ -157,10 +160,14 @@ class _Reader:
             parts = [chain.tables[n].ravel()[cell_places(layout, n)] for n, _ in self.blocks]
             self.table = np.ascontiguousarray(np.concatenate(parts, axis=1).transpose(1, 2, 0))
         else:
+            self.straight = isinstance(self.column, ContinuousColumn) and not self.column.curved
             leaves = [
                 chain.tables[n].reshape(-1, 3)[bell_places(layout, n)] for n, _ in self.blocks
             ]
-            self.table = np.ascontiguousarray(np.concatenate(leaves, axis=1).transpose(1, 2, 0))
+            _, mean, variance = np.moveaxis(np.concatenate(leaves, axis=1), -1, 0)
+            level = -0.5 * np.log(2 * np.pi * variance)
+            bells = np.stack([level, mean, 0.5 / variance])  # (3, states, configurations)
+            self.table = np.ascontiguousarray(bells.transpose(2, 0, 1))
 
     def choice(self, told: Mapping[Parent, int], later: bool) -> int:
         """The configuration of told parents among all tables of the column."""
@@ -170,9 +177,21 @@ class _Reader:
         for _, family in self.blocks:
             seen = self.layout.seen_parents((family,))
             if family.goes_on if later else family.starts:
-                return start + _place(self.layout, (family,), told)
+                return start + _place(self.layout, seen, told)
             start += int(np.prod([self.layout.sizes[u] for u, _ in seen], dtype=int))
         raise AssertionError("a column has a table for every step")
+
+    def masses(self, belief: Array, choice: int) -> Array:
+        """P(cell), of beliefs of joint states (states,)."""
+        if self.codes:
+            return np.asarray(self.table[choice] @ belief)
+        if choice not in self.grids:
+            every = np.eye(self.layout.width)
+            at = np.full(self.layout.width, choice)
+            self.grids[choice] = cell_beliefs(
+                self.layout, self.tables, self.column, self.variable, every, at
+            )
+        return np.asarray(self.grids[choice] @ belief)
 
     def likelihood(
         self, value: Any, told: Mapping[Parent, int], later: bool
@@ -184,8 +203,17 @@ class _Reader:
             if code is None:
                 code = int(cells_of(self.column, _one(value))[0])  # complains, or knows better
             return own[code], 0.0
-        values = _one(value)
-        z = float(cells_of(self.column, values)[0])
-        logs = -0.5 * (np.log(2 * np.pi * own[2]) + (z - own[1]) ** 2 / own[2])
+        z, units = self._placed(value)
+        apart = z - own[1]
+        logs = own[0] - apart * apart * own[2]
         top = float(logs.max())
-        return np.exp(logs - top), top + float(log_slopes(self.column, values)[0])
+        return np.exp(logs - top), top + units
+
+    def _placed(self, value: Any) -> tuple[float, float]:
+        """z of a value, and log dz/dx."""
+        column = self.column
+        if self.straight and type(value) is float and math.isfinite(value):
+            assert isinstance(column, ContinuousColumn)
+            return (value - column.centre) / column.scale, -math.log(column.scale)
+        values = _one(value)
+        return float(cells_of(column, values)[0]), float(log_slopes(column, values)[0])
