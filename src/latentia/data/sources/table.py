@@ -95,6 +95,9 @@ def _same_text(names: Iterable[Label]) -> DataError:
 
 def _place_of(name: Label, names: Sequence[Label]) -> int:
     """Where the column of this name is; of names that are equal (1 and True), the same type."""
+    first = names.index(name)
+    if type(names[first]) is type(name):
+        return first
     found = [i for i, own in enumerate(names) if own == name]
     exact = [i for i in found if type(names[i]) is type(name)]
     return (exact or found)[0]
