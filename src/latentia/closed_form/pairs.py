@@ -37,6 +37,10 @@ class PairLayout:
         """Rows of `block` in the panel's matrix."""
         return self.spans[panel][block]
 
+    def states(self, panel: int) -> dict[int, int]:
+        """Of the leaves of a panel."""
+        return {x: self.plan.block_states((x,)) for block in self.spans[panel] for x in block}
+
 
 @lru_cache(maxsize=8)
 def pair_layout(plan: Plan) -> PairLayout:
@@ -78,7 +82,7 @@ def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
             continue
         total = np.zeros((width, width))
         for part in row_chunks(len(rows), width):
-            F = one_hot(layout, p, [c[part] for c in leaves], dtype)  # (width, n)
+            F = one_hot(layout, p, some_rows(leaves, part), dtype)  # (width, n)
             G = F if rows.weight is None else F * rows.weight[part]
             total += F @ G.T
         sums[f"pairs/{p}"] = total
@@ -91,7 +95,7 @@ def _count_lean(layout: PairLayout, panel: int, leaves: Sequence[Codes]) -> Arra
     So it need not be counted: with k states only (k - 1)² / k² of the product is left. Counts are
     whole numbers, so that what is put together from them is exact.
     """
-    sizes = layout.plan.leaf_states()
+    sizes = layout.states(panel)
     spans = layout.spans[panel]
     width, kept = layout.width(panel), layout.width(panel) - len(spans) + 1
     n = len(leaves[0])
@@ -100,7 +104,7 @@ def _count_lean(layout: PairLayout, panel: int, leaves: Sequence[Codes]) -> Arra
     total = np.zeros((kept, kept))
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
-        here = [c[part] for c in leaves]
+        here = some_rows(leaves, part)
         now, row = part.stop - part.start, 1  # the first row is one
         for block, span in spans.items():
             codes = block_codes(here, sizes, block)
@@ -128,7 +132,7 @@ def one_hot(
     out: Array | None = None,
 ) -> Array:
     """Indicators of the blocks of a panel: (states of all blocks, n); zero where missing."""
-    sizes = layout.plan.leaf_states()
+    sizes = layout.states(panel)
     marks = np.empty((layout.width(panel), len(leaves[0])), dtype=bool)
     for block, span in layout.spans[panel].items():
         codes = block_codes(leaves, sizes, block)
@@ -138,6 +142,12 @@ def one_hot(
         return marks.astype(dtype)
     np.copyto(out, marks)
     return out
+
+
+def some_rows(leaves: Sequence[Codes], part: slice) -> Sequence[Codes]:
+    """The codes of some rows; of all rows, they are what they are: there may be many leaves."""
+    whole = part.start == 0 and part.stop >= len(leaves[0])
+    return leaves if whole else [c[part] for c in leaves]
 
 
 def leaf_codes(plan: Plan, rows: Rows) -> list[Codes]:

@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.closed_form.basis import Basis, Coordinates
-from latentia.closed_form.pairs import PairLayout, leaf_codes
+from latentia.closed_form.pairs import PairLayout, leaf_codes, some_rows
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows
 from latentia.structure.plan import Plan
@@ -124,7 +124,7 @@ def sum_windows(windows: Windows, rows: Rows) -> Moments:
         scratch = _Scratch(form, min(step, len(rows)))
         for start in range(0, len(rows), step):
             part = slice(start, min(start + step, len(rows)))
-            here = [c[part] for c in codes]
+            here = some_rows(codes, part)
             if len(here[0]) != scratch.rows:  # the last ones
                 scratch = _Scratch(form, len(here[0]))
             values = scratch.filled(here)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar, final
 
@@ -72,7 +72,9 @@ def row_chunks(count: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, count))
 
 
-def block_codes(codes: Sequence[Codes], sizes: Sequence[int], block: Sequence[int]) -> Codes:
+def block_codes(
+    codes: Sequence[Codes], sizes: Sequence[int] | Mapping[int, int], block: Sequence[int]
+) -> Codes:
     """Joint code, the last member running fastest; -1 where a member is missing."""
     if len(block) == 1:
         return codes[block[0]]

@@ -65,21 +65,22 @@ class Specification:
     def check(self, graph: LatentGraph, rows: TableRows) -> tuple[Label, ...]:
         """Do names of graph, table and settings fit together? The columns that take no part."""
         names = columns_of(graph)
+        offered, known, held = set(rows.names), set(names), set(rows.engine.names)
         for v in sorted(graph.latent):
-            if graph.names[v] in rows.names:
+            if graph.names[v] in offered:
                 raise DataError(
                     f"{graph.names[v]!r} is latent in the graph but a column of the table. "
                     "Rename the latent, drop the column, or do not declare it latent."
                 )
         for name in (*(self.state_names or {}), *(self.kinds or {})):
-            if name not in names:
+            if name not in known:
                 raise UnknownNameError("column (in state_names or kinds)", name, names)
-        missing = [name for name in names if name not in rows.engine.names]
+        missing = [name for name in names if name not in held]
         if missing:
             raise UnknownNameError(
                 "column", missing[0], rows.names, "The graph names it: add it or make it latent."
             )
-        extra = tuple(name for name in rows.names if name not in names)
+        extra = tuple(name for name in rows.names if name not in known)
         note_ignored(extra)
         return extra
 

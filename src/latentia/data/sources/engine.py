@@ -243,8 +243,9 @@ def sketch_table(names: Sequence[Label], weight: Label | None, table: Table) -> 
     """Pass 0: what the columns of one block hold."""
     if table.length == 0:
         return None
+    known = set(table.names)
     for name in names:
-        if name not in table.names:
+        if name not in known:
             raise UnknownNameError("column", name, table.names, "Every block needs it.")
     own = row_weights(weight, table)
     count = table.length if own is None else int(np.count_nonzero(own))
