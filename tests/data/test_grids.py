@@ -54,7 +54,8 @@ CELLS = {
     "counts up to a most": lambda rng: np.minimum(rng.poisson(600, N), 620),
     "ties": lambda rng: (4 * rng.normal(0, 2, N)).round() / 4,
 }
-NOT_GAUSSIAN = {  # on any scale: a spike, or shoulders that two bells do not have
+NOT_GAUSSIAN = {  # on a straight scale or a logarithm: a spike, or more bells than there are states
+    *("two far clusters", "a narrow and a wide one", "beta"),
     *("5 % zeros", "30 % zeros", "zeros, negatives", "many zeros, negatives"),
     *("mass at both ends", "Cauchy", "exponential", "skewed integers"),
     *("counts, many of them zero", "counts, 5 % more zeros", "counts up to a most"),
