@@ -32,7 +32,7 @@ from latentia.networks.piece_problem import (
     effective_parameters,
     piece_columns,
     pose_piece,
-    some_rows,
+    rows_to_race,
 )
 from latentia.networks.piece_starts import StartMaker
 from latentia.networks.race import MOST_ROUNDS, Course, Race, Runner, agreement, race, run_round
@@ -305,7 +305,7 @@ def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> 
     place = dict(zip(piece.columns, problem.places(piece), strict=True))
     needed = [place[v] for k, v in enumerate(piece.variables) if k in inner and v in place]
     codes = [sample.codes[i] >= 0 for i in needed] or [np.ones(len(sample), dtype=bool)]
-    rows = some_rows(sample, np.flatnonzero(np.logical_and.reduce(codes)))
+    rows = rows_to_race(sample, np.flatnonzero(np.logical_and.reduce(codes)))
     if len(rows) < min(COMPLETE_ROWS, len(sample)):
         rows = _filled(sample, needed, rng)
     gone = {problem.graph.observed[i] for i in needed}

@@ -228,7 +228,7 @@ def _alike(piece: Piece, rows: Rows, gaps: Sequence[int]) -> list[tuple[Rows, tu
 
     groups = group_patterns(patterns, counts, fits, ALONE)
     return [
-        (some_rows(rows, np.flatnonzero(np.isin(which, group))), missing(patterns[group]))
+        (rows_to_race(rows, np.flatnonzero(np.isin(which, group))), missing(patterns[group]))
         for group in groups
     ]
 
@@ -242,7 +242,7 @@ def _narrow(piece: Piece, holes: Sequence[int], rows: int) -> bool:
         return False
 
 
-def some_rows(rows: Rows, place: Codes) -> Rows:
+def rows_to_race(rows: Rows, place: Codes) -> Rows:
     """Some of the rows, by place."""
     weight = None if rows.weight is None else rows.weight[place]
     return Rows(tuple(c[place] for c in rows.codes), weight)
