@@ -136,7 +136,8 @@ def compare_learning(counts: list[int], models: int, restarts: int) -> None:
             middles = [statistics.median(v) for v in (mine, other, ratio, speed)]
             print(
                 f"| {kind} | {states} | {symbols} | {count} | {middles[0]:.5f} | "
-                f"{middles[1]:.5f} | {middles[2]:.2f} (worst {max(ratio):.2f}) | {middles[3]:.1f} |",
+                f"{middles[1]:.5f} | {middles[2]:.2f} (worst {max(ratio):.2f}) | "
+                f"{middles[3]:.1f} |",
                 flush=True,
             )
 

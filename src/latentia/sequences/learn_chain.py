@@ -1,4 +1,4 @@
-"""Learning a chain: starts race on a sample, the best climbs on all sequences (design 14)."""
+"""Learning a chain: starts race on a sample, the best climbs on all sequences (docs/sequences.md)."""
 
 from __future__ import annotations
 
