@@ -333,7 +333,8 @@ class SequenceModel(Estimator):
             X, naming = joined_arrays(X, naming)
         columns = dict(self._chain.columns)
         engine = open_question(X, list(columns.values()))
-        if naming.lengths is not None or naming.blocks or one:  # these tell sequences themselves
+        apart = naming.blocks and naming.sequence not in engine.names
+        if naming.lengths is not None or apart or one:  # these tell sequences themselves
             naming = replace(naming, sequence=None)
         if naming.time is not None and naming.time not in engine.names and one:
             naming = replace(naming, time=None)
