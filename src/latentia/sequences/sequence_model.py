@@ -18,6 +18,7 @@ from latentia.inference.posterior_density import Density
 from latentia.model.contract import Estimator
 from latentia.networks.accelerate import PSEUDO_COUNTS, free_parameters
 from latentia.seeds import as_generator
+from latentia.sequences.cell_beliefs import in_grid_steps
 from latentia.sequences.chain_questions import (
     Beliefs,
     Chain,
@@ -41,9 +42,15 @@ from latentia.sequences.long_rows import (
 )
 from latentia.sequences.online_state import OnlineState
 from latentia.sequences.slices import Slice, read_slice
-from latentia.sequences.step_answers import as_answer, like_column, like_tables, new_table
+from latentia.sequences.step_answers import (
+    as_answer,
+    like_column,
+    like_tables,
+    new_table,
+    repeated_labels,
+)
 from latentia.sequences.step_data import Sequences, missing_cells
-from latentia.typing import Array, Label
+from latentia.typing import Label
 
 
 class SequenceModel(Estimator):
@@ -160,7 +167,7 @@ class SequenceModel(Estimator):
         for n, family in enumerate(families_of(chain.slice)):
             column, table = chain.columns.get(family.variable), chain.tables[n]
             if column is not None and column.continuous:
-                table = as_table(_in_steps(table, column), column)  # type: ignore[arg-type,assignment]
+                table = as_table(in_grid_steps(table, column), column)  # type: ignore[arg-type,assignment]
             found[family_name(chain.slice, family)] = table
         return found
 
@@ -253,7 +260,7 @@ class SequenceModel(Estimator):
         ends = longer.offsets[1:] - count
         at = (ends[:, None] + np.arange(count)).ravel()
         told: dict[Any, Any] = {
-            "sequence" if naming.sequence is None else naming.sequence: _repeated(
+            "sequence" if naming.sequence is None else naming.sequence: repeated_labels(
                 read.labels, count
             ),
             "ahead": np.tile(np.arange(1, count + 1), len(read.labels)),
@@ -407,20 +414,3 @@ def _at_least(name: str, value: Any, least: float) -> float:
     if not number or isinstance(value, bool) or not value >= least:
         raise DataError(f"expected {name} to be a number from {least:g} on, got {value!r}.")
     return float(value)
-
-
-def _repeated(labels: tuple[Any, ...], count: int) -> Any:
-    found = np.empty(len(labels), dtype=object)
-    found[:] = labels
-    kinds = {type(label) for label in labels}
-    if kinds <= {int} or kinds <= {str}:
-        found = np.array(labels)
-    return np.repeat(found, count)
-
-
-def _in_steps(leaf: Array, column: Any) -> Array:
-    """A leaf of z, in steps of the column's grid."""
-    found = leaf.copy()
-    found[..., 1] = (leaf[..., 1] - column.low) / column.step - 0.5
-    found[..., 2] = leaf[..., 2] / column.step**2
-    return found

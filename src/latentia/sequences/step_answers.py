@@ -63,3 +63,11 @@ def new_table(table: Table, columns: Mapping[Any, Any]) -> Any:
     backend = nw.get_native_namespace(table.native)
     named = {str(name): np.asarray(x).tolist() for name, x in columns.items()}
     return nw.from_dict(named, backend=backend).to_native()
+
+
+def repeated_labels(labels: tuple[Any, ...], count: int) -> Any:
+    """Every label so many times; whole numbers and text as such."""
+    found = np.empty(len(labels), dtype=object)
+    found[:] = labels
+    kinds = {type(label) for label in labels}
+    return np.repeat(np.array(labels) if kinds in ({int}, {str}) else found, count)
