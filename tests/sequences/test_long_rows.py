@@ -79,6 +79,13 @@ def test_engines_agree(model: lt.SequenceModel, frame: pd.DataFrame, tmp_path) -
         np.testing.assert_allclose(
             model.score_samples(frame), other.score_samples(table), atol=1e-9
         )
+    from_file, here = model.filter(str(path)), model.filter(frame)
+    np.testing.assert_allclose(from_file["z=0"], here["z=0"], atol=1e-12)
+    np.testing.assert_allclose(
+        model.forecast(str(path), 2)["word=a"], model.forecast(frame, 2)["word=a"], atol=1e-12
+    )
+    np.testing.assert_array_equal(model.decode(str(path)), model.decode(frame))
+    assert isinstance(model.forecast(pl.from_pandas(frame), 2), pl.DataFrame)
     assert isinstance(model.filter(pl.from_pandas(frame)), pl.DataFrame)
     assert list(model.smooth(frame).columns) == ["z=0", "z=1"]
     assert model.smooth(frame).index.equals(frame.index)

@@ -266,7 +266,7 @@ class SequenceModel(Estimator):
             "ahead": np.tile(np.arange(1, count + 1), len(read.labels)),
         }
         told |= self._believed(found, longer, at)
-        return new_table(read.tables[0], told)
+        return new_table(read.tables, told)
 
     def query(self, variable: Label, at: int, given: Any = None) -> Posterior | Density:
         """P(variable at step `at` of one sequence | its rows): steps count from 0.

@@ -54,9 +54,10 @@ def like_column(tables: Sequence[Table], name: Label, values: Any, blocks: bool)
     return found
 
 
-def new_table(table: Table, columns: Mapping[Any, Any]) -> Any:
-    """A frame of the same kind with other rows; numpy and dict: a dict of arrays."""
-    if table.frame is None:
+def new_table(tables: Sequence[Table], columns: Mapping[Any, Any]) -> Any:
+    """A frame of the same kind with other rows; numpy, dict and files: a dict of arrays."""
+    table = tables[0] if tables else None
+    if table is None or table.frame is None:
         return dict(columns)
     if type(table.native).__module__.split(".")[0] == "pandas":
         return type(table.native)(dict(columns))
