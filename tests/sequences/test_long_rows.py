@@ -206,6 +206,8 @@ def test_bad_tables_are_told(model: lt.SequenceModel, frame: pd.DataFrame) -> No
         fresh.fit(frame.assign(t=np.arange(len(frame)) ** 3), sequence="id", time="t")
     with pytest.raises(LookupError, match="'c'"):
         model.filter(frame.assign(word="c"))
+    with pytest.raises(DataError, match="one must be"):
+        model.filter({"id": [1], "t": [0]})
     with pytest.raises(UnknownNameError, match="'id'"):
         model.filter(frame.drop(columns="id"))
     with pytest.warns(IgnoredColumnWarning, match="extra"):

@@ -11,7 +11,7 @@ import numpy as np
 from latentia.announcing import warn
 from latentia.data.columns.labels import joint_summary_labels
 from latentia.data.sources.opening import open_question
-from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning, UnknownNameError
+from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
 from latentia.exact.gaussian_leaves import as_table
 from latentia.inference.posterior import Posterior
 from latentia.inference.posterior_density import Density
@@ -347,8 +347,12 @@ class SequenceModel(Estimator):
             naming = replace(naming, time=None)
         absent = frozenset(self.slice_.columns)
         if not any(c.name in engine.names for c in columns.values()):
-            names = [c.name for c in columns.values()]
-            raise UnknownNameError("table without any column of the slice:", engine.names, names)
+            wanted = ", ".join(repr(c.name) for c in columns.values())
+            raise DataError(
+                f"expected a table with columns of the slice ({wanted}), got "
+                f"{', '.join(map(repr, engine.names[:10]))}. Columns that are not there are holes, "
+                "but one must be."
+            )
         return read_long(engine, columns, naming, self.fitted_.step, absent), naming
 
     def _told(self, steps: LongSteps, naming: Naming, found: Beliefs) -> Any:
