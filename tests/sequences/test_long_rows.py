@@ -79,6 +79,13 @@ def test_engines_agree(model: lt.SequenceModel, frame: pd.DataFrame, tmp_path) -
         np.testing.assert_allclose(
             model.score_samples(frame), other.score_samples(table), atol=1e-9
         )
+    from_file, here = model.filter(str(path)), model.filter(frame)
+    np.testing.assert_allclose(from_file["z=0"], here["z=0"], atol=1e-12)
+    np.testing.assert_allclose(
+        model.forecast(str(path), 2)["word=a"], model.forecast(frame, 2)["word=a"], atol=1e-12
+    )
+    np.testing.assert_array_equal(model.decode(str(path)), model.decode(frame))
+    assert isinstance(model.forecast(pl.from_pandas(frame), 2), pl.DataFrame)
     assert isinstance(model.filter(pl.from_pandas(frame)), pl.DataFrame)
     assert list(model.smooth(frame).columns) == ["z=0", "z=1"]
     assert model.smooth(frame).index.equals(frame.index)
@@ -199,6 +206,8 @@ def test_bad_tables_are_told(model: lt.SequenceModel, frame: pd.DataFrame) -> No
         fresh.fit(frame.assign(t=np.arange(len(frame)) ** 3), sequence="id", time="t")
     with pytest.raises(LookupError, match="'c'"):
         model.filter(frame.assign(word="c"))
+    with pytest.raises(DataError, match="one must be"):
+        model.filter({"id": [1], "t": [0]})
     with pytest.raises(UnknownNameError, match="'id'"):
         model.filter(frame.drop(columns="id"))
     with pytest.warns(IgnoredColumnWarning, match="extra"):

@@ -12,8 +12,6 @@ from latentia.sequences.packing import Indices
 from latentia.sequences.potentials import bell_places, cell_places
 from latentia.typing import Array
 
-AT_ONCE = 2**21  # cells of grids
-
 
 def latent_beliefs(layout: ChainLayout, v: int, gamma: Array) -> Array:
     """P(variable), (its states, n), of beliefs of joint states (states, n)."""
@@ -55,12 +53,18 @@ def _grid_beliefs(
 ) -> Array:
     parts = [tables[n].reshape(-1, 1, 3)[bell_places(layout, n)] for n in blocks]
     whole = np.concatenate(parts, axis=1)[:, :, 0]  # (states, configurations, 3)
-    leaf = whole.copy()
-    leaf[..., 1] = (whole[..., 1] - column.low) / column.step - 0.5
-    leaf[..., 2] = whole[..., 2] / column.step**2
+    leaf = in_grid_steps(whole, column)
     masses = grid_masses(leaf[:, :, None, :], column.points)  # (states, configurations, points)
     found = np.empty((column.cells, gamma.shape[1]))
     for c in np.unique(choice):
         own = choice == c
         found[: column.points, own] = masses[:, c].T @ gamma[:, own]
+    return found
+
+
+def in_grid_steps(leaf: Array, column: ContinuousColumn) -> Array:
+    """Gaussians of z (weight, mean, variance last), in steps of the column's grid."""
+    found = leaf.copy()
+    found[..., 1] = (leaf[..., 1] - column.low) / column.step - 0.5
+    found[..., 2] = leaf[..., 2] / column.step**2
     return found

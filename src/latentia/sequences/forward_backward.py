@@ -1,4 +1,4 @@
-"""Forward and backward messages over packed sequences, scaled at every step (design 14).
+"""Forward and backward messages over packed sequences, scaled at every step (docs/sequences.md).
 
 States come first, steps last: (states, n). A long sequence is cut into pieces that run side by
 side; a piece starts from a guess of the message of the piece before, and runs again from what that

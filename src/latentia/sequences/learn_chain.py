@@ -1,4 +1,4 @@
-"""Learning a chain: starts race on a sample, the best climbs on all sequences (design 14)."""
+"""Learning a chain: starts race on a sample, the best climbs on all sequences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf
 from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import PSEUDO_COUNTS, Prior, accelerate, normalised
 from latentia.sequences.expectation import chain_estep
-from latentia.sequences.hidden_states import ChainLayout, Tables, make_layout
+from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.potentials import Wired, wire_steps
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import StepWindows, look_through_windows
@@ -27,7 +27,6 @@ from latentia.sequences.window_starts import (
 from latentia.typing import Array
 
 SAMPLE = 20_000  # steps on which starts race
-MOMENTS = 200_000  # steps whose windows are summed
 RACE = ((8, 3), (20, 1))  # E-steps, and how many go on
 VARIANCE_FLOOR = 1e-3  # of the column's own
 
@@ -146,11 +145,8 @@ def _raced(
 ) -> tuple[str, Tables]:
     """The best start after two rounds on a sample."""
     few = sample_steps(sequences, SAMPLE, rng)
-    layout_few = make_layout(layout.slice, layout.sizes, sequences.holes())
-    wired = wire_steps(layout_few, few)
-    running = [
-        (name, prior.maximise(counts)) for name, counts in starts(wired, sequences, how, rng)
-    ]
+    wired = wire_steps(layout, few)
+    running = [(name, prior.maximise(counts)) for name, counts in starts(wired, how, rng)]
     for rounds, keep in RACE:
         if len(running) == 1:
             break
@@ -165,7 +161,7 @@ def _raced(
 
 
 def starts(
-    wired: Wired, sequences: Sequences, how: ChainLearning, rng: np.random.Generator
+    wired: Wired, how: ChainLearning, rng: np.random.Generator
 ) -> Iterator[tuple[str, dict[int, Array]]]:
     """Counts of every start, by name."""
     layout = wired.layout

@@ -47,7 +47,7 @@ class LongSteps:
     labels: tuple[Any, ...]  # of sequences
     times: Times | None
     log_slopes: Array  # (rows,) Σ log dz/dx: what turns densities of z into those of x
-    tables: tuple[Table, ...]  # whose rows they are, one after the other
+    tables: tuple[Table, ...]  # whose rows they are, one after the other; none: of a file
 
     def to_rows(self, x: Any) -> Any:
         """What is known of steps, for the rows of the table: (…, steps) -> (…, rows)."""
@@ -122,7 +122,8 @@ def _encode(
         units += log_slopes(column, values)
     ids = None if naming.sequence is None else _whole(table, naming.sequence, "sequence ids")
     times = None if naming.time is None else _whole(table, naming.time, "times")
-    return _Gathered(tuple(cells), units, ids, times, (table,))
+    kept = (table,) if naming.blocks else ()  # blocks of files are not kept
+    return _Gathered(tuple(cells), units, ids, times, kept)
 
 
 def empty_cells(column: Column, count: int) -> Any:

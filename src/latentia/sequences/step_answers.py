@@ -54,12 +54,21 @@ def like_column(tables: Sequence[Table], name: Label, values: Any, blocks: bool)
     return found
 
 
-def new_table(table: Table, columns: Mapping[Any, Any]) -> Any:
-    """A frame of the same kind with other rows; numpy and dict: a dict of arrays."""
-    if table.frame is None:
+def new_table(tables: Sequence[Table], columns: Mapping[Any, Any]) -> Any:
+    """A frame of the same kind with other rows; numpy, dict and files: a dict of arrays."""
+    table = tables[0] if tables else None
+    if table is None or table.frame is None:
         return dict(columns)
     if type(table.native).__module__.split(".")[0] == "pandas":
         return type(table.native)(dict(columns))
     backend = nw.get_native_namespace(table.native)
     named = {str(name): np.asarray(x).tolist() for name, x in columns.items()}
     return nw.from_dict(named, backend=backend).to_native()
+
+
+def repeated_labels(labels: tuple[Any, ...], count: int) -> Any:
+    """Every label so many times; whole numbers and text as such."""
+    found = np.empty(len(labels), dtype=object)
+    found[:] = labels
+    kinds = {type(label) for label in labels}
+    return np.repeat(np.array(labels) if kinds in ({int}, {str}) else found, count)

@@ -1,4 +1,4 @@
-"""Moments of windows: what the past of a step tells of its future, in closed form (design 14).
+"""Moments of windows: what the past of a step tells of its future, in closed form.
 
 Every position of every sequence gives a past p and a future f of a few steps each. Canonical
 coordinates of the two, of rank K, are a predictive state; E[f⁺ ⊗ 1_x ⊗ p] in these coordinates are

@@ -75,7 +75,7 @@ def spread_labels(label: Indices, at: Indices, steps: int, count: int) -> Array:
     return belief
 
 
-def eigen_emissions(windows: StepWindows, rng: np.random.Generator) -> list[Array] | None:
+def eigen_emissions(windows: StepWindows, rng: np.random.Generator) -> list[Array]:
     """P(x | state) of every column, (K, symbols): eigenvectors of Σ η_x T_x Q⁺.
 
     T_x = E[f(t + 1) 1(x_t) p(t)ᵀ] and Q their sum, in canonical coordinates.
@@ -121,7 +121,6 @@ def eigen_beliefs(
 ) -> Array:
     """Beliefs of every step by the emissions of eigenvectors, one step forward and one back."""
     emissions = eigen_emissions(windows, rng)
-    assert emissions is not None
     like = np.ones((len(emissions[0]), steps))
     for x, E in zip(windows.symbols, emissions, strict=True):
         like *= np.concatenate([E, np.ones((len(E), 1))], axis=1)[:, x]
