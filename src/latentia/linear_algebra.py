@@ -120,6 +120,17 @@ def eigh(S: Array, largest: int | None = None) -> tuple[Array, Array]:
     return np.asarray(values), np.asarray(vectors)
 
 
+def eig(A: Array) -> tuple[Any, Any]:
+    """Eigenvalues (k,) and right eigenvectors (k, k) of a square matrix, complex where need be."""
+    if not np.isfinite(A).all():
+        raise _undecomposed("eigenvalues", A)
+    try:
+        values, vectors = np.linalg.eig(A)
+    except np.linalg.LinAlgError:
+        raise _undecomposed("eigenvalues", A) from None
+    return values, vectors
+
+
 def _slow_eigh(S: Array) -> tuple[Array, Array]:
     """By QR steps; then by bisection, which hardly anything upsets."""
     for driver in ("ev", "evx"):

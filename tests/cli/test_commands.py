@@ -631,7 +631,7 @@ def test_answers_are_written_block_by_block(
     model, table = lt.load("m.latentia"), pq.read_table("rows.parquet")
     best = model.predict(table, target="D").to_pylist()
     chances = np.column_stack(model.predict_proba(table, target="G").columns)
-    scores = model.score_samples(table)
+    scores = model.score_samples(table.select([c.name for c in model.columns_]))
     monkeypatch.setattr(files, "BLOCK_ROWS", 170)
     sizes: list[int] = []
     plain = writing._plain

@@ -268,7 +268,7 @@ class TestSeeds:
             for jobs in (None, 1, 2, -1)
         ]
         for other in found[1:]:
-            assert other.ascent == found[0].ascent
+            assert other.provenance.ascent == found[0].provenance.ascent
             for v, table in found[0].tables.items():
                 np.testing.assert_array_equal(table, other.tables[v])
 
@@ -306,7 +306,9 @@ class TestSeeds:
             lt.EM(1, max_iter=20, random_state=0).learn(make_plan(NET), source)
             for source in sources
         )
-        np.testing.assert_allclose(one.ascent.paths[0], two.ascent.paths[0], atol=1e-10)
+        np.testing.assert_allclose(
+            one.provenance.ascent.paths[0], two.provenance.ascent.paths[0], atol=1e-10
+        )
 
     def test_a_source_that_only_folds(self):
         rng = np.random.default_rng(2)
@@ -318,7 +320,9 @@ class TestSeeds:
 
         learner = lt.EM(2, max_iter=10, random_state=0)
         one, two = (learner.learn(make_plan(NET), s) for s in (Stream(), LocalRows(rows)))
-        np.testing.assert_allclose(one.ascent.paths, two.ascent.paths, atol=1e-10)
+        np.testing.assert_allclose(
+            one.provenance.ascent.paths, two.provenance.ascent.paths, atol=1e-10
+        )
 
 
 def test_unique_rows_carry_the_weight_of_all():

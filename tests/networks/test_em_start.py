@@ -34,8 +34,11 @@ def test_reaches_the_best_of_ten_restarts(name):
         plan, source = drawn(name, seed)
         one = EM(init="pbp", random_state=0).learn(plan, source)
         ten = EM(restarts=10, random_state=0).learn(plan, source)
-        assert len(one.ascent.paths) == 1
-        gaps.append(one.ascent.paths[0][-1] - max(path[-1] for path in ten.ascent.paths))
+        assert len(one.provenance.ascent.paths) == 1
+        gaps.append(
+            one.provenance.ascent.paths[0][-1]
+            - max(path[-1] for path in ten.provenance.ascent.paths)
+        )
     assert np.median(gaps) > -1e-3
     assert min(gaps) > -1e-2
 

@@ -68,7 +68,10 @@ def test_comes_close_to_em(graph, seed):
     plan, source = make_plan(graph), LocalRows(rows)
     em = lt.EM(4, random_state=0).learn(plan, source)
     stepwise = lt.StepwiseEM(restarts=4, random_state=0).learn(plan, source)
-    gap = em.ascent.paths[em.ascent.best][-1] - stepwise.ascent.paths[stepwise.ascent.best][-1]
+    gap = (
+        em.provenance.ascent.paths[em.provenance.ascent.best][-1]
+        - stepwise.provenance.ascent.paths[stepwise.provenance.ascent.best][-1]
+    )
     assert gap < 0.02
     assert kl(model, stepwise) < 2 * kl(model, em) + 0.01
 
@@ -81,7 +84,7 @@ def test_answers_do_not_depend_on_jobs():
         for jobs in (None, 1, 2)
     ]
     for other in found[1:]:
-        assert other.ascent == found[0].ascent
+        assert other.provenance.ascent == found[0].provenance.ascent
         for v, table in found[0].tables.items():
             np.testing.assert_array_equal(table, other.tables[v])
 
@@ -142,6 +145,6 @@ def test_more_rows_than_are_kept_are_sampled_and_told(monkeypatch):
     learner = lt.StepwiseEM(epochs=1, restarts=1, random_state=0)
     found = learner.learn(make_plan(CHAIN), FoldOnly.of(rows, 3))
     assert found.weight == pytest.approx(40)
-    assert "a random sample of 40" in found.remarks[0]
+    assert "a random sample of 40" in found.provenance.remarks[0]
     local = learner.learn(make_plan(CHAIN), LocalRows(rows))
-    assert (local.weight, local.remarks) == (2000, ())
+    assert (local.weight, local.provenance.remarks) == (2000, ())

@@ -276,7 +276,9 @@ def test_values_keep_their_types() -> None:
 def test_only_fitted_models_are_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         lt.LatentModel(STAR).save(tmp_path / "m")
-    with pytest.raises(StoreError, match="expected a LatentModel or LatentClassifier, got dict"):
+    with pytest.raises(
+        StoreError, match="expected a LatentModel, LatentClassifier or SequenceModel, got dict"
+    ):
         save({}, tmp_path / "m")  # type: ignore[arg-type]
 
 

@@ -267,7 +267,8 @@ def numbers_of(names: Sequence[Label], variables: Any) -> list[int]:
     """The numbers of one variable or of several different ones."""
     number = {name: v for v, name in enumerate(names)}
     try:
-        given = [variables] if variables in number else list(variables)
+        one = variables in number or isinstance(variables, str)  # no list of letters
+        given = [variables] if one else list(variables)
     except TypeError:  # a list cannot be hashed
         given = list(variables) if isinstance(variables, Iterable) else [variables]
     for name in given:

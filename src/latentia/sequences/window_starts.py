@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentia.linear_algebra import pseudo_inverse
+from latentia.linear_algebra import eig, pseudo_inverse
 from latentia.networks.k_means import cluster_distances
 from latentia.sequences.forward_backward import Forward, Potentials, Smoothed
 from latentia.sequences.hidden_states import ChainLayout
@@ -94,7 +94,7 @@ def eigen_emissions(windows: StepWindows, rng: np.random.Generator) -> list[Arra
         sizes.append(m)
     ops = np.concatenate(operators)
     eta = rng.normal(size=len(ops)) * rng.random(len(ops)) ** 2
-    w, F = np.linalg.eig(np.tensordot(eta, ops, 1))
+    w, F = eig(np.tensordot(eta, ops, 1))
     real = np.where(w.imag < 0, F.imag, F.real)  # conjugate pairs span the same plane
     shares = np.einsum("ki,xij,jk->kx", pseudo_inverse(real), ops, real)
     found, start = [], 0
