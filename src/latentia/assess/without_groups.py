@@ -57,7 +57,8 @@ def replicate(
     """
     if operators.network is not None:
         raise NotLearnedError(
-            "error bars are not made for the graph's own tables yet. Use learner='pbp' or 'em'."
+            "error bars are not made for the graph's own tables yet. Use fit(frame, "
+            "error_bars=True) with the default learner, which then passes messages; or lt.EM(...)."
         )
     if operators.embedded:
         raise NotLearnedError(

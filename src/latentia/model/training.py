@@ -49,6 +49,7 @@ from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
 KEPT_NAMES = 500  # variables of a graph whose plan is kept
+SAME_WEIGHT = 1e-6  # relative, of the same rows
 CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
 
 
@@ -273,6 +274,3 @@ def rows_again(columns: Sequence[Column], weight: float, X: Any, sample_weight: 
             f"of weight {seen.weight:g}. Pass the same table and sample_weight as to fit."
         )
     return rows.source(columns, seen)
-
-
-SAME_WEIGHT = 1e-6
