@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 from sklearn.base import clone
@@ -15,6 +16,7 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.table_rows import missing_shares, open_rows
 from latentia.errors import DataError, NotLearnedError
+from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
@@ -25,11 +27,11 @@ from latentia.model.training import (
     Opened,
     Training,
     counted_graph,
+    learn_opened,
     learn_training,
     learned_plan,
     open_training,
     plan_for,
-    plan_training,
     rows_again,
     warn_of,
 )
@@ -46,6 +48,14 @@ def _goes_on(model: Any) -> bool:
             "Use learner='pbp' or 'stepwise', or fit a table with all rows."
         )
     return True
+
+
+def _first_step(learner: Any, training: Training) -> tuple[Operators, Any]:
+    """What a learner that goes on makes of the first rows, and where it stands."""
+    found: tuple[Operators, Any] = learner.partial_learn(
+        training.plan, training.columns, training.source, None
+    )
+    return found
 
 
 class Learning(Learned):
@@ -89,13 +99,19 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
         self._ignored = opened.ignored
-        return self._learn(plan_training(opened, learner, groups), learner, groups)
+        learn = partial(learn_training, groups=groups)
+        training, operators, replicates = learn_opened(opened, learner, groups, learn)
+        return self._keep_learned(training, learner, operators, replicates)
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 
     def _learn(self, training: Training, learner: Any, groups: int = 0) -> Self:
         """From rows on their columns to what the model keeps."""
-        operators, replicates = learn_training(training, groups)
+        return self._keep_learned(training, learner, *learn_training(training, groups))
+
+    def _keep_learned(
+        self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
+    ) -> Self:
         warn_of(training, operators, training.learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
@@ -157,12 +173,11 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         if not learner.abilities.partial:
             return self._add_sums(X, sample_weight)
-        first = not hasattr(self, "operators_")
-        if first:
+        if not hasattr(self, "operators_"):
             opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
-            training = plan_training(opened, learner)
-            plan, columns, source = training.plan, training.columns, training.source
-            gaps = training.missing
+            start = partial(_first_step, learner)
+            training, operators, self.progress_ = learn_opened(opened, learner, 0, start)
+            plan, columns, gaps = training.plan, training.columns, training.missing
         else:
             plan, columns = self.plan_, self.columns_
             names = columns_of(plan.graph)
@@ -170,8 +185,8 @@ class Learning(Learned):
             self._wanted().check(plan.graph, rows)
             seen = rows.look(names)
             source, gaps = rows.source(columns, seen), missing_shares(seen)
-        last = getattr(self, "progress_", None) or (None if first else self.operators_)
-        operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+            last = getattr(self, "progress_", None) or self.operators_
+            operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
         return self
 

@@ -6,10 +6,10 @@ Every table takes it, in memory or not, and everyone who learns: `fit`, `partial
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
@@ -30,7 +30,12 @@ from latentia.data.sources.table_rows import (
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.learners import has_column_parents, tables_instead
-from latentia.model.mixed_plans import column_cells, has_continuous, prepare_mixed
+from latentia.model.mixed_plans import (
+    column_cells,
+    has_continuous,
+    missed_levels,
+    prepare_mixed,
+)
 from latentia.model.notices import (
     note_constant,
     note_independent,
@@ -47,6 +52,8 @@ from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
+
+T = TypeVar("T")
 
 KEPT_NAMES = 500  # variables of a graph whose plan is kept
 SAME_WEIGHT = 1e-6  # relative, of the same rows
@@ -115,22 +122,26 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)
 
 
-def plan_training(opened: Opened, learner: Any, groups: int = 0) -> Training:
+def plan_training(
+    opened: Opened, learner: Any, groups: int = 0, bent: Collection[Label] = ()
+) -> Training:
     """Numbers of states where they are not stated, the plan, and rows on its columns.
 
-    Error bars, from so many `groups` of rows, are made by the learner as it was given.
+    Error bars, from so many `groups` of rows, are made by the learner as it was given. `bent` are
+    columns that Gaussian leaves need on a curve.
     """
     if has_continuous(opened.columns):
-        plan, columns = plan_continuous(opened, learner, partial(opened.first, opened.columns))
-        graph, first = plan.graph, opened.first(columns)
+        first = partial(opened.first, opened.columns)
+        plan, columns = plan_continuous(opened, learner, first, bent)
+        graph, pilot = plan.graph, opened.first(columns)
     else:
-        columns, first = opened.columns, opened.first(opened.columns)
-        graph = counted_graph(opened.graph, columns, first, opened.counted)
+        columns, pilot = opened.columns, opened.first(opened.columns)
+        graph = counted_graph(opened.graph, columns, pilot, opened.counted)
         plan, learner = choose_road(graph, learner, opened, groups)
-    source = opened.source(columns) if opened.rows.once else first
+    source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
-    return Training(graph, plan, learner, columns, source, first, opened.rows.once, gaps, flat)
+    return Training(graph, plan, learner, columns, source, pilot, opened.rows.once, gaps, flat)
 
 
 def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
@@ -177,7 +188,7 @@ def plan_for(graph: LatentGraph, learner: Any) -> Plan:
 
 
 def plan_continuous(
-    opened: Opened, learner: Any, first: Callable[[], Source]
+    opened: Opened, learner: Any, first: Callable[[], Source], bent: Collection[Label] = ()
 ) -> tuple[Plan, tuple[Column, ...]]:
     """The plan of mixed columns, and these on their grids."""
     if not learner.abilities.mixed:
@@ -196,7 +207,7 @@ def plan_continuous(
         free = learner.abilities.chooses_ranks  # no need to count states then
         count = None if free else _class_states(opened.columns, first())
         graph = latent_class(columns_of(graph), count)
-    return prepare_mixed(graph, opened.columns, learner.abilities)
+    return prepare_mixed(graph, opened.columns, learner.abilities, opened.seen.columns, bent)
 
 
 def _class_states(columns: Sequence[Column], first: Source) -> int:
@@ -225,6 +236,29 @@ def learn_training(training: Training, groups: int = 0) -> tuple[Operators, Repl
         return found.whole, found
     frozen = freeze_learner(learner, plan, training.first)
     return frozen.solve(source.fold(frozen.summary)), None
+
+
+def learn_opened(
+    opened: Opened, learner: Any, groups: int, learn: Callable[[Training], tuple[Operators, T]]
+) -> tuple[Training, Operators, T]:
+    """Plan and learn; again, where Gaussian leaves missed the levels of columns, on curves.
+
+    A latent may not tell the bells apart that a column is made of. Kept is what misses least.
+    """
+    training = plan_training(opened, learner, groups)
+    operators, rest = learn(training)
+    if not operators.gaussians:
+        return training, operators, rest
+    missed = missed_levels(operators, training.columns, opened.seen.columns)
+    bent = [name for name, share in missed.items() if share > 1.0]
+    other = plan_training(opened, learner, groups, bent) if bent else training
+    if other.columns == training.columns:
+        return training, operators, rest
+    better, own = learn(other)
+    again = missed_levels(better, other.columns, opened.seen.columns)
+    if max(again.values()) < max(missed.values()):
+        return other, better, own
+    return training, operators, rest
 
 
 def warn_of(training: Training, operators: Operators, learner: Any) -> None:
