@@ -60,8 +60,9 @@ def prepare_mixed(
     if able.straight:
         columns = [straightened(c) for c in columns]
     if able.gaussian:  # leaves that need states above
-        check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))
-        columns = bell_columns(graph, columns, able, sketches or {}, bent)
+        sized = graph.with_states({c.name: column_cells(c) for c in columns})
+        check_graph(sized)
+        columns = bell_columns(sized, columns, able, sketches or {}, bent)
     groups = able.groups
     if groups is None:
         groups = pair_children(graph, columns) if able.pairs else []
