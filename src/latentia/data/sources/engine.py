@@ -46,6 +46,11 @@ class Engine(Protocol):
         """Are its blocks read by this process? Then small tables may be kept in memory."""
         ...
 
+    @property
+    def wraps(self) -> bool:
+        """Are errors that come up while a lazy answer is read wrapped into the engine's own?"""
+        ...
+
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
         """Σ over blocks, in their order, of `work(block)`; None stands for nothing."""
         ...
@@ -72,6 +77,7 @@ class OneBlock:
     table: Table
     once: bool = False
     local: bool = True
+    wraps: bool = False
 
     @property
     def names(self) -> tuple[Label, ...]:
@@ -237,6 +243,18 @@ def row_weights(weight: Label | None, table: Table) -> Array | None:
     if (own < 0).any():
         raise DataError("weights must be finite and not negative. Drop or mend such rows.")
     return own
+
+
+def check_cells(engine: Engine, columns: Sequence[Column], wanted: Sequence[Label]) -> None:
+    """A look at the cells before a lazy answer, where its errors would come as somebody else's."""
+    if engine.wraps and not engine.once:
+        asked = tuple(c for c in columns if c.name in wanted)
+        engine.fold(partial(_place_all, asked), wanted)
+
+
+def _place_all(columns: Sequence[Column], table: Table) -> Any:
+    for column in columns:
+        place_cells(column, table.column(column.name))
 
 
 def sketch_table(names: Sequence[Label], weight: Label | None, table: Table) -> TableSketch | None:
