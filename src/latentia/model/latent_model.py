@@ -29,7 +29,6 @@ from latentia.model.latent_questions import (
     own_answers,
     query_own,
 )
-from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
 from latentia.model.table_questions import TableQuestions
 from latentia.seeds import as_generator
@@ -114,7 +113,7 @@ class LatentModel(TableQuestions):
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
-            table = flat.reshape([column_cells(self.columns_[i]) for i in places])
+            table = flat.reshape([self.columns_[i].cells for i in places])
         ends: tuple[Any, Any] = (None, None)
         if level is not None and replicates is not None:
             ask = partial(one_answer, codes=codes, soft=likelihoods, places=places)
@@ -129,7 +128,7 @@ class LatentModel(TableQuestions):
         first = self.columns_[places[0]]
         if len(places) == 1 and isinstance(first, ContinuousColumn):
             return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
-        states = tuple(state_labels(self.columns_[i]) for i in places)
+        states = tuple(self.columns_[i].labels for i in places)
         return Posterior(tuple(names), states, np.array(table), log, clipped, shown, *ends, level)
 
     def map_query(
@@ -156,7 +155,7 @@ class LatentModel(TableQuestions):
             self.operators_, codes, likelihoods, places, as_generator(random_state)
         )
         values = {
-            name: state_labels(self.columns_[i])[c]
+            name: self.columns_[i].labels[c]
             for name, i, c in zip(names, places, found, strict=True)
         }
         return Assignment(values, log, exact)
@@ -196,7 +195,7 @@ class LatentModel(TableQuestions):
             i for i in range(len(codes)) if i not in known
         ]
         variables, columns = plan.graph.observed, self.columns_
-        shown = {v: state_labels(c) for v, c in zip(variables, columns, strict=True)}
+        shown = {v: c.labels for v, c in zip(variables, columns, strict=True)}
         seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
         what = ", ".join(str(self.columns_[i].name) for i in places)
         given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())

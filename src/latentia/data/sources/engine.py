@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.column import Column
 from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sketch import RowSketch, sketch_rows
@@ -226,7 +226,7 @@ def encode_table(columns: Sequence[Column], weight: Label | None, table: Table) 
     if own is not None and not own.all():  # as if these rows were not there
         kept = own > 0
         cells, own = [values.where(kept) for values in cells], own[kept]
-    return Rows(tuple(place_cells(c, x) for c, x in zip(columns, cells, strict=True)), own)
+    return Rows(tuple(c.place(x) for c, x in zip(columns, cells, strict=True)), own)
 
 
 def row_weights(weight: Label | None, table: Table) -> Array | None:
@@ -254,7 +254,7 @@ def check_cells(engine: Engine, columns: Sequence[Column], wanted: Sequence[Labe
 
 def _place_all(columns: Sequence[Column], table: Table) -> Any:
     for column in columns:
-        place_cells(column, table.column(column.name))
+        column.place(table.column(column.name))
 
 
 def sketch_table(names: Sequence[Label], weight: Label | None, table: Table) -> TableSketch | None:
