@@ -89,13 +89,15 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
         self._ignored = opened.ignored
-        return self._learn(plan_training(opened, learner, groups), learner, groups)
+        return self._learn(plan_training(opened, learner, groups), learner, groups, latents=True)
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 
-    def _learn(self, training: Training, learner: Any, groups: int = 0) -> Self:
-        """From rows on their columns to what the model keeps."""
-        operators, replicates = learn_training(training, groups)
+    def _learn(
+        self, training: Training, learner: Any, groups: int = 0, latents: bool = False
+    ) -> Self:
+        """From rows on their columns to what the model keeps; `latents`: by name, too."""
+        operators, replicates = learn_training(training, groups, latents)
         warn_of(training, operators, training.learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
