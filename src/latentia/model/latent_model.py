@@ -236,7 +236,8 @@ class LatentModel(TableQuestions):
     def _told(self, hidden: Sequence[Label]) -> TableAnswers:
         """Tables of the user's own graph, or an error that names a latent."""
         answers = own_answers(self.plan_, self.operators_, self.columns_)
-        check_can_tell(answers, hidden, self.diagnostics_.learner)
+        why = self.operators_.provenance.nameless
+        check_can_tell(answers, hidden, self.diagnostics_.learner, why)
         assert answers is not None
         return answers
 

@@ -22,15 +22,12 @@ MOST_STATES = 10**6  # joint states that are looked at for the most probable one
 
 
 def own_answers(plan: Plan, operators: Operators, columns: Sequence[Column]) -> TableAnswers | None:
-    """Exact answers of the user's own graph; None for models without tables of it.
-
-    A refined network has tables, too, but of states of separators, which have no names.
-    """
-    graph = operators.model_graph
-    own = operators.network is not None or (operators.tables and operators.plan is plan)
-    if not own or operators.gaussians or any(c.continuous for c in columns):
+    """Exact answers of the user's own graph; None for models without tables of it."""
+    own = operators.own_tables(plan.graph)
+    if own is None or operators.gaussians or any(c.continuous for c in columns):
         return None
-    cpts = {graph.names[v]: table for v, table in operators.model_tables.items()}
+    graph, tables = own
+    cpts = {graph.names[v]: table for v, table in tables.items()}
     return TableAnswers(graph, cpts, state_names={c.name: list(c.labels) for c in columns})
 
 
@@ -40,12 +37,16 @@ def hidden_names(graph: LatentGraph, names: Iterable[Label]) -> list[Label]:
     return [name for name in names if name in latents]
 
 
-def check_can_tell(answers: TableAnswers | None, hidden: Sequence[Label], learner: str) -> None:
+def check_can_tell(
+    answers: TableAnswers | None, hidden: Sequence[Label], learner: str, why: str = ""
+) -> None:
     """An error for a model that knows no states of latents."""
     if answers is None:
         raise EvidenceError(
-            f"{hidden[0]!r} is latent, and this model, learned by {learner}, has no table of it: "
-            "only columns can be asked for or observed. Use learner='tables' or 'em'."
+            f"{hidden[0]!r} is latent, and this model, learned by {learner}, has no table of it"
+            + (f" ({why.rstrip('.')})" if why else "")
+            + ": only columns can be asked for or observed. Use learner='tables' or 'em', or the "
+            "default on rows that can be read again: a frame, a file, a function that opens them."
         )
 
 

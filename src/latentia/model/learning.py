@@ -99,7 +99,7 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
         self._ignored = opened.ignored
-        learn = partial(learn_training, groups=groups)
+        learn = partial(learn_training, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, learner, groups, learn)
         return self._keep_learned(training, learner, operators, replicates)
 

@@ -19,10 +19,13 @@ from latentia.data.sources.table_rows import WEIGHT, TableRows
 from latentia.data.sources.weights import check_total, checked_weight, weight_name
 from latentia.errors import DataError, EvidenceError, NotLearnedError, UnknownNameError
 from latentia.exact.latent_rows import AskingLatent
+from latentia.exact.own_network import OwnNetwork
+from latentia.exact.table_answers import TableAnswers
 from latentia.inference.many_rows import in_precision
 from latentia.inference.operators import Operators
 from latentia.inference.questions import column_place, read_levels
 from latentia.inference.row_answers import SCORE, Asking, Found
+from latentia.model.latent_questions import hidden_names
 from latentia.model.learning import Learning
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
@@ -166,22 +169,23 @@ class TableQuestions(Learning):
 
     def _is_told_latent(self, name: Any) -> bool:
         """Is this a latent of which the model has a table?"""
-        if not self.operators_.valid:
-            return False
-        graph = self.operators_.model_graph
-        return name in [graph.names[v] for v in sorted(graph.latent)] and name in self._graph.names
+        own = self.operators_.own_tables(self._graph)
+        return own is not None and bool(hidden_names(own[0], [name]))
 
     def _asking_latent(self, name: Any, unknown: str) -> AskingLatent:
         self._check_fitted()
-        tables, graph = self._tables("predict_latent"), self.operators_.model_graph
-        latents = {graph.names[v]: v for v in sorted(graph.latent)}
         if name in [c.name for c in self.columns_]:
             raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
+        graph, tables = self._tables("predict_latent")
+        latents = {graph.names[v]: v for v in sorted(graph.latent)}
         if name not in list(latents):  # a list: names may be of any kind, and be compared only
             raise UnknownNameError("latent", name, latents)
-        v, leaves = latents[name], self.operators_.gaussians
-        network = self.operators_.network
-        return AskingLatent(graph, self.columns_, tables, leaves, v, unknown, network)
+        operators = self.operators_
+        network = operators.network
+        if network is None and isinstance(operators.beside, TableAnswers):
+            network = OwnNetwork(operators.beside, ())
+        leaves = operators.gaussians
+        return AskingLatent(graph, self.columns_, tables, leaves, latents[name], unknown, network)
 
     def score_samples(self, X: Any, *, unknown: str = "error") -> Any:
         """log P(present cells) of each row: an array, or a column of the engine's own kind.

@@ -217,8 +217,13 @@ def _class_states(columns: Sequence[Column], first: Source) -> int:
     return max(class_states(sizes, LocalRows(rows)), 2)
 
 
-def learn_training(training: Training, groups: int = 0) -> tuple[Operators, Replicates | None]:
-    """What the learner makes of the rows, and without each of so many groups of them."""
+def learn_training(
+    training: Training, groups: int = 0, latents: bool = False
+) -> tuple[Operators, Replicates | None]:
+    """What the learner makes of the rows, and without each of so many groups of them.
+
+    With `latents` they are to have names, whatever answers for the columns.
+    """
     plan, columns, source = training.plan, training.columns, training.source
     learner = training.learner
     if groups:
@@ -226,10 +231,7 @@ def learn_training(training: Training, groups: int = 0) -> tuple[Operators, Repl
     if has_continuous(columns):
         return learner.learn_mixed(plan, columns, source), None
     if not training.once:
-        planned = learner.abilities.plans
-        operators = (
-            learner.learn(plan, source) if planned else learner.learn_graph(training.graph, source)
-        )
+        operators = _learned(training, latents and not has_column_parents(training.graph))
         return operators, replicate(learner, operators, source, groups) if groups else None
     if groups:  # one pass for both
         found = replicate_once(learner, plan, training.first, source, groups)
@@ -259,6 +261,18 @@ def learn_opened(
     if max(again.values()) < max(missed.values()):
         return other, better, own
     return training, operators, rest
+
+
+def _learned(training: Training, latents: bool) -> Operators:
+    learner, plan, source = training.learner, training.plan, training.source
+    found: Operators
+    if not learner.abilities.plans:
+        found = learner.learn_graph(training.graph, source)
+    elif latents and learner.abilities.names_latents:
+        found = learner.learn_with_latents(plan, source)
+    else:
+        found = learner.learn(plan, source)
+    return found
 
 
 def warn_of(training: Training, operators: Operators, learner: Any) -> None:
