@@ -3,7 +3,8 @@
 Small pieces take their time in calls, not in numbers. Here every number comes once for each start,
 (rows, starts, states), so that looking up a row copies the factors of all starts at once, and adding
 up its counts adds those of all. What is looked up are numbers of a flat array per start, by place:
-only the codes that rows have are ever made, however large a table is.
+only the codes that rows have are ever made, however large a table is. And a clique has rows of its
+own: those that differ in what lies at it and below; only at a root are these all rows.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -23,7 +25,7 @@ from latentia.typing import Array, Codes
 
 Places: TypeAlias = Mapping[int, Codes]  # variable -> place of each cell of its table, (parents …, v)
 
-BLOCK_CELLS = 2**16  # of one product of a block, for all starts: what a cache holds
+BLOCK_CELLS = 2**15  # of one product of a block, for all starts: what a cache holds
 LEAST_ROWS = 16
 SMALL_SPREAD = 2**12  # cells of a 0/1 matrix that spreads axes or adds rows up as it is
 
@@ -103,20 +105,46 @@ class _Axes:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """Some rows: their codes and weights."""
+class _Entry:
+    """What comes into a clique from one pack or child: which of its rows each row takes."""
 
-    codes: tuple[Codes, ...]  # of each pack
-    sums: tuple[Any, ...]  # (joint codes, rows): 1 where a row has it
-    weight: Array
+    pack: int  # -1: from a child
+    child: int
+    which: Codes
+    sums: Any  # (codes of the pack or rows of the child, rows): 1 where a row takes it
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Sums:
-    """Totals of all blocks."""
+class _Block:
+    """Some of a clique's rows."""
 
-    packs: tuple[Array, ...]  # (joint codes, starts, states of the scope)
+    rows: slice
+    entries: tuple[tuple[_Entry, ...], ...]  # of each input
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _CliqueRows:
+    """The rows of a clique: those that differ at it and below."""
+
+    weight: Array
+    blocks: tuple[_Block, ...]
+    axes: tuple[_Axes, ...]  # of each input
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """What is worked out on the way: looked-up factors, messages, and totals."""
+
+    tables: tuple[Array, ...]  # of each pack: (joint codes, starts, states of the scope)
+    maps: tuple[Array, ...]  # of each clique: (starts, shared, upper, lower)
+    messages: dict[int, Array]  # up: (rows, starts, states of the separator)
+    logs: dict[int, Any]  # … what was taken out of them, (rows, starts), if anything
+    columns: dict[int, int]  # … and how many they are of
+    above: dict[int, Array]  # down: the sum of what rows above say
+    packs: tuple[Array, ...]  # beliefs of the scope by joint code
     pairs: tuple[Array, ...]  # of each clique: (starts, shared, upper, lower)
     log_likelihood: Array  # (starts,)
 
@@ -130,34 +158,33 @@ class ManyRows:
     places: Places
     cells: int  # numbers of a start
     packs: tuple[_PackLook, ...]
-    axes: tuple[tuple[_Axes, ...], ...]  # of the inputs of each clique
-    blocks: tuple[_Block, ...]
+    cliques: tuple[_CliqueRows, ...]
 
     def __call__(self, X: Array) -> tuple[Array, Array] | None:
         """Counts, (starts, cells), and log-likelihoods, (starts,).
 
         None where a row came near the smallest numbers: that is done with care, start by start.
         """
-        starts = len(X)
+        starts, cliques = len(X), self.estep.cliques
         wide = np.concatenate([X, np.ones((starts, 1)), np.zeros((starts, 1))], axis=1)
         tables = tuple(pack.table(wide) for pack in self.packs)
-        psi = tuple(self._psi(clique, X) for clique in self.estep.cliques)
-        maps = tuple(_map(clique, x) for clique, x in zip(self.estep.cliques, psi, strict=True))
-        sums = _Sums(
-            tuple(np.zeros(t.shape) for t in tables),
-            tuple(np.zeros(M.shape) for M in maps),
-            np.zeros(starts),
-        )
-        for block in self.blocks:
-            if not self._add(block, tables, maps, sums):
-                return None
+        psi = tuple(self._psi(clique, X) for clique in cliques)
+        maps = tuple(_map(clique, x) for clique, x in zip(cliques, psi, strict=True))
+        packs = tuple(np.zeros(t.shape) for t in tables)
+        pairs = tuple(np.zeros(M.shape) for M in maps)
+        now = _Passes(tables, maps, {}, {}, {}, {}, packs, pairs, np.zeros(starts))
+        for k in reversed(range(len(cliques))):
+            if cliques[k].parent != k:
+                self._up(k, now)
+        if not all(self._down(k, now) for k in range(len(cliques))):
+            return None
         counts = np.zeros((starts, self.cells + 2))
-        self._count_free(tables, sums)
-        for pack, total in zip(self.packs, sums.packs, strict=True):
+        self._count_free(now)
+        for pack, total in zip(self.packs, packs, strict=True):
             pack.count(total, counts)
-        for clique, x, pairs in zip(self.estep.cliques, psi, sums.pairs, strict=True):
-            self._count_inside(clique, x, pairs, counts)
-        return counts[:, : self.cells], sums.log_likelihood
+        for clique, x, own in zip(cliques, psi, pairs, strict=True):
+            self._count_inside(clique, x, own, counts)
+        return counts[:, : self.cells], now.log_likelihood
 
     def _psi(self, clique: Clique, X: Array) -> Array:
         """Product of the tables at home in a clique: (starts, states …)."""
@@ -167,13 +194,13 @@ class ManyRows:
             psi *= X.take(place, axis=1)
         return psi
 
-    def _count_free(self, tables: Sequence[Array], sums: _Sums) -> None:
+    def _count_free(self, now: _Passes) -> None:
         """Packs that no unknown variable has to do with."""
         for p in self.estep.free:
             n = self.packs[p].weight
             with np.errstate(divide="ignore"):
-                np.add(sums.log_likelihood, n @ np.log(tables[p][:, :, 0]), sums.log_likelihood)
-            sums.packs[p][:] = n[:, None, None]
+                _add(now.log_likelihood, n @ np.log(now.tables[p][:, :, 0]))
+            now.packs[p][:] = n[:, None, None]
 
     def _count_inside(self, clique: Clique, psi: Array, pairs: Array, counts: Array) -> None:
         if not clique.families:
@@ -186,94 +213,93 @@ class ManyRows:
             own = whole.sum(axis=tuple(k + 1 for k in f.gone)) if f.gone else whole
             counts[:, self.places[f.variable]] = own.transpose(0, *(k + 1 for k in f.back))
 
-    # --- one block --------------------------------------------------------------------------------
+    # --- one clique -------------------------------------------------------------------------------
 
-    def _add(
-        self, block: _Block, tables: Sequence[Array], maps: Sequence[Array], sums: _Sums
-    ) -> bool:
-        """Up and down for some rows; False where numbers became too small."""
-        cliques = self.estep.cliques
-        products, messages = [np.zeros(0)] * len(cliques), [np.zeros(0)] * len(cliques)
-        columns = [0] * len(cliques)
-        logs: Any = 0.0
-        for k in reversed(range(len(cliques))):
-            P, columns[k], log = self._product(k, block, tables, messages, columns, len(maps[k]))
-            logs = logs + log
-            products[k], messages[k] = P, _times(maps[k], P)
-        for k, clique in enumerate(cliques):
-            if clique.parent == k:
-                Z = messages[k][:, :, 0]
-                if not Z.min(initial=1.0) > TINY:
-                    return False
-                logs = logs + np.log(Z)
-        np.add(sums.log_likelihood, block.weight @ logs, sums.log_likelihood)
-        self._down(block, maps, products, messages, sums)
-        return True
+    def _up(self, k: int, now: _Passes) -> None:
+        """The message of a clique to the one above."""
+        own = self.cliques[k]
+        shared, upper, _ = self.estep.cliques[k].sizes
+        starts = len(now.log_likelihood)
+        now.messages[k] = np.empty((len(own.weight), starts, shared * upper))
+        now.logs[k] = None
+        for block in own.blocks:
+            P, now.columns[k], log = self._product(k, block, now)
+            now.messages[k][block.rows] = _times(now.maps[k], P)
+            if log is not None:
+                if now.logs[k] is None:
+                    now.logs[k] = np.zeros((len(own.weight), starts))
+                now.logs[k][block.rows] = log
 
-    def _product(
-        self,
-        k: int,
-        block: _Block,
-        tables: Sequence[Array],
-        messages: Sequence[Array],
-        columns: Sequence[int],
-        starts: int,
-    ) -> tuple[Array, int, Any]:
+    def _product(self, k: int, block: _Block, now: _Passes) -> tuple[Array, int, Any]:
         """All that comes into a clique: (rows, starts, states), its columns, logs taken out."""
-        clique = self.estep.cliques[k]
+        clique, own = self.estep.cliques[k], self.cliques[k]
         value: Any = None
-        used, log = 0, 0.0
-        for x, axes in zip(clique.inputs, self.axes[k], strict=True):
-            if x.child >= 0:
-                parts = [(messages[x.child], columns[x.child])]
-            else:
-                own = self.estep.packs
-                parts = [
-                    (tables[p].take(block.codes[p], axis=0), len(own[p].witnesses))
-                    for p in x.packs
-                ]
+        used, log = 0, None
+        for entries, axes in zip(block.entries, own.axes, strict=True):
             factor: Any = None
-            for part, more in parts:
-                factor = part if factor is None else factor * part
+            for entry in entries:
+                part, more, taken = self._entry(entry, now)
+                factor = part if factor is None else np.multiply(factor, part, out=factor)
                 used += more
+                log = taken if log is None else log if taken is None else log + taken
             factor = axes.spread(factor)
             value = factor if value is None else value * factor
             if used > RESCALE:
                 top = np.maximum(value.max(axis=2, keepdims=True), SMALLEST)
                 value = value / top
-                log, used = log + np.log(top[:, :, 0]), 1
+                log, used = np.log(top[:, :, 0]) + (0.0 if log is None else log), 1
         if value is None:
-            value = np.ones((len(block.weight), starts, clique.sizes[0] * clique.sizes[2]))
+            rows, starts = block.rows.stop - block.rows.start, len(now.log_likelihood)
+            value = np.ones((rows, starts, clique.sizes[0] * clique.sizes[2]))
         return value, used, log
 
-    def _down(
-        self,
-        block: _Block,
-        maps: Sequence[Array],
-        products: Sequence[Array],
-        messages: Sequence[Array],
-        sums: _Sums,
-    ) -> None:
-        above: dict[int, Array] = {}
-        for k, clique in enumerate(self.estep.cliques):
-            P, M = products[k], maps[k]
-            if clique.parent == k:
-                D = block.weight[:, None, None] / messages[k]
-                belief = P * M.reshape(len(M), -1) * D
+    def _entry(self, entry: _Entry, now: _Passes) -> tuple[Array, int, Any]:
+        """What comes from one pack or child, its columns, and the logs taken out of it."""
+        if entry.pack >= 0:
+            columns = len(self.estep.packs[entry.pack].witnesses)
+            return now.tables[entry.pack].take(entry.which, axis=0), columns, None
+        child = entry.child
+        log = now.logs[child]
+        taken = None if log is None else log.take(entry.which, axis=0)
+        return now.messages[child].take(entry.which, axis=0), now.columns[child], taken
+
+    def _down(self, k: int, now: _Passes) -> bool:
+        """Beliefs of a clique: counts, and what goes on below; False where numbers are too small."""
+        clique, own, M = self.estep.cliques[k], self.cliques[k], now.maps[k]
+        root = clique.parent == k
+        above = None if root else now.above.pop(k) / np.maximum(now.messages[k], SMALLEST)
+        for block in own.blocks:
+            P, _, log = self._product(k, block, now)
+            if above is None:
+                Z = _times(M, P)
+                if not Z.min(initial=1.0) > TINY:
+                    return False
+                logs = np.log(Z[:, :, 0]) + (0.0 if log is None else log)
+                _add(now.log_likelihood, own.weight[block.rows] @ logs)
+                D = own.weight[block.rows, None, None] / Z
             else:
-                D = above.pop(k)
-                belief = _times(M.swapaxes(2, 3), D) * P
+                D = above[block.rows]
             if clique.families:
-                np.add(sums.pairs[k], _pairs(clique, D, P), sums.pairs[k])
-            for x, axes in zip(clique.inputs, self.axes[k], strict=True):
-                own = axes.sum(belief)
-                if x.child >= 0:
-                    above[x.child] = own / np.maximum(messages[x.child], SMALLEST)
-                    continue
-                flat = own.reshape(len(own), -1)
-                for p in x.packs:
-                    total = sums.packs[p]
-                    total += (block.sums[p] @ flat).reshape(total.shape)
+                _add(now.pairs[k], _pairs(clique, D, P))
+            belief = _times(M.swapaxes(2, 3), D)
+            belief *= P
+            for entries, axes in zip(block.entries, own.axes, strict=True):
+                part = axes.sum(belief)
+                flat = part.reshape(len(part), -1)
+                for entry in entries:
+                    total = self._total(entry, now)
+                    total += (entry.sums @ flat).reshape(total.shape)
+        return True
+
+    def _total(self, entry: _Entry, now: _Passes) -> Array:
+        """Where beliefs of an entry are added up."""
+        if entry.pack >= 0:
+            return now.packs[entry.pack]
+        return now.above.setdefault(entry.child, np.zeros(now.messages[entry.child].shape))
+
+
+def _add(total: Array, more: Array) -> None:
+    total += more
 
 
 def _map(clique: Clique, psi: Array) -> Array:
@@ -287,12 +313,22 @@ def _times(M: Array, x: Array) -> Array:
     """Σ_b M(start, shared, a, b) x(row, start, (shared, b)): (rows, starts, (shared, a))."""
     starts, shared, a, b = M.shape
     rows = len(x)
-    wide = x.reshape(rows, starts, shared, b)
-    if b == 1:
-        return (wide * M[:, :, :, 0]).reshape(rows, starts, -1)
+    if a == 1 and b * shared**2 <= SMALL_SPREAD:
+        whole = x * M.reshape(starts, -1)
+        return (whole.reshape(-1, shared * b) @ _folded(shared, b)).reshape(rows, starts, -1)
+    if b == 1 and a * shared**2 <= SMALL_SPREAD:
+        wide = (x.reshape(-1, shared) @ _folded(shared, a).T).reshape(rows, starts, -1)
+        return np.multiply(wide, M.reshape(starts, -1), out=wide)
     out = np.empty((rows, starts, shared, a))
-    np.matmul(wide.transpose(1, 2, 0, 3), M.swapaxes(2, 3), out=out.transpose(1, 2, 0, 3))
+    cut = x.reshape(rows, starts, shared, b).transpose(1, 2, 0, 3)
+    np.matmul(cut, M.swapaxes(2, 3), out=out.transpose(1, 2, 0, 3))
     return out.reshape(rows, starts, -1)
+
+
+@cache
+def _folded(shared: int, inner: int) -> Array:
+    """1 where a joint state has a state of what is shared: ((shared, inner), shared)."""
+    return np.kron(np.eye(shared), np.ones((inner, 1)))
 
 
 def _pairs(clique: Clique, D: Array, P: Array) -> Array:
@@ -319,16 +355,54 @@ def wire_many(estep: EStep, rows: Rows, places: Places, cells: int, starts: int)
         weight = np.bincount(which.ravel(), rows.weight, len(used)).astype(float)
         packs.append(_PackLook(_looks(estep, pack, used, places, cells), weight))
         codes.append(which.ravel())
-    sizes = [len(p.weight) for p in packs]
     step = max(LEAST_ROWS, BLOCK_CELLS // (starts * estep.widest))
-    blocks = []
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        own = tuple(np.ascontiguousarray(c[part]) for c in codes)
-        sums = tuple(_ones_at(c, n) for c, n in zip(own, sizes, strict=True))
-        blocks.append(_Block(own, sums, rows.weights[part]))
-    axes = tuple(tuple(_axes(x.placing) for x in c.inputs) for c in estep.cliques)
-    return ManyRows(estep, places, cells, tuple(packs), axes, tuple(blocks))
+    sizes = [len(p.weight) for p in packs]
+    return ManyRows(
+        estep, places, cells, tuple(packs), _clique_rows(estep, rows, codes, sizes, step)
+    )
+
+
+def _clique_rows(
+    estep: EStep, rows: Rows, codes: Sequence[Codes], sizes: Sequence[int], step: int
+) -> tuple[_CliqueRows, ...]:
+    """From the leaves up: the rows of a clique differ in a code, or in the row of a child."""
+    below: dict[int, Codes] = {}  # clique -> which of its rows each row is
+    found: dict[int, _CliqueRows] = {}
+    for k in reversed(range(len(estep.cliques))):
+        inputs = estep.cliques[k].inputs
+        taken = [
+            [(p, -1, codes[p], sizes[p]) for p in x.packs]
+            if x.child < 0
+            else [(-1, x.child, below[x.child], len(found[x.child].weight))]
+            for x in inputs
+        ]
+        joint = np.zeros(len(rows), dtype=np.int64)
+        for _, _, which, size in (entry for entries in taken for entry in entries):
+            joint = np.unique(joint * size + which, return_inverse=True)[1].ravel()
+        count = int(joint.max(initial=-1)) + 1
+        first = np.empty(count, dtype=np.intp)
+        first[joint[::-1]] = np.arange(len(rows))[::-1]
+        below[k] = joint
+        found[k] = _CliqueRows(
+            np.bincount(joint, rows.weight, count).astype(float),
+            tuple(
+                _Block(
+                    slice(start, min(start + step, count)),
+                    tuple(
+                        tuple(_entry(*entry, first[start : start + step]) for entry in entries)
+                        for entries in taken
+                    ),
+                )
+                for start in range(0, count, step)
+            ),
+            tuple(_axes(x.placing) for x in inputs),
+        )
+    return tuple(found[k] for k in range(len(found)))
+
+
+def _entry(pack: int, child: int, which: Codes, size: int, rows: Codes) -> _Entry:
+    own = np.ascontiguousarray(which[rows])
+    return _Entry(pack, child, own, _ones_at(own, size))
 
 
 def _looks(
