@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 
 # module and first sentence of every command; tests compare them with the commands themselves
 COMMANDS = {
-    "query": ("ask_commands", "Ask for the posterior of columns, given others."),
-    "predict": ("ask_commands", "Predict a column from all other cells of each row."),
+    "query": ("ask_commands", "Ask for the posterior of columns or latents, given others."),
+    "predict": ("ask_commands", "Predict a column or a latent from all other cells of each row."),
     "score": ("ask_commands", "Say how probable rows are: mean log P(present cells)."),
     "sample": ("ask_commands", "Draw rows from the learned distribution."),
     "check": (

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
@@ -17,7 +18,6 @@ from latentia.exact.estep_wiring import EStep, compile_estep
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.many_rows import without_odd
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
-from latentia.inference.table_form import TableForm
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
@@ -31,23 +31,31 @@ class AskingLatent:
     columns: tuple[Column, ...]
     tables: Mapping[int, Array]
     leaves: Mapping[int, Array]  # Gaussian leaves of continuous columns
-    latent: int
+    column: DiscreteColumn  # the latent and its states
     unknown: str = "error"
-    network: TableForm | None = None  # which answers then
+    network: OwnNetwork | None = None  # which answers then
 
     def __post_init__(self) -> None:
         check_unknown(self.unknown)
 
+    @property
+    def latent(self) -> int:
+        return self.graph.index(self.column.name)
+
     def memberships(self, table: Table) -> Found:
-        """P(state | present cells), numbered as in the tables; (rows,) each."""
+        """P(state | present cells), by name of the state; (rows,) each."""
+        return dict(zip(self.column.summary_names, self._shares(table), strict=True))
+
+    def _shares(self, table: Table) -> Array:
+        """P(state | present cells), (states, rows)."""
         codes = self._codes(table)
-        if isinstance(self.network, OwnNetwork):
+        if self.network is not None:
             wide = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
             for v, own in zip(self.graph.observed, codes, strict=True):
                 wide[:, v] = own
             found, impossible = self.network.posterior(wide, {}, self.latent)
             note_impossible(impossible, table.first)
-            return dict(enumerate(found))
+            return found
         observed = self.graph.observed
         gaps = [u for u, c in zip(observed, codes, strict=True) if not is_present(c).all()]
         estep = compile_estep(self.graph, gaps, continuous=self.leaves)
@@ -61,12 +69,11 @@ class AskingLatent:
             alone = latent_posteriors(blind, both, Rows(hidden), [self.latent])[self.latent]
             p[:, impossible] = alone
         note_impossible(impossible, table.first)
-        return dict(enumerate(p))
+        return p
 
     def best(self, table: Table) -> Found:
         """The most probable state of every row."""
-        shares = np.stack(list(self.memberships(table).values()))
-        return {self.graph.names[self.latent]: shares.argmax(axis=0)}
+        return {self.column.name: self.column.answers(self._shares(table).argmax(axis=0))}
 
     def _codes(self, table: Table) -> tuple[Codes, ...]:
         """What an E-step reads: codes, positions of columns with leaves, nearest cells of others.

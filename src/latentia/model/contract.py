@@ -117,7 +117,7 @@ class Learned(Estimator):
 
     def _tables(self, wanted: str) -> Mapping[int, Array]:
         if not self.operators_.valid:
-            raise NotLearnedError(_lacks(self, wanted, "tables"))
+            raise NotLearnedError(self._lacks(wanted, "tables"))
         return self.operators_.model_tables
 
     @property
@@ -129,12 +129,11 @@ class Learned(Estimator):
     def _ascent(self, wanted: str) -> Ascent:
         self._check_fitted()
         if self.operators_.provenance.ascent is None:
-            raise NotLearnedError(_lacks(self, wanted, "iterations"))
+            raise NotLearnedError(self._lacks(wanted, "iterations"))
         return self.operators_.provenance.ascent
 
-
-def _lacks(model: Learned, wanted: str, what: str) -> str:
-    return (
-        f"{wanted} needs a learner with {what}, this model was learned by "
-        f"{model.diagnostics_.learner}. Use learner='em' or lt.EM(...)."
-    )
+    def _lacks(self, wanted: str, what: str) -> str:
+        return (
+            f"{wanted} needs a learner with {what}, this model was learned by "
+            f"{self.diagnostics_.learner}. Use learner='em' or lt.EM(...)."
+        )

@@ -206,19 +206,27 @@ def _class_states(columns: Sequence[Column], first: Source) -> int:
     return max(class_states(sizes, LocalRows(rows)), 2)
 
 
-def learn_training(training: Training, groups: int = 0) -> tuple[Operators, Replicates | None]:
-    """What the learner makes of the rows, and without each of so many groups of them."""
+def learn_training(
+    training: Training,
+    groups: int = 0,
+    arrange: Callable[[Operators], Operators] = lambda operators: operators,
+) -> tuple[Operators, Replicates | None]:
+    """What the learner makes of the rows, and without each of so many groups of them.
+
+    `arrange` puts the states of latents into their order.
+    """
     plan, columns, source = training.plan, training.columns, training.source
     learner = training.learner
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
-        return learner.learn_mixed(plan, columns, source), None
+        return arrange(learner.learn_mixed(plan, columns, source)), None
     if not training.once:
         planned = learner.abilities.plans
         operators = (
             learner.learn(plan, source) if planned else learner.learn_graph(training.graph, source)
         )
+        operators = arrange(operators)
         return operators, replicate(learner, operators, source, groups) if groups else None
     if groups:  # one pass for both
         found = replicate_once(learner, plan, training.first, source, groups)
