@@ -81,3 +81,17 @@ def test_sample_with_latents(folder):
     lines = found.stdout.splitlines()
     assert lines[0] == "class,a,b,c,d"
     assert {line.split(",")[0] for line in lines[1:]} <= {"low", "high"}
+
+
+def test_profile(folder, model):
+    found = run("profile", folder / "m.latentia", "class", "--plot", folder / "class.svg")
+    assert found.exit_code == 0, found.output
+    assert "class: 2 states over 4 columns" in found.stdout
+    assert (folder / "class.svg").read_text().startswith("<svg")
+    facts = json.loads(run("profile", folder / "m.latentia", "class", "--json").stdout)
+    told = model.profile("class")
+    assert facts["states"] == ["low", "high"]
+    assert facts["sizes"] == pytest.approx(list(told.sizes.values()))
+    np.testing.assert_allclose(facts["columns"][0]["table"], told.columns[0].table)
+    assert run("profile", folder / "m.latentia", "klass").exit_code != 0
+    assert run("profile", folder / "m.latentia", "class", "--plot", "x.png").exit_code == 2

@@ -19,6 +19,10 @@ COMMANDS = {
         "Say whether a model fits rows: column by column, pair by pair, and what to look at.",
     ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
+    "profile": (
+        "profile_command",
+        "Show the states of a latent: how large they are, and every column in each of them.",
+    ),
     "reproduce": ("reproducing", "Repeat the paper's experiments and write a report."),
     "plan": ("show_commands", "Show how a graph would be learned, before any data."),
     "inspect": ("show_commands", "Show a model: graph, columns, diagnostics, plan."),

@@ -24,6 +24,8 @@ from latentia.inference.sampling import sample_rows
 from latentia.model.latent_questions import best_own, draw_own, hidden_names, query_own
 from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
+from latentia.model.profile import Profile
+from latentia.model.profiling import profile_of
 from latentia.model.table_questions import TableQuestions
 from latentia.seeds import as_generator
 
@@ -183,6 +185,14 @@ class LatentModel(TableQuestions):
             return draw_own(self._told(list(self.states_)), int(n_samples), rng)
         codes = sample_rows(self.operators_, int(n_samples), rng)
         return {c.name: c.draw(x, rng) for c, x in zip(self.columns_, codes, strict=True)}
+
+    def profile(self, name: Any) -> Profile:
+        """What the states of a latent look like: sizes, and every column in each of them.
+
+        Print it for words, `.plot()` it for a picture, `.to_frame()` for a data frame. With error
+        bars (fit(frame, error_bars=True)) every figure has its standard error.
+        """
+        return profile_of(self._told([name]), name, self.operators_.weight)
 
     # -- pictures ------------------------------------------------------------------------------
 
