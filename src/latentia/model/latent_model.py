@@ -21,6 +21,7 @@ from latentia.inference.posterior_density import Density
 from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
+from latentia.model.aligning import Alignment, align_models
 from latentia.model.latent_questions import best_own, draw_own, hidden_names, query_own
 from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
@@ -182,7 +183,7 @@ class LatentModel(TableQuestions):
             )
         rng = as_generator(random_state)
         if latents:
-            return draw_own(self._told(list(self.states_)), int(n_samples), rng)
+            return draw_own(self._told(self._hidden), int(n_samples), rng)
         codes = sample_rows(self.operators_, int(n_samples), rng)
         return {c.name: c.draw(x, rng) for c, x in zip(self.columns_, codes, strict=True)}
 
@@ -193,6 +194,15 @@ class LatentModel(TableQuestions):
         bars (fit(frame, error_bars=True)) every figure has its standard error.
         """
         return profile_of(self._told([name]), name, self.operators_.weight)
+
+    def align(self, other: LatentModel, X: Any = None) -> Alignment:
+        """Which states of another model's latents are the same as this one's.
+
+        `.mapping` tells it state by state, `.agreement` how well they fit, and `.model` is the
+        other model with its states numbered and named as here. Rows, by which states are matched,
+        are drawn from this model, unless a table is given.
+        """
+        return align_models(self, other, X, self._told(self._hidden), other._told(other._hidden))
 
     # -- pictures ------------------------------------------------------------------------------
 

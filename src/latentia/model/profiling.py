@@ -8,10 +8,12 @@ from typing import final
 
 import numpy as np
 
+from latentia.announcing import warn
+from latentia.assess.identifying import latent_doubts
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.masses import cdf, means, quantiles, spreads
-from latentia.errors import UnknownNameError
+from latentia.errors import IdentifiabilityWarning, UnknownNameError
 from latentia.exact.table_answers import TableAnswers
 from latentia.model.latent_questions import OwnTables
 from latentia.model.profile import SPREAD, ColumnProfile, Link, Profile
@@ -33,7 +35,10 @@ def profile_of(own: OwnTables, name: Label, weight: float) -> Profile:
     """The profile of a latent by name; an error for what is none."""
     if name not in own.hidden:
         raise UnknownNameError("latent", name, own.hidden)
-    return make_profile(own, name, weight)
+    notes = latent_doubts(own.answers, name, weight, own.latent(name).labels, not own.mixed)
+    if notes:
+        warn(" ".join(notes), IdentifiabilityWarning)
+    return make_profile(own, name, weight, notes=notes)
 
 
 def make_profile(

@@ -147,7 +147,7 @@ class TableQuestions(Learning):
         of latents given all present cells come along, behind the columns; that needs tables.
         """
         if latents:
-            hidden = [*self._told(list(self.states_)).hidden]
+            hidden = self._told(self._hidden).hidden
             quiet = "missing" if unknown == "warn" else unknown  # told once, with the columns
             found = self.marginals(X, dtype=dtype, unknown=unknown)
             return found | {h: self.predict_latent(X, h, unknown=quiet) for h in hidden}
@@ -188,6 +188,15 @@ class TableQuestions(Learning):
         """Tables of the user's own graph, if there are any."""
         self._check_fitted()
         return kept_tables(self.plan_, self.operators_, self.columns_, self.name_states)
+
+    @property
+    def _hidden(self) -> list[Label]:
+        """The latents by name; a model without any is refused what needs one."""
+        self._check_fitted()
+        names = list(self.states_)
+        if not names:
+            raise EvidenceError("this model has no latents. Name one in the graph, or in latents.")
+        return names
 
     @property
     def _answers_by_tables(self) -> bool:
