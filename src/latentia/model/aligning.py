@@ -135,7 +135,7 @@ def _renumbered(other: Any, others: OwnTables, own: OwnTables, matches: list[Mat
     """A copy of the second model with the states of the first, and its names where they fit."""
     orders = {others.graph.index(m.other): m.order for m in matches}
     found = copy.copy(other)
-    found.operators_ = renumber_states(other.operators_, orders)
+    found.operators_ = renumber_states(other.operators_, other.plan_.graph, orders)
     found.__dict__.pop("error_bars_", None)  # of the old numbers
     names = {h: others.latent(h).labels for h in others.hidden if h in (other.name_states or {})}
     for m in matches:

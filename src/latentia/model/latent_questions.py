@@ -80,10 +80,7 @@ class _Question:
 
 
 def own_answers(plan: Plan, operators: Operators, columns: Sequence[Column]) -> TableAnswers | None:
-    """Exact answers of the user's own graph; None for models without tables of it.
-
-    A refined network has tables, too, but of states of separators, which have no names.
-    """
+    """Exact answers of the user's own graph; None for models without tables of it."""
     if any(c.continuous for c in columns):
         return None
     own = own_tables(plan, operators, columns)
@@ -110,9 +107,10 @@ def own_tables(
     name_states: StateNames | None = None,
 ) -> OwnTables | None:
     """The same with continuous columns, and with names of the latents' states."""
-    if operators.network is None and not (operators.tables and operators.plan is plan):
+    own = operators.own_tables(plan.graph)
+    if own is None:
         return None
-    graph, tables = operators.model_graph, operators.model_tables
+    graph, tables = own
     smooth = any(c.continuous for c in columns) and not operators.gaussians
     if not graph.directed or (smooth and any(_of_separator(graph.names[v]) for v in graph.latent)):
         return None
@@ -149,12 +147,14 @@ def hidden_names(graph: LatentGraph, names: Iterable[Label]) -> list[Label]:
     return [name for name in names if name in latents]
 
 
-def check_can_tell(own: object, hidden: Sequence[Label], learner: str) -> None:
+def check_can_tell(own: object, hidden: Sequence[Label], learner: str, why: str = "") -> None:
     """An error for a model that knows no states of latents."""
     if own is None:
         raise EvidenceError(
-            f"{hidden[0]!r} is latent, and this model, learned by {learner}, has no table of it: "
-            "only columns can be asked for or observed. Use learner='tables' or 'em'."
+            f"{hidden[0]!r} is latent, and this model, learned by {learner}, has no table of it"
+            + (f" ({why.rstrip('.')})" if why else "")
+            + ": only columns can be asked for or observed. Use learner='tables' or 'em', or the "
+            "default on rows that can be read again: a frame, a file, a function that opens them."
         )
 
 

@@ -99,16 +99,18 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
         self._ignored = opened.ignored
-        return self._learn(plan_training(opened, learner, groups), learner, groups)
+        return self._learn(plan_training(opened, learner, groups), learner, groups, latents=True)
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 
-    def _learn(self, training: Training, learner: Any, groups: int = 0) -> Self:
-        """From rows on their columns to what the model keeps."""
+    def _learn(
+        self, training: Training, learner: Any, groups: int = 0, latents: bool = False
+    ) -> Self:
+        """From rows on their columns to what the model keeps; `latents`: by name, too."""
         checked_names(training.graph, self.name_states)
         checked_order(training.graph, self.order_by)
-        arrange = arranging(self.order_by, training.columns, training.learner)
-        operators, replicates = learn_training(training, groups, arrange)
+        arrange = arranging(self.order_by, training.plan, training.columns, training.learner)
+        operators, replicates = learn_training(training, groups, latents, arrange)
         warn_of(training, operators, training.learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
@@ -197,7 +199,7 @@ class Learning(Learned):
             source, gaps = rows.source(columns, seen), missing_shares(seen)
         last = getattr(self, "progress_", None) or (None if first else self.operators_)
         operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
-        operators = with_ordered_states(operators, columns, self.order_by, learner)
+        operators = with_ordered_states(operators, plan.graph, columns, self.order_by, learner)
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
         return self
 

@@ -19,6 +19,7 @@ from latentia.networks.knowledge import read_knowledge
 from latentia.networks.state_order import state_orders
 from latentia.networks.to_operators import operators_of, renumbered
 from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
 
 # --- what is asked for ----------------------------------------------------------------------------
@@ -75,43 +76,53 @@ def checked_order(graph: LatentGraph, order_by: Any) -> dict[int, int]:
 
 
 def arranging(
-    order_by: Any, columns: Sequence[Column], learner: Any
+    order_by: Any, plan: Plan, columns: Sequence[Column], learner: Any
 ) -> Callable[[Operators], Operators]:
     """What puts the states of a learned model into their order."""
 
     def arranged(operators: Operators) -> Operators:
-        return with_ordered_states(operators, columns, order_by, learner)
+        # a learner of continuous columns may have found ranks of its own
+        graph = operators.plan.graph if any(c.continuous for c in columns) else plan.graph
+        return with_ordered_states(operators, graph, columns, order_by, learner)
 
     return arranged
 
 
 def with_ordered_states(
-    operators: Operators, columns: Sequence[Column], order_by: Any, learner: Any
+    operators: Operators, users: LatentGraph, columns: Sequence[Column], order_by: Any, learner: Any
 ) -> Operators:
     """The same distribution, with the states of latents by size, or along a column.
 
     States that known tables number stay as they are; latents that share tables go alike.
     """
-    graph, tables = operators.model_graph, operators.model_tables
-    if not operators.valid or not graph.directed or not graph.latent or operators.embedded:
+    own = operators.own_tables(users)
+    if own is None or not own[0].directed or not own[0].latent:
         return operators
+    graph, tables = own
     observed = dict(zip(graph.observed, columns, strict=True))
     values = {v: cell_values(c) for v, c in observed.items() if isinstance(c, ContinuousColumn)}
     able = learner.abilities
     knowledge = read_knowledge(graph, able.known, able.tied, getattr(learner, "smoothing", 0.0))
     orders = state_orders(graph, tables, checked_order(graph, order_by), values)
-    return renumber_states(operators, knowledge.orders(orders))
+    return renumber_states(operators, users, knowledge.orders(orders))
 
 
-def renumber_states(operators: Operators, orders: Mapping[int, Codes]) -> Operators:
+def renumber_states(
+    operators: Operators, users: LatentGraph, orders: Mapping[int, Codes]
+) -> Operators:
     """The same distribution; state k of a latent is what was state orders[k]."""
     if all((np.diff(order) > 0).all() for order in orders.values()):
         return operators
-    graph = operators.model_graph
-    tables = renumbered(graph, operators.model_tables, orders)
+    own = operators.own_tables(users)
+    if own is None:
+        return operators
+    graph = own[0]
+    tables = renumbered(graph, own[1], orders)
     if isinstance(operators.network, OwnNetwork):
         answers = _answers(graph, tables)
         return replace(operators, network=OwnNetwork(answers, operators.network.leaves))
+    if operators.beside is not None:
+        return replace(operators, beside=_answers(graph, tables))
     leaves = renumbered(graph, operators.gaussians, orders)
     ascent = operators.provenance.ascent
     found = operators_of(operators.plan, tables, operators.weight, ascent, leaves)

@@ -180,7 +180,8 @@ class TableQuestions(Learning):
     def _told(self, hidden: Sequence[Label]) -> OwnTables:
         """Tables of the user's own graph, or an error that names a latent."""
         own = self._own_tables()
-        check_can_tell(own, hidden, self.diagnostics_.learner)
+        why = self.operators_.provenance.nameless
+        check_can_tell(own, hidden, self.diagnostics_.learner, why)
         assert own is not None
         return own
 

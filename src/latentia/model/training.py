@@ -209,11 +209,13 @@ def _class_states(columns: Sequence[Column], first: Source) -> int:
 def learn_training(
     training: Training,
     groups: int = 0,
+    latents: bool = False,
     arrange: Callable[[Operators], Operators] = lambda operators: operators,
 ) -> tuple[Operators, Replicates | None]:
     """What the learner makes of the rows, and without each of so many groups of them.
 
-    `arrange` puts the states of latents into their order.
+    With `latents` they are to have names, whatever answers for the columns; `arrange` puts their
+    states into order.
     """
     plan, columns, source = training.plan, training.columns, training.source
     learner = training.learner
@@ -222,17 +224,25 @@ def learn_training(
     if has_continuous(columns):
         return arrange(learner.learn_mixed(plan, columns, source)), None
     if not training.once:
-        planned = learner.abilities.plans
-        operators = (
-            learner.learn(plan, source) if planned else learner.learn_graph(training.graph, source)
-        )
-        operators = arrange(operators)
+        operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
         return operators, replicate(learner, operators, source, groups) if groups else None
     if groups:  # one pass for both
         found = replicate_once(learner, plan, training.first, source, groups)
         return found.whole, found
     frozen = freeze_learner(learner, plan, training.first)
     return frozen.solve(source.fold(frozen.summary)), None
+
+
+def _learned(training: Training, latents: bool) -> Operators:
+    learner, plan, source = training.learner, training.plan, training.source
+    found: Operators
+    if not learner.abilities.plans:
+        found = learner.learn_graph(training.graph, source)
+    elif latents and learner.abilities.names_latents:
+        found = learner.learn_with_latents(plan, source)
+    else:
+        found = learner.learn(plan, source)
+    return found
 
 
 def warn_of(training: Training, operators: Operators, learner: Any) -> None:

@@ -155,7 +155,7 @@ def learn_piece(
     moving = whole.shrink(first)
     enough = rest * effective / max(free_parameters(moving), 1)
     best = accelerate(moving, whole.climbed_prior, whole.climbed_estep, enough, MOST_STEPS, hold)
-    return dict(whole.grow(best.tables)), _report(whole, raced, best, effective)
+    return dict(whole.grow(best.tables)), report_piece(whole, raced, best, effective)
 
 
 def _race(
@@ -328,9 +328,10 @@ def _filled(rows: Rows, columns: Sequence[int], rng: np.random.Generator) -> Row
 # --- reports --------------------------------------------------------------------------------------
 
 
-def _report(
+def report_piece(
     problem: PieceProblem, raced: Sequence[_Raced], best: Refined, effective: int
 ) -> PieceReport:
+    """What is told of a climb, and of the races before it."""
     piece, names = problem.piece, problem.piece.graph.names
     whole = problem.grow(best.tables)
     unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)

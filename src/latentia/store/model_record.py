@@ -27,8 +27,10 @@ from latentia.store.operators_record import (
     write_operators,
 )
 from latentia.store.own_record import (
+    BESIDE,
     own_shapes,
     read_own_graph,
+    with_beside,
     with_own_tables,
     write_own_tables,
 )
@@ -46,6 +48,9 @@ SOME = (
     "settings",
     "replicates",
     "own",
+    "beside",
+    "pieces",
+    "nameless",
 )  # fields of some models, of newer files
 
 NEWER = ("order_by", "name_states")  # parameters of some models, of newer files
@@ -78,6 +83,13 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.network is not None:
         record["own"], more = write_own_tables(operators.network)
         arrays += more
+    if operators.beside is not None:
+        record["beside"], more = write_own_tables(operators.beside)
+        arrays += more
+    if operators.provenance.pieces:
+        record["pieces"] = list(operators.provenance.pieces)
+    if operators.provenance.nameless:
+        record["nameless"] = operators.provenance.nameless
     if hasattr(model, "error_bars_"):
         record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
@@ -102,11 +114,15 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
     beyond = {} if bars is None else replicate_shapes(bars, inner)
     own = read_own_graph(given["own"], plan) if "own" in given else None
+    beside = read_own_graph(given["beside"], plan) if "beside" in given else None
     tables = {} if own is None else own_shapes(own)
+    tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
+    if beside is not None:
+        operators = with_beside(operators, beside, arrays)
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
@@ -123,6 +139,10 @@ def _with_history(operators: Operators, given: Mapping[str, Any]) -> Operators:
         operators = operators.told(choice=read_choice(given["choice"]))
     if "settings" in given:
         operators = operators.told(settings=read_embedding_settings(given["settings"]))
+    if "pieces" in given:
+        operators = operators.told(pieces=tuple(text(line) for line in items(given["pieces"])))
+    if "nameless" in given:
+        operators = operators.told(nameless=text(given["nameless"]))
     return operators
 
 
