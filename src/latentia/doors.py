@@ -60,3 +60,9 @@ def save_check(report: Any, path: str | os.PathLike[str]) -> None:
     from latentia.draw.check_pictures import save_check
 
     save_check(report, path)
+
+
+def draw_profile(*shown: Any) -> Drawing:
+    from latentia.draw.profiles import draw_profile
+
+    return draw_profile(*shown)

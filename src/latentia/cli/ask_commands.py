@@ -16,7 +16,13 @@ from latentia.cli.answer_blocks import (
     collected,
     tell_written,
 )
-from latentia.cli.asking import asked_evidence, asked_levels, find_label, read_soft
+from latentia.cli.asking import (
+    asked_evidence,
+    asked_levels,
+    find_label,
+    find_variable,
+    read_soft,
+)
 from latentia.cli.options import (
     Confidence,
     Data,
@@ -76,11 +82,12 @@ def query(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Ask for the posterior of columns, given others.
+    """Ask for the posterior of columns or latents, given others.
 
     \b
     Examples:
       latentia query m.latentia D --given G=2 --given H=0
+      latentia query m.latentia class --given smokes=yes
       latentia query m.latentia D E --soft "G=0:.2,1:.8" --map
       latentia query m.latentia x --given y=3.2 --given z=0..3
       latentia query m.latentia D --given G=2 --confidence .9
@@ -117,7 +124,7 @@ def query(
 def predict(
     model: Model,
     data: Data,
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="What to predict.")],
+    target: Annotated[str, typer.Option(metavar="NAME", help="A column, or a latent.")],
     proba: Annotated[
         bool, typer.Option("--proba", help="Probabilities of all states, a column for each.")
     ] = False,
@@ -131,11 +138,12 @@ def predict(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Predict a column from all other cells of each row.
+    """Predict a column or a latent from all other cells of each row.
 
     \b
     Examples:
       latentia predict m.latentia new.csv --target D --out predicted.csv
+      latentia predict m.latentia new.csv --target class --out classes.csv
       latentia predict m.latentia new.parquet --target D --proba | head
     """
     with answering(as_json, quiet, debug) as screen:
@@ -145,7 +153,7 @@ def predict(
         with screen.working(f"reading {data}"):
             table = open_table(data, loaded.columns_)
             _, count = look_over(table)
-        column = next((c for c in loaded.columns_ if c.name == name), None)
+        column = find_variable(loaded, name)
         continuous = column is not None and column.continuous
         levels = asked_levels(quantiles) if quantiles else []
         if as_json and continuous and not proba:
@@ -168,7 +176,7 @@ def _predictions(
 ) -> BlockAnswer:
     """What to write: states, a mean, a mean and quantiles, or probabilities."""
     more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
-    column = next((c for c in model.columns_ if c.name == name), None)
+    column = find_variable(model, name)
     if proba:
         found = model.predict_proba(table, target=name, **more)
         labels = () if column is None else state_labels(column)
@@ -252,6 +260,9 @@ def sample(
     model: Model,
     number: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 10,
     seed: Annotated[int | None, typer.Option(min=0, help="The same rows each time.")] = None,
+    latents: Annotated[
+        bool, typer.Option("--latents", help="The states of latents come along.")
+    ] = False,
     out: Out = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -268,7 +279,7 @@ def sample(
         check_out(out)
         loaded = read_model(model)
         with screen.working(f"drawing {number:,} rows"):
-            rows = loaded.sample(number, random_state=seed)
+            rows = loaded.sample(number, random_state=seed, latents=latents)
         facts = {"rows": number, "seed": seed}
         if out is not None or not as_json:
             cells = {str(name): values for name, values in rows.items()}

@@ -23,7 +23,9 @@ from latentia.exact.estep_passes import RESCALE, SMALLEST, TINY
 from latentia.exact.estep_wiring import Clique, EStep, Pack, Placing, Witness
 from latentia.typing import Array, Codes
 
-Places: TypeAlias = Mapping[int, Codes]  # variable -> place of each cell of its table, (parents …, v)
+Places: TypeAlias = Mapping[
+    int, Codes
+]  # variable -> place of each cell of its table, (parents …, v)
 
 BLOCK_CELLS = 2**15  # of one product of a block, for all starts: what a cache holds
 LEAST_ROWS = 16
@@ -405,9 +407,7 @@ def _entry(pack: int, child: int, which: Codes, size: int, rows: Codes) -> _Entr
     return _Entry(pack, child, own, _ones_at(own, size))
 
 
-def _looks(
-    estep: EStep, pack: Pack, used: Codes, places: Places, cells: int
-) -> tuple[_Look, ...]:
+def _looks(estep: EStep, pack: Pack, used: Codes, places: Places, cells: int) -> tuple[_Look, ...]:
     sizes = tuple(w.codes for w in pack.witnesses)
     found = []
     for w, own in zip(pack.witnesses, np.unravel_index(used, sizes), strict=True):

@@ -218,20 +218,24 @@ def _class_states(columns: Sequence[Column], first: Source) -> int:
 
 
 def learn_training(
-    training: Training, groups: int = 0, latents: bool = False
+    training: Training,
+    groups: int = 0,
+    latents: bool = False,
+    arrange: Callable[[Operators], Operators] = lambda operators: operators,
 ) -> tuple[Operators, Replicates | None]:
     """What the learner makes of the rows, and without each of so many groups of them.
 
-    With `latents` they are to have names, whatever answers for the columns.
+    With `latents` they are to have names, whatever answers for the columns; `arrange` puts their
+    states into order.
     """
     plan, columns, source = training.plan, training.columns, training.source
     learner = training.learner
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
-        return learner.learn_mixed(plan, columns, source), None
+        return arrange(learner.learn_mixed(plan, columns, source)), None
     if not training.once:
-        operators = _learned(training, latents and not has_column_parents(training.graph))
+        operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
         return operators, replicate(learner, operators, source, groups) if groups else None
     if groups:  # one pass for both
         found = replicate_once(learner, plan, training.first, source, groups)
