@@ -72,6 +72,8 @@ class TableSettings:
     rounds: int = MOST_ROUNDS
     enough: float = ENOUGH  # gain per parameter that rows speak of: a start of the race rests …
     closely: float = CLOSELY  # … and the climb on all rows
+    precise: bool | None = None  # look for the very maximum; None: of a likelihood only
+    given: Sequence[Tables] = ()  # more starts of the first round, of the whole graph
 
     def __post_init__(self) -> None:
         for name in ("closed_form", "local", "random", "later_local", "later_random"):
@@ -142,6 +144,8 @@ def learn_piece(
     """Tables by the piece's own numbers, and how they were found."""
     whole = pose_piece(problem, piece)
     gaps = any(v in problem.holes for v in piece.columns)
+    if settings.precise is None:
+        settings = replace(settings, precise=whole.likelihood)
     if not gaps:
         raced = [_race(problem, whole, settings, rng)]
         starts = _final(whole, raced[0], settings)
@@ -153,18 +157,18 @@ def learn_piece(
     else:
         effective = effective_parameters(whole.estep(tables[0])[0], whole.knowledge)
     rest = settings.closely * (HOLES_CLOSER if gaps else 1.0)
-    climbs = [_climb(whole, start, rest, effective) for start in tables]
+    rest, most = (rest, MOST_STEPS) if not settings.precise else (PRECISELY, MOST_PRECISE_STEPS)
+    climbs = [_climb(whole, start, rest, most, effective) for start in tables]
     best = max(climbs, key=lambda climb: climb.history[-1])
     return dict(whole.grow(best.tables)), _report(whole, raced, best, effective)
 
 
-def _climb(whole: PieceProblem, start: Tables, rest: float, effective: int) -> Refined:
-    """On all rows, until little is left to gain; to the very maximum of a likelihood."""
-    moving, hold = whole.shrink(start), _held(whole)
-    most = MOST_PRECISE_STEPS if whole.precise else MOST_STEPS
-    rest = min(rest, PRECISELY) if whole.precise else rest
+def _climb(whole: PieceProblem, start: Tables, rest: float, most: int, effective: int) -> Refined:
+    """On all rows, until little is left to gain for each parameter."""
+    moving = whole.shrink(start)
     enough = rest * effective / max(free_parameters(moving), 1)
-    return accelerate(moving, whole.climbed_prior, whole.climbed_estep, enough, most, hold)
+    prior, estep = whole.climbed_prior, whole.climbed_estep
+    return accelerate(moving, prior, estep, enough, most, _held(whole))
 
 
 def _held(problem: PieceProblem) -> Hold:
@@ -190,7 +194,7 @@ def _race(
         effective,
         settings.rounds,
         RACE_WORK / cost,
-        whole.precise,
+        bool(settings.precise),
     )
     return _Raced(small, found, effective)
 
@@ -200,12 +204,13 @@ def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings) -> list[
 
     Where the very maximum is looked for, several climb: optima may be very near to each other.
     """
-    if raced.small is whole and not whole.precise:
+    precise = bool(settings.precise)
+    if raced.small is whole and not precise:
         return [raced.winner]
-    count = PRECISE_FINALISTS if whole.precise else FINALISTS
-    last = raced.race.finalists(count, raced.effective, whole.precise)
+    count = PRECISE_FINALISTS if precise else FINALISTS
+    last = raced.race.finalists(count, raced.effective, precise)
     fresh = [Runner(r.kind, raced.small.grow(r.tables)) for r in last]
-    if len(fresh) == 1 or whole.precise:
+    if len(fresh) == 1 or precise:
         return fresh
     return [_best_of(whole, fresh, settings)]
 
@@ -241,6 +246,8 @@ def _starts(
     local, random = settings.later_local, settings.later_random
     if turn == 0:
         local, random = settings.local, settings.random
+        for tables in settings.given:
+            yield _agreeing(whole, Runner("given", whole.piece.inside(tables)))
         easy = whole.width * whole.rows < EASY_PIECE  # other starts cost less, and do as well
         for _ in range(0 if easy else settings.closed_form):
             yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
@@ -301,10 +308,10 @@ def _run_off(
     kind = ", ".join(r.race.winner.kind for r in raced) or "counts"
     starts = [Runner(kind, own.inside(tables))]
     for part, r in zip(inner, raced, strict=True):
-        for other in r.race.finalists(FINALISTS, r.effective, whole.precise)[1:]:
+        for other in r.race.finalists(FINALISTS, r.effective, bool(settings.precise))[1:]:
             changed = {**tables, **part.outside(r.small.grow(other.tables))}
             starts.append(Runner(kind, own.inside(changed)))
-    if len(starts) == 1 or whole.precise:
+    if len(starts) == 1 or settings.precise:
         return starts[:MOST_CHANGES]
     fresh = [_agreeing(whole, start) for start in starts[:MOST_CHANGES]]
     return [_best_of(whole, fresh, settings)]

@@ -80,8 +80,8 @@ class PieceProblem:
         return self.prior if self.spoken is None else self.spoken.prior(self.prior)
 
     @property
-    def precise(self) -> bool:
-        """Is the very maximum looked for? So it is of a likelihood, which has no prior."""
+    def likelihood(self) -> bool:
+        """Is there no prior?"""
         return not any(a.any() for a in self.prior.counts.values())
 
     def climbed_estep(self, tables: Tables) -> tuple[Tables, float]:

@@ -35,7 +35,7 @@ SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came t
 MOST_ROUNDS = 6
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
 PRECISE = 0.05  # nats, where the very maximum is looked for: other optima may be as near
-PRECISE_DRY, PRECISE_ROUNDS = 4, 16  # rounds, then
+PRECISE_DRY, PRECISE_TIMES = 4, 3  # dry rounds, then, and times as many in all
 
 
 @final
@@ -249,7 +249,7 @@ def race(
     """
     worth, near = max(LEAST_GAIN, GAIN_SHARE * parameters), agreement(parameters)
     if precise:
-        worth, near, most_rounds = PRECISE, PRECISE, max(most_rounds, PRECISE_ROUNDS)
+        worth, near, most_rounds = PRECISE, PRECISE, PRECISE_TIMES * most_rounds
     best: Runner | None = None
     rounds: list[RoundResult] = []
     dry, steps, agreed = 0, 0, 0.0
@@ -263,7 +263,10 @@ def race(
         dry = dry + 1 if gain < worth else 0
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
         agreed = max(agreed, result.share_within(near, best.level))
-        if dry >= _dry_rounds(agreed, PRECISE_DRY if precise else DRY_ROUNDS) or steps >= most_steps:
+        if (
+            dry >= _dry_rounds(agreed, PRECISE_DRY if precise else DRY_ROUNDS)
+            or steps >= most_steps
+        ):
             break
     assert best is not None  # there is at least one round
     return Race(best, tuple(rounds))
