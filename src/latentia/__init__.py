@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from latentia.inference.posterior_density import Density
     from latentia.kernels.settings import KernelSettings
     from latentia.model.classifier import LatentClassifier
+    from latentia.model.comparing import compare
     from latentia.model.frozen_model import FrozenModel
     from latentia.model.latent_model import LatentModel
     from latentia.model.learners import PBP, PublishedPBP, Spectral
@@ -56,6 +57,7 @@ __all__ = [
     "LatentClassifier",
     "FrozenModel",
     "SequenceModel",
+    "compare",
     "save",
     "load",
     "Posterior",
@@ -95,6 +97,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "LatentClassifier": "model.classifier",
     "FrozenModel": "model.frozen_model",
     "SequenceModel": "sequences.sequence_model",
+    "compare": "model.comparing",
     "save": "store.file",
     "load": "store.file",
     "Posterior": "inference.posterior",

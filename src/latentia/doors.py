@@ -56,6 +56,12 @@ def draw_check(*shown: Any) -> Drawing:
     return draw_check(*shown)
 
 
+def draw_criteria(*shown: Any) -> Drawing:
+    from latentia.draw.criteria import draw_criteria
+
+    return draw_criteria(*shown)
+
+
 def save_check(report: Any, path: str | os.PathLike[str]) -> None:
     from latentia.draw.check_pictures import save_check
 

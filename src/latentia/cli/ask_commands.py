@@ -23,6 +23,7 @@ from latentia.cli.asking import (
     find_variable,
     read_soft,
 )
+from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
 from latentia.cli.options import (
     Confidence,
     Data,
@@ -124,7 +125,15 @@ def query(
 def predict(
     model: Model,
     data: Data,
-    target: Annotated[str, typer.Option(metavar="NAME", help="A column, or a latent.")],
+    target: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A column, or a latent; or --fill.")
+    ] = None,
+    fill: Annotated[
+        bool, typer.Option("--fill", help="All columns of the model, their missing cells filled.")
+    ] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="A,B", help="Columns of DATA that are written along: ids.")
+    ] = "",
     proba: Annotated[
         bool, typer.Option("--proba", help="Probabilities of all states, a column for each.")
     ] = False,
@@ -145,14 +154,27 @@ def predict(
       latentia predict m.latentia new.csv --target D --out predicted.csv
       latentia predict m.latentia new.csv --target class --out classes.csv
       latentia predict m.latentia new.parquet --target D --proba | head
+      latentia predict m.latentia new.csv --target D --keep id --out predicted.csv
+      latentia predict m.latentia holes.csv --fill --out filled.csv
     """
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
+        if fill == (target is not None) or (fill and (proba or quantiles)):
+            raise typer.BadParameter(
+                "expected --target COLUMN, or --fill by itself.", param_hint="--target"
+            )
         loaded = read_model(model)
-        name = find_label(loaded, target)
         with screen.working(f"reading {data}"):
             table = open_table(data, loaded.columns_)
-            _, count = look_over(table)
+            names, count = look_over(table)
+        kept = kept_names(keep, names)
+        if target is None:
+            with screen.working(f"filling {count:,} rows"):
+                answer = filled_rows(loaded, table, unknown)
+            whole = with_kept(answer, table, kept)
+            give_table(screen, whole, out, {"rows": count})
+            return
+        name = find_label(loaded, target)
         column = find_variable(loaded, name)
         continuous = column is not None and column.continuous
         levels = asked_levels(quantiles) if quantiles else []
@@ -160,6 +182,11 @@ def predict(
             levels = levels or [0.05, 0.25, 0.5, 0.75, 0.95]
         with screen.working(f"predicting {target} of {count:,} rows"):
             answer = _predictions(loaded, table, name, proba, levels, unknown)
+        if kept:
+            give_table(
+                screen, with_kept(answer, table, kept), out, {"target": target, "rows": count}
+            )
+            return
         facts: dict[str, Any] = {"target": target, "rows": count}
         if isinstance(column, DiscreteColumn):
             facts["states"] = list(column.states)

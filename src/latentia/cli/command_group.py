@@ -18,6 +18,10 @@ COMMANDS = {
         "check_command",
         "Say whether a model fits rows: column by column, pair by pair, and what to look at.",
     ),
+    "compare": (
+        "compare_command",
+        "Compare numbers of states of latents, by criteria and on held-out rows.",
+    ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
     "profile": (
         "profile_command",

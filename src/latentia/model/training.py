@@ -29,6 +29,7 @@ from latentia.data.sources.table_rows import (
 )
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
+from latentia.model.class_counts import counted_class, is_class
 from latentia.model.learners import has_column_parents, tables_instead
 from latentia.model.mixed_plans import (
     column_cells,
@@ -157,9 +158,14 @@ def counted_graph(
     """The graph of discrete columns; numbers of states that are not stated come from the rows."""
     names, sizes = columns_of(graph), [column_cells(c) for c in columns]
     if counted:
-        graph = latent_class(names, class_states(sizes, first))
-    known = graph.with_states(dict(zip(names, sizes, strict=True)))
-    return latent_states(relevant(known), first)
+        graph = latent_class(names, None)
+    known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
+    unknown = [v for v in sorted(known.latent) if known.states[v] is None]
+    if len(unknown) != 1 or not is_class(known, unknown[0]):
+        return latent_states(known, first)
+    (v,) = unknown
+    guess = class_states(sizes, first) if counted else latent_states(known, first).states[v] or 1
+    return known.with_states({known.names[v]: counted_class(known, v, first, guess)})
 
 
 def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
