@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentia.sequences.forward_backward import MOST_ROUNDS, NotAtRestError, Potentials
+from latentia.sequences.careful_passes import MOST_ROUNDS
+from latentia.sequences.chain_messages import NotAtRestError, Potentials
 from latentia.sequences.packing import Indices, Packing
 from latentia.typing import Array
 

@@ -13,7 +13,7 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError
 from latentia.sequences.best_path import best_path
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
-from latentia.sequences.expectation import at_rest, filtered, smoothed_states
+from latentia.sequences.expectation import at_rest, filtered, smoothed
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import ChainLayout, Tables, make_layout
 from latentia.sequences.packing import Indices
@@ -63,17 +63,17 @@ class Beliefs:
 def filter_states(chain: Chain, sequences: Sequences) -> Beliefs:
     """P(z_t | x_1 … x_t)."""
     layout = chain.layout(sequences.holes())
-    forward, wired = filtered(wire_steps(layout, sequences), chain.tables)
+    found, wired = filtered(wire_steps(layout, sequences), chain.tables)
     place = places_of(wired.packing.order)
-    return Beliefs(layout, forward.alpha[:, place], forward.log_scale[place])
+    return Beliefs(layout, found.alpha.take(place, axis=1), found.log_scale[place])
 
 
 def smooth_states(chain: Chain, sequences: Sequences) -> Beliefs:
     """P(z_t | x_1 … x_T)."""
     layout = chain.layout(sequences.holes())
-    forward, smoothed, wired = smoothed_states(wire_steps(layout, sequences), chain.tables)
+    found, wired = smoothed(wire_steps(layout, sequences), chain.tables)
     place = places_of(wired.packing.order)
-    return Beliefs(layout, smoothed.gamma[:, place], forward.log_scale[place])
+    return Beliefs(layout, found.gamma.take(place, axis=1), found.log_scale[place])
 
 
 def places_of(order: Indices) -> Indices:

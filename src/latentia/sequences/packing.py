@@ -2,12 +2,13 @@
 
 Long sequences are cut into pieces; pieces are sorted by length, the longest first, and stored step
 by step: the rows of step t are the pieces that are still going, so that finished ones cost nothing.
-Pieces of one sequence wait for each other only at their ends (see forward_backward).
+Pieces of one sequence wait for each other only at their ends (see quick_passes).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -17,6 +18,17 @@ Indices: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
 WIDTH = 512  # pieces side by side that make a step worth its overhead
 WORTH_CUTTING = 4  # times as long as a piece: pieces run twice
 SHORTEST = 64  # steps of a piece: shorter ones have not forgotten how they began
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Steps with equally many pieces: places lo … hi − 1."""
+
+    lo: int
+    hi: int
+    steps: int
+    pieces: int
 
 
 @final
@@ -35,6 +47,11 @@ class Packing:
     last: Indices  # (pieces,) places of last steps
     previous: Indices  # (pieces,) the piece before in its sequence, -1: none
     following: Indices  # (pieces,) the piece after, -1: none
+    runs: tuple[Run, ...]
+
+    @property
+    def steps(self) -> int:
+        return self.bounds[-1]
 
     @property
     def cut(self) -> bool:
@@ -76,8 +93,16 @@ def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
     previous[by_start[1:][joined]] = by_start[:-1][joined]
     following[by_start[:-1][joined]] = by_start[1:][joined]
     last = place[starts + sizes - 1]
+    ends = tuple(bounds.tolist())
     return Packing(
-        order, tuple(bounds.tolist()), before, np.arange(count), last, previous, following
+        order, ends, before, np.arange(count), last, previous, following, _runs(ends, alive)
+    )
+
+
+def _runs(bounds: tuple[int, ...], alive: Any) -> tuple[Run, ...]:
+    cuts = [0, *(np.flatnonzero(np.diff(alive)) + 1).tolist(), len(alive)]
+    return tuple(
+        Run(bounds[a], bounds[b], b - a, int(alive[a])) for a, b in pairwise(cuts) if b > a
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from latentia.exact.gaussian_leaves import features, log_terms
 from latentia.sequences.families import StepFamily
-from latentia.sequences.forward_backward import Forward, Potentials, Smoothed
+from latentia.sequences.chain_messages import Potentials
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.packing import Indices, Packing, pack_steps
 from latentia.sequences.slices import Parent
@@ -255,22 +255,22 @@ def _bell_logs(layout: ChainLayout, bells: Bells, tables: Tables) -> Array:
 # --- expectations to counts -----------------------------------------------------------------------
 
 
-def chain_counts(
-    wired: Wired, p: Potentials, forward: Forward, smoothed: Smoothed
-) -> dict[int, Array]:
-    """Counts of every table: shaped as it; of Gaussians Σ (1, x, x²)."""
-    layout, packing = wired.layout, wired.packing
+def chain_counts(wired: Wired, gamma: Array, moves: Array) -> dict[int, Array]:
+    """Counts of every table: shaped as it; of Gaussians Σ (1, x, x²).
+
+    gamma: P(joint state) of every step, packed, (states, steps); moves: (configurations, from, to).
+    """
+    layout = wired.layout
     found = {n: np.zeros(layout.shape(f)) for n, f in enumerate(layout.families)}
-    begun = _start_counts(wired, p, smoothed)
-    moved = _move_counts(packing, p, forward, smoothed)
+    begun = _start_counts(wired, gamma)
     for number, at in layout.places.items():
-        for places, counts in zip(at, (begun[:, None], moved), strict=True):
+        for places, counts in zip(at, (begun[:, None], moves), strict=True):
             if places is not None:
                 _add(found[number], np.broadcast_to(places, counts.shape), counts)
     for lookup in wired.lookups:
-        _add_cells(layout, lookup, smoothed.gamma, found)
+        _add_cells(layout, lookup, gamma, found)
     for bells in wired.bells:
-        _add_bells(layout, bells, smoothed.gamma, found)
+        _add_bells(layout, bells, gamma, found)
     return found
 
 
@@ -279,22 +279,10 @@ def _add(table: Array, places: Any, counts: Array) -> None:
     table += flat.reshape(table.shape)
 
 
-def _start_counts(wired: Wired, p: Potentials, smoothed: Smoothed) -> Array:
+def _start_counts(wired: Wired, gamma: Array) -> Array:
     """Expected first states, (configurations, states)."""
     first = np.flatnonzero(wired.packing.before < 0)
-    return grouped(smoothed.gamma[:, first], p.which[first], p.start.shape[1]).T
-
-
-def _move_counts(packing: Packing, p: Potentials, forward: Forward, smoothed: Smoothed) -> Array:
-    """Expected moves, (configurations, from, to)."""
-    later = np.flatnonzero(packing.before >= 0)
-    which = p.which[later]
-    found = np.empty_like(p.move)
-    for c in range(len(p.move)):
-        own = later if len(p.move) == 1 else later[which == c]
-        alpha = forward.alpha.take(packing.before[own], axis=1)
-        found[c] = p.move[c] * (alpha @ smoothed.weighted.take(own, axis=1).T)
-    return found
+    return grouped(gamma[:, first], wired.which[first], wired.layout.start_count).T
 
 
 def grouped(weights: Array, group: Indices, count: int) -> Array:
