@@ -16,6 +16,7 @@ import numpy as np
 
 from latentia.errors import DataError
 from latentia.sequences.chain_messages import (
+    Expected,
     Filtered,
     NotAtRestError,
     Potentials,
@@ -114,7 +115,7 @@ class _ForwardRun:
     def _mend(self, here: Array, total: Array, message: Array, lo: int) -> None:
         """Sums that are too small, from logarithms; what cannot be counts as missing from here."""
         p = self.p
-        for j in np.flatnonzero(~(total > LEAST)):
+        for j in np.flatnonzero(~(total > LEAST)).tolist():
             logs = np.log(message[:, j]) + _log_emission(p, lo + j)
             top = logs.max()
             if np.isneginf(top):
@@ -140,8 +141,21 @@ def same_messages(told: Array, guess: Array) -> bool:
 
 
 def careful_smooth(packing: Packing, p: Potentials) -> Smoothed:
-    """P(z_t | x_1 … x_T) of every step, and expected moves."""
+    """P(z_t | x_1 … x_T) of every step."""
     forward = careful_filter(packing, p)
+    gamma, _ = _joined(packing, forward, _settled_backward(packing, p))
+    return Smoothed(gamma, forward.log_scale)
+
+
+def careful_expect(packing: Packing, p: Potentials) -> Expected:
+    """The same, and expected moves."""
+    forward = careful_filter(packing, p)
+    gamma, carried = _joined(packing, forward, _settled_backward(packing, p))
+    moves = pair_sums(packing, p, forward.alpha, carried)
+    return Expected(gamma, float(forward.log_scale.sum()), moves)
+
+
+def _settled_backward(packing: Packing, p: Potentials) -> _BackwardRun:
     chained = packing.following >= 0
     ends = np.full((len(p.emission), len(packing.first)), 1.0 / len(p.emission))
     run = _BackwardRun.of(p)
@@ -157,7 +171,7 @@ def careful_smooth(packing: Packing, p: Potentials) -> Smoothed:
         met = run.go(packing, ends, again=True)
     if not met or not run.scale.min() > LEAST:
         raise NotAtRestError
-    return _joined(packing, p, forward, run)
+    return run
 
 
 @final
@@ -188,7 +202,7 @@ class _BackwardRun:
                     return True
                 self.beta[:, lo:hi] = message
                 product = message * p.emission[:, lo:hi]
-                for j in np.flatnonzero(~(product.max(axis=0) > LEAST)):
+                for j in np.flatnonzero(~(product.max(axis=0) > LEAST)).tolist():
                     logs = np.log(message[:, j]) + _log_emission(p, lo + j)
                     product[:, j] = np.exp(logs - logs.max())
                 self.carried[:, lo:hi] = product
@@ -200,14 +214,14 @@ class _BackwardRun:
         return False
 
 
-def _joined(packing: Packing, p: Potentials, forward: Filtered, run: _BackwardRun) -> Smoothed:
-    """gamma = alpha · beta, and pairs α_i(t − 1) move_ij emission_j(t) β_j(t), of sum one each."""
+def _joined(packing: Packing, forward: Filtered, run: _BackwardRun) -> tuple[Array, Array]:
+    """gamma = alpha · beta, of sum one, and emission · beta in units of `pair_sums`."""
     gamma = np.multiply(forward.alpha, run.beta, out=run.beta)
     total = np.add.reduce(gamma, axis=0)
     gamma /= total
     units = np.where(packing.before >= 0, run.scale * total[packing.before], 1.0)
     carried = np.divide(run.carried, units, out=run.carried)
-    return Smoothed(gamma, forward.log_scale, pair_sums(packing, p, forward.alpha, carried))
+    return gamma, carried
 
 
 def pair_sums(packing: Packing, p: Potentials, alpha: Array, carried: Array) -> Array:

@@ -45,13 +45,22 @@ class Filtered:
 @final
 @dataclass(frozen=True, slots=True)
 class Smoothed:
-    """P(state | all cells), (states, steps); log P(cells | cells before); expected moves.
+    """P(state | all cells), (states, steps); log P(cells | cells before), (steps,)."""
+
+    gamma: Array
+    log_scale: Array
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """P(state | all cells), (states, steps); Σ log P(sequence); expected moves.
 
     Moves are (configurations, from, to).
     """
 
     gamma: Array
-    log_scale: Array
+    level: float
     moves: Array
 
 

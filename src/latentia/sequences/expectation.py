@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from latentia.sequences.careful_passes import careful_filter, careful_smooth, check_reach
-from latentia.sequences.chain_messages import Filtered, NotAtRestError, Smoothed
+from latentia.sequences.careful_passes import (
+    careful_expect,
+    careful_filter,
+    careful_smooth,
+    check_reach,
+)
+from latentia.sequences.chain_messages import Filtered, NotAtRestError, Potentials, Smoothed
 from latentia.sequences.hidden_states import Tables
+from latentia.sequences.packing import Packing
 from latentia.sequences.potentials import Wired, chain_counts, potentials, uncut
-from latentia.sequences.quick_passes import quick_forward, quick_smooth
+from latentia.sequences.quick_passes import (
+    QuickForward,
+    quick_expect,
+    quick_forward,
+    quick_smooth,
+)
 from latentia.typing import Array
 
 Found = TypeVar("Found")
@@ -36,21 +47,26 @@ def _filter(wired: Wired, tables: Tables) -> Filtered:
     return careful_filter(wired.packing, p) if quick is None else quick.filtered()
 
 
-def smoothed(wired: Wired, tables: Tables, exact: bool = True) -> tuple[Smoothed, Wired]:
-    """P(state | all cells) of every step; see `quick_smooth`."""
-    return at_rest(wired, lambda w: _smooth(w, tables, exact))
+def smoothed(wired: Wired, tables: Tables) -> tuple[Smoothed, Wired]:
+    """P(state | all cells) of every step."""
+    return at_rest(wired, lambda w: _both(w, tables, quick_smooth, careful_smooth))
 
 
-def _smooth(wired: Wired, tables: Tables, exact: bool) -> Smoothed:
+def _both(
+    wired: Wired,
+    tables: Tables,
+    quick: Callable[[QuickForward], Found | None],
+    careful: Callable[[Packing, Potentials], Found],
+) -> Found:
+    """Messages both ways, quick ones where floats can hold them."""
     p = potentials(wired, tables)
     check_reach(p)
-    quick = quick_forward(wired.packing, p)
-    found = None if quick is None else quick_smooth(quick, exact)
-    return careful_smooth(wired.packing, p) if found is None else found
+    forward = quick_forward(wired.packing, p)
+    found = None if forward is None else quick(forward)
+    return careful(wired.packing, potentials(wired, tables)) if found is None else found
 
 
 def chain_estep(wired: Wired, tables: Tables) -> tuple[dict[int, Array], float, Wired]:
     """Expected counts of every table, Σ log P(sequence), and how the sequences had to be laid."""
-    found, used = smoothed(wired, tables, exact=False)
-    counts = chain_counts(used, found.gamma, found.moves)
-    return counts, float(found.log_scale.sum()), used
+    found, used = at_rest(wired, lambda w: _both(w, tables, quick_expect, careful_expect))
+    return chain_counts(used, found.gamma, found.moves), found.level, used

@@ -14,10 +14,11 @@ from typing import Any, final
 import numpy as np
 
 from latentia.exact.gaussian_leaves import features, log_terms
-from latentia.sequences.families import StepFamily
 from latentia.sequences.chain_messages import Potentials
+from latentia.sequences.families import StepFamily
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.packing import Indices, Packing, pack_steps
+from latentia.sequences.scratch import scratch
 from latentia.sequences.slices import Parent
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
@@ -169,30 +170,50 @@ def _product(layout: ChainLayout, tables: Tables, which: int) -> Array:
 
 
 def potentials(wired: Wired, tables: Tables) -> Potentials:
-    """What the tables say of every step."""
+    """What the tables say of every step; emissions lie in scratch memory."""
     layout, steps = wired.layout, wired.sequences.steps
-    logs: Array | None = None
+    emission = scratch("emission", layout.width, steps)
+    shift, logs = np.zeros(steps), None
     if wired.bells or len(wired.lookups) > PLAIN_PRODUCTS:
-        logs = np.zeros((layout.width, steps))
-        for bells in wired.bells:
-            logs += _bell_logs(layout, bells, tables)
-        with np.errstate(divide="ignore"):
-            for lookup in wired.lookups:
-                logs += np.log(_rows(layout, lookup, tables)).take(lookup.rows, axis=1)
-            for mask in wired.masks:
-                logs += np.log(_mask_rows(layout, mask)).take(mask.rows, axis=1)
+        logs = log_emissions(wired, tables)
         top = logs.max(axis=0)
         shift = np.where(np.isneginf(top), 0.0, top)
-        emission = np.exp(logs - shift)
+        np.exp(np.subtract(logs, shift, out=emission), out=emission)
     else:
-        emission, shift = np.ones((layout.width, steps)), np.zeros(steps)
-        for k, lookup in enumerate(wired.lookups):
-            own = _rows(layout, lookup, tables).take(lookup.rows, axis=1)
-            emission = emission * own if k else own
-        for mask in wired.masks:
-            emission *= _mask_rows(layout, mask).take(mask.rows, axis=1)
+        _products(wired, tables, emission)
     start, move = starts_of(layout, tables), moves_of(layout, tables)
     return Potentials(start, move, wired.which, emission, shift, logs)
+
+
+def _products(wired: Wired, tables: Tables, emission: Array) -> None:
+    """Products of the probabilities of all cells of a step, (states, steps)."""
+    layout = wired.layout
+    rows = [(_rows(layout, lookup, tables), lookup.rows) for lookup in wired.lookups]
+    rows += [(_mask_rows(layout, mask), mask.rows) for mask in wired.masks]
+    if not rows:
+        emission[:] = 1.0
+    for k, (table, at) in enumerate(rows):
+        if k == 0:
+            np.take(table, at, axis=1, out=emission, mode="clip")  # clip: no buffer
+        else:
+            emission *= np.take(
+                table, at, axis=1, out=scratch("factor", *emission.shape), mode="clip"
+            )
+
+
+def log_emissions(wired: Wired, tables: Tables) -> Array:
+    """log P(cells | state), (states, steps), in scratch memory."""
+    layout = wired.layout
+    logs = scratch("logs", layout.width, wired.sequences.steps)
+    logs[:] = 0.0
+    for bells in wired.bells:
+        logs += _bell_logs(layout, bells, tables)
+    with np.errstate(divide="ignore"):
+        rows = [(np.log(_rows(layout, lookup, tables)), lookup.rows) for lookup in wired.lookups]
+        rows += [(np.log(_mask_rows(layout, mask)), mask.rows) for mask in wired.masks]
+    for table, at in rows:
+        logs += np.take(table, at, axis=1, out=scratch("factor", *logs.shape), mode="clip")
+    return logs
 
 
 def _rows(layout: ChainLayout, lookup: Lookup, tables: Tables) -> Array:
@@ -247,7 +268,10 @@ def _bell_logs(layout: ChainLayout, bells: Bells, tables: Tables) -> Array:
         own = [log_terms([tables[n]])[0][:, 0][bell_places(layout, n)] for n in blocks]
         terms.append(np.concatenate(own, axis=1))
     if bells.choice is None:
-        return np.asarray(np.concatenate([t[:, 0] for t in terms], axis=1) @ bells.features)
+        every = np.concatenate([t[:, 0] for t in terms], axis=1)
+        return np.matmul(
+            every, bells.features, out=scratch("factor", layout.width, bells.features.shape[1])
+        )
     chosen = terms[0][:, bells.choice]  # (states, steps, 3)
     return np.asarray((chosen * bells.features.T).sum(axis=-1))
 

@@ -1,6 +1,6 @@
 """Messages over step blocks, scaled now and then: one product and one multiplication a step.
 
-alpha_t = emission_t ∘ (moveᵀ alpha_{t−1}), divided by its sum at every EVERY-th step only. beta goes
+alpha_t = emission_t ∘ (moveᵀ alpha_{t−1}), divided by its sum at every EVERY-th step. beta goes
 back through the same divisors, so that Σ alpha beta = 1 at every step without another sum. Pieces
 of a long sequence start from a guess; then they run again from what the piece before found until
 they meet the messages that they had. Chains forget, so that this takes few steps; for one that
@@ -17,6 +17,7 @@ import numpy as np
 
 from latentia.sequences.careful_passes import MOST_ROUNDS, first_messages, pair_sums, same_messages
 from latentia.sequences.chain_messages import (
+    Expected,
     Filtered,
     NotAtRestError,
     Potentials,
@@ -26,6 +27,7 @@ from latentia.sequences.chain_messages import (
 )
 from latentia.sequences.packing import Packing
 from latentia.sequences.piece_products import MOST_STATES, PieceProducts, piece_products
+from latentia.sequences.scratch import scratch
 from latentia.sequences.step_blocks import (
     from_blocks,
     run_views,
@@ -65,77 +67,81 @@ class QuickForward:
     """Messages forward; see `_Blocks`."""
 
     blocks: _Blocks
-    sums: Array  # (steps,) Σ alpha as it lies there
+    last: Array  # messages at the last step of every piece, (states, pieces)
     products: PieceProducts | None  # where pieces did not forget
 
-    def log_scale(self) -> Array:
-        """log P(cells | cells before), (steps,)."""
-        packing, sums = self.blocks.packing, self.sums
-        found = np.where(self.blocks.scale == 1.0, sums, self.blocks.scale)
+    def level(self) -> float:
+        """log P(all cells): all divisors, and what is left at the ends of pieces."""
+        divisors = np.concatenate([*self.blocks.cut_scale, self.last.sum(axis=0)])
+        return float(np.log(divisors).sum() + self.blocks.p.shift.sum())
+
+    def log_scale(self, sums: Array | None = None) -> Array:
+        """log P(cells | cells before), (steps,); `sums` of alpha, if they are known."""
+        packing, scale = self.blocks.packing, self.blocks.scale
+        sums = state_sums(self.blocks.alpha, packing) if sums is None else sums
+        found = np.where(scale == 1.0, sums, scale)
         inner = packing.bounds[1]  # first steps of pieces start from messages of sum one
         found[inner:] /= sums.take(packing.before[inner:])
         np.log(found, out=found)
-        return np.asarray(found + self.blocks.p.shift)
+        found += self.blocks.p.shift
+        return found
 
     def filtered(self) -> Filtered:
-        alpha = from_blocks(self.blocks.alpha, self.blocks.packing)
-        alpha /= self.sums
-        return Filtered(alpha, self.log_scale())
+        """Beliefs, in place of the emissions of the potentials."""
+        blocks = self.blocks
+        sums = state_sums(blocks.alpha, blocks.packing)
+        alpha = from_blocks(blocks.alpha, blocks.packing, blocks.p.emission)
+        alpha /= sums
+        return Filtered(alpha, self.log_scale(sums))
 
 
 def quick_forward(packing: Packing, p: Potentials) -> QuickForward | None:
     """Messages forward; None where floats cannot hold them."""
-    emission = to_blocks(p.emission, packing)
-    blocks = _Blocks(packing, p, emission, np.empty_like(emission), np.ones(packing.steps))
+    size = p.emission.size
+    emission = to_blocks(p.emission, packing, scratch("emission blocks", size))
+    scale = scratch("scale", packing.steps)
+    scale[:] = 1.0
+    blocks = _Blocks(packing, p, emission, scratch("alpha", size), scale)
     start = first_messages(packing, p)
     with np.errstate(all="ignore"):  # what comes of it is looked at below
         _forward(blocks, start)
         products = _settle_forward(blocks, start) if packing.cut else None
-        sums = state_sums(blocks.alpha, packing)
-    least = min(float(blocks.scale.min()), float(sums.min()))
-    return QuickForward(blocks, sums, products) if least > LEAST else None
+        last = last_messages(blocks.alpha, packing)
+        # emissions are at most one: between two divisions sums only fall
+        least = min(float(blocks.scale.min()), float(last.sum(axis=0).min()))
+    return QuickForward(blocks, last, products) if least > LEAST else None
 
 
-def _forward(blocks: _Blocks, start: Array) -> None:
-    """Every step, from messages of the first one, (states, pieces)."""
+def _forward(blocks: _Blocks, start: Array, again: bool = False) -> bool:
+    """Every step, from messages of the first one, (states, pieces).
+
+    `again`: until all messages are those that were there, if ever.
+    """
     p, bounds, previous = blocks.p, blocks.packing.bounds, start
     one = np.ascontiguousarray(p.move[0].T) if len(p.move) == 1 else None
     scales = iter(blocks.cut_scale)
     emissions, alphas = (step_views(x, blocks.packing) for x in (blocks.emission, blocks.alpha))
     for t, (e, a) in enumerate(zip(emissions, alphas, strict=True)):
+        divide = t % EVERY == 0
+        out = np.empty_like(a) if again and divide else a
         if t == 0:
-            np.multiply(previous, e, out=a)
+            np.multiply(previous, e, out=out)
         else:
-            pieces = a.shape[1]
-            if previous.shape[1] != pieces:
-                previous = previous[:, :pieces]
+            if previous.shape[1] != a.shape[1]:
+                previous = previous[:, : a.shape[1]]
             if one is None:
-                a[...] = moved(previous, p.move, p.which[bounds[t] : bounds[t + 1]])
+                out[...] = moved(previous, p.move, p.which[bounds[t] : bounds[t + 1]])
             else:
-                np.matmul(one, previous, out=a)
-            np.multiply(a, e, out=a)
-        if t % EVERY == 0:
-            total = np.add.reduce(a, axis=0, out=next(scales))
-            np.divide(a, total, out=a)
+                np.matmul(one, previous, out=out)
+            np.multiply(out, e, out=out)
+        if divide:
+            total = np.add.reduce(out, axis=0, out=next(scales))
+            np.divide(out, total, out=out)
+            if again:  # the divisor is new also where they meet: the steps before it are
+                if same_messages(out, a):
+                    return True
+                a[...] = out
         previous = a
-
-
-def _forward_again(blocks: _Blocks, start: Array) -> bool:
-    """The same until all messages are those that were there, if ever."""
-    p, bounds, here = blocks.p, blocks.packing.bounds, start
-    scales = iter(blocks.cut_scale)
-    emissions, alphas = (step_views(x, blocks.packing) for x in (blocks.emission, blocks.alpha))
-    for t, (e, a) in enumerate(zip(emissions, alphas, strict=True)):
-        if t:
-            here = moved(here[:, : a.shape[1]], p.move, p.which[bounds[t] : bounds[t + 1]])
-        here = here * e
-        if t % EVERY == 0:
-            total = np.add.reduce(here, axis=0)
-            here /= total
-            next(scales)[...] = total  # also where they meet: the steps before it are new
-            if same_messages(here, a):
-                return True
-        a[...] = here
     return False
 
 
@@ -148,7 +154,7 @@ def _settle_forward(blocks: _Blocks, start: Array) -> PieceProducts | None:
         ends = last_messages(blocks.alpha, packing)[:, packing.previous[chained]]
         ends /= ends.sum(axis=0)
         start[:, chained] = moved(ends, p.move, p.which[chained])
-        if _forward_again(blocks, start):
+        if _forward(blocks, start, again=True):
             return None
     if wide:
         raise NotAtRestError
@@ -168,79 +174,85 @@ def last_messages(messages: Array, packing: Packing) -> Array:
 # --- back -----------------------------------------------------------------------------------------
 
 
-def quick_smooth(forward: QuickForward, exact: bool = True) -> Smoothed | None:
-    """Beliefs and expected moves; None where floats cannot hold the messages.
+def quick_smooth(forward: QuickForward) -> Smoothed | None:
+    """Beliefs; None where floats cannot hold the messages.
 
-    `exact`: beliefs of every step sum to one to the last digit.
+    They lie in place of the emissions of the potentials.
     """
-    blocks, packing = forward.blocks, forward.blocks.packing
-    beta = np.empty_like(blocks.alpha)
+    blocks = forward.blocks
     with np.errstate(all="ignore"):  # what comes of it is looked at below
-        last = last_messages(blocks.alpha, packing)
-        ends = np.ones_like(last) / last.sum(axis=0)
-        if forward.products is not None:
-            ends = forward.products.ends(last)
-        _backward(blocks, beta, ends)
-        if packing.cut and forward.products is None:
-            _settle_backward(blocks, beta, ends, last)
-        carried = _carried(blocks, beta)
-        moves = _moves(blocks, carried, last)
-        gamma = from_blocks(np.multiply(beta, blocks.alpha, out=beta), packing)
-        expected = packing.steps - int((packing.before < 0).sum())
-        held = abs(float(moves.sum()) - expected) <= NEAR_ONE * max(1, expected)
-        if exact:
-            total = np.add.reduce(gamma, axis=0)
-            held = held and float(np.abs(total - 1.0).max()) <= NEAR_ONE
-            gamma /= total
-    return Smoothed(gamma, forward.log_scale(), moves) if held else None
+        beta = _settled_backward(forward)
+        gamma = _beliefs(blocks, beta)
+        total = np.add.reduce(gamma, axis=0)
+        held = bool((np.abs(total - 1.0) <= NEAR_ONE).all())  # not, where it is no number
+        gamma /= total
+    return Smoothed(gamma, forward.log_scale()) if held else None
 
 
-def _backward(blocks: _Blocks, beta: Array, ends: Array) -> None:
-    """Every step from the last one; `ends` are messages of last steps, (states, pieces)."""
-    p, bounds = blocks.p, blocks.packing.bounds
+def quick_expect(forward: QuickForward) -> Expected | None:
+    """Beliefs and expected moves; see `quick_smooth`."""
+    blocks, packing = forward.blocks, forward.blocks.packing
+    expected = packing.steps - int((packing.before < 0).sum())
+    with np.errstate(all="ignore"):
+        beta = _settled_backward(forward)
+        moves = _moves(blocks, _carried(blocks, beta), forward.last)
+        gamma = _beliefs(blocks, beta)
+        held = abs(float(moves.sum()) - expected) <= NEAR_ONE * expected
+        held = held and bool(np.isfinite(gamma.sum()))
+    return Expected(gamma, forward.level(), moves) if held else None
+
+
+def _beliefs(blocks: _Blocks, beta: Array) -> Array:
+    """alpha · beta of every step, (states, steps)."""
+    np.multiply(beta, blocks.alpha, out=beta)
+    return from_blocks(beta, blocks.packing, blocks.p.emission)
+
+
+def _settled_backward(forward: QuickForward) -> Array:
+    """Messages back, beta, as step blocks."""
+    blocks, last = forward.blocks, forward.last
+    beta = scratch("beta", len(blocks.alpha))
+    ends = np.ones_like(last) / last.sum(axis=0)
+    if forward.products is not None:
+        ends = forward.products.ends(last)
+    _backward(blocks, beta, ends)
+    if blocks.packing.cut and forward.products is None:
+        _settle_backward(blocks, beta, ends, last)
+    return beta
+
+
+def _backward(blocks: _Blocks, beta: Array, ends: Array, again: bool = False) -> bool:
+    """Every step from the last one; `ends` are messages of last steps, (states, pieces).
+
+    `again`: until all messages are those that were there, if ever.
+    """
+    p, bounds, scales = blocks.p, blocks.packing.bounds, blocks.cut_scale
     one = p.move[0] if len(p.move) == 1 else None
-    scales = blocks.cut_scale
     emissions, betas = (step_views(x, blocks.packing) for x in (blocks.emission, beta))
     after: Array | None = None  # emission · beta of the step behind
-    buffer = np.empty_like(betas[0])
     for t in range(len(betas) - 1, -1, -1):
         b = betas[t]
+        look = again and t % EVERY == 0
+        out = np.empty_like(b) if look else b
         going = 0 if after is None else after.shape[1]
         if going < b.shape[1]:
-            b[:, going:] = ends[:, going : b.shape[1]]
+            out[:, going:] = ends[:, going : b.shape[1]]
         if after is not None:
-            out = b if going == b.shape[1] else b[:, :going]
+            front = out if going == b.shape[1] else out[:, :going]
             if one is None:
-                out[...] = moved_back(after, p.move, p.which[bounds[t + 1] : bounds[t + 2]])
+                front[...] = moved_back(after, p.move, p.which[bounds[t + 1] : bounds[t + 2]])
             else:
-                np.matmul(one, after, out=out)
+                np.matmul(one, after, out=front)
+        if look:
+            if same_messages(out, b):
+                return True
+            b[...] = out
         if t:
-            if buffer.shape[1] != b.shape[1]:
-                buffer = np.empty_like(b)
-            after = np.multiply(b, emissions[t], out=buffer)
+            if after is None or going != b.shape[1]:
+                after = np.empty_like(b)
+            np.multiply(b, emissions[t], out=after)
             if t % EVERY == 0:
                 np.divide(after, scales[t // EVERY], out=after)
-
-
-def _backward_again(blocks: _Blocks, beta: Array, ends: Array) -> bool:
-    """The same until all messages are those that were there, if ever."""
-    p, bounds = blocks.p, blocks.packing.bounds
-    scales = blocks.cut_scale
-    emissions, betas = (step_views(x, blocks.packing) for x in (blocks.emission, beta))
-    here = ends[:, :0]
-    for t in range(len(betas) - 1, -1, -1):
-        b = betas[t]
-        going = here.shape[1]
-        if going < b.shape[1]:
-            here = np.concatenate([here, ends[:, going : b.shape[1]]], axis=1)
-        if t % EVERY == 0 and same_messages(here, b):
-            return True
-        b[...] = here
-        if t:
-            here = here * emissions[t]
-            if t % EVERY == 0:
-                here /= scales[t // EVERY]
-            here = moved_back(here, p.move, p.which[bounds[t] : bounds[t + 1]])
     return False
 
 
@@ -254,7 +266,7 @@ def _settle_backward(blocks: _Blocks, beta: Array, ends: Array, last: Array) -> 
         told = first[:, after] * emission[:, after] / blocks.scale[after]
         told = moved_back(told, p.move, p.which[after])
         ends[:, chained] = told / last[:, chained].sum(axis=0)
-        if _backward_again(blocks, beta, ends):
+        if _backward(blocks, beta, ends, again=True):
             return
     raise NotAtRestError
 
@@ -275,9 +287,11 @@ def _moves(blocks: _Blocks, carried: Array, last: Array) -> Array:
     chained = np.flatnonzero(packing.previous >= 0)
     before = packing.previous[chained]
     if len(p.move) > 1:
-        alpha = from_blocks(blocks.alpha, packing)
+        shape = p.emission.shape
+        alpha = from_blocks(blocks.alpha, packing, scratch("plain alpha", *shape))
         alpha[:, packing.last[before]] /= last[:, before].sum(axis=0)
-        return pair_sums(packing, p, alpha, from_blocks(carried, packing))
+        flat = from_blocks(carried, packing, scratch("plain carried", *shape))
+        return pair_sums(packing, p, alpha, flat)
     alphas, carries = (run_views(x, packing) for x in (blocks.alpha, carried))
     found = (last[:, before] / last[:, before].sum(axis=0)) @ carries[0][0][:, chained].T
     at_once = max(1, AT_ONCE // len(found) ** 2)

@@ -29,18 +29,16 @@ def step_views(blocks: Array, packing: Packing) -> list[Array]:
     return list(chain.from_iterable(run_views(blocks, packing)))
 
 
-def to_blocks(x: Array, packing: Packing) -> Array:
-    """(states, steps) as blocks, (states · steps,)."""
-    found = np.empty(x.size)
+def to_blocks(x: Array, packing: Packing, found: Array) -> Array:
+    """(states, steps) as blocks, (states · steps,), in `found`."""
     for run, view in zip(packing.runs, run_views(found, packing), strict=True):
         own = x[:, run.lo : run.hi].reshape(len(x), run.steps, run.pieces)
         view.transpose(1, 0, 2)[...] = own
     return found
 
 
-def from_blocks(blocks: Array, packing: Packing) -> Array:
-    """Blocks as (states, steps)."""
-    found = np.empty((len(blocks) // packing.steps, packing.steps))
+def from_blocks(blocks: Array, packing: Packing, found: Array) -> Array:
+    """Blocks as (states, steps), in `found`."""
     for run, view in zip(packing.runs, run_views(blocks, packing), strict=True):
         own = found[:, run.lo : run.hi].reshape(len(found), run.steps, run.pieces)
         own[...] = view.transpose(1, 0, 2)
