@@ -94,7 +94,7 @@ def gone(sequences, s: int, t: int, v: int) -> bool:
 @pytest.mark.parametrize("longest", [100, 2, 1])
 def test_counts_equal_enumeration(kind: str, holes: float, longest: int) -> None:
     slice_, sizes, sequences, layout, tables = made(kind, holes, [3, 2])
-    counts, level, _ = chain_estep(wire_steps(layout, sequences, longest), tables)
+    counts, level, _ = chain_estep([wire_steps(layout, sequences, longest)], tables)
     expected = {n: np.zeros(t.shape) for n, t in tables.items()}
     total = 0.0
     for s in range(len(sequences)):

@@ -53,7 +53,7 @@ def check_reach(p: Potentials) -> None:
 def first_messages(packing: Packing, p: Potentials) -> Array:
     """P(z_1) of pieces that begin a sequence; of others all states alike: (states, pieces)."""
     chained = packing.previous >= 0
-    which = np.where(chained, 0, p.which[packing.first])
+    which = np.where(chained, 0, p.which[: len(chained)])
     return np.where(chained, 1.0 / len(p.start), p.start[:, which])
 
 
@@ -68,7 +68,7 @@ def careful_filter(packing: Packing, p: Potentials) -> Filtered:
         if met:
             break
         ends = run.alpha[:, packing.last[packing.previous[chained]]]
-        start[:, chained] = moved(ends, p.move, p.which[packing.first[chained]])
+        start[:, chained] = moved(ends, p.move, p.which[: len(chained)][chained])
         met = run.go(packing, start, again=True)
     if not met or not run.scale.min() > LEAST:
         raise NotAtRestError
@@ -157,11 +157,11 @@ def careful_expect(packing: Packing, p: Potentials) -> Expected:
 
 def _settled_backward(packing: Packing, p: Potentials) -> _BackwardRun:
     chained = packing.following >= 0
-    ends = np.full((len(p.emission), len(packing.first)), 1.0 / len(p.emission))
+    ends = np.full((len(p.emission), len(packing.last)), 1.0 / len(p.emission))
     run = _BackwardRun.of(p)
     run.go(packing, ends)
     met = not packing.cut
-    after = packing.first[packing.following[chained]]
+    after = packing.following[chained]
     for _ in range(MOST_ROUNDS):
         told = moved_back(run.carried[:, after], p.move, p.which[after])
         run.scale[after] = told.sum(axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from latentia.sequences.careful_passes import (
@@ -66,7 +66,16 @@ def _both(
     return careful(wired.packing, potentials(wired, tables)) if found is None else found
 
 
-def chain_estep(wired: Wired, tables: Tables) -> tuple[dict[int, Array], float, Wired]:
+def chain_estep(
+    groups: Sequence[Wired], tables: Tables
+) -> tuple[dict[int, Array], float, tuple[Wired, ...]]:
     """Expected counts of every table, Σ log P(sequence), and how the sequences had to be laid."""
-    found, used = at_rest(wired, lambda w: _both(w, tables, quick_expect, careful_expect))
-    return chain_counts(used, found.gamma, found.moves), found.level, used
+    counts: dict[int, Array] = {}
+    level, laid = 0.0, []
+    for wired in groups:
+        found, used = at_rest(wired, lambda w: _both(w, tables, quick_expect, careful_expect))
+        own = chain_counts(used, found.gamma, found.moves)
+        counts = {n: counts[n] + x for n, x in own.items()} if counts else own
+        level += found.level
+        laid.append(used)
+    return counts, level, tuple(laid)

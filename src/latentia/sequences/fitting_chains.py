@@ -20,7 +20,7 @@ from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.learn_chain import ChainLearning, LearnedChain, learn_chain
 from latentia.sequences.long_rows import Naming, is_list_of_frames, joined_arrays, read_long
-from latentia.sequences.potentials import wire_steps
+from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
@@ -113,7 +113,7 @@ def standardised_steps(
 
 def ordered(layout: ChainLayout, sequences: Sequences, tables: Tables) -> dict[int, Array]:
     """The same tables with the states of every latent by size, the largest first."""
-    counts, _, _ = chain_estep(wire_steps(layout, sequences), tables)
+    counts, _, _ = chain_estep(wire_groups(layout, sequences), tables)
     found = dict(tables)
     families = families_of(layout.slice)
     for v in sorted(layout.slice.latent):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
@@ -14,7 +14,7 @@ from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import PSEUDO_COUNTS, Prior, accelerate, normalised
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import ChainLayout, Tables
-from latentia.sequences.potentials import Wired, wire_steps
+from latentia.sequences.potentials import Wired, wire_groups, wire_steps
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import StepWindows, look_through_windows
 from latentia.sequences.window_starts import (
@@ -102,16 +102,19 @@ def learn_chain(
     """Tables of large penalised likelihood."""
     prior = chain_prior(layout, sequences, how.pseudo_counts)
     with one_thread():
-        wired = wire_steps(layout, sequences)
+        groups = wire_groups(layout, sequences)
         name, start = _raced(layout, sequences, prior, how, rng)
-        return replace(climb_chain(wired, start, prior, how), start=name)
+        return replace(climb_chain(groups, start, prior, how), start=name)
 
 
-def climb_chain(wired: Wired, start: Tables, prior: ChainPrior, how: ChainLearning) -> LearnedChain:
+def climb_chain(
+    groups: Sequence[Wired], start: Tables, prior: ChainPrior, how: ChainLearning
+) -> LearnedChain:
     """To rest, on all sequences."""
     if prior.rows:
-        return _plain_climb(wired, start, prior, how.max_iter, how.tol * wired.sequences.steps)
-    laid = [wired]
+        steps = sum(wired.sequences.steps for wired in groups)
+        return _plain_climb(groups, start, prior, how.max_iter, how.tol * steps)
+    laid = [groups]
 
     def estep(tables: Tables) -> tuple[dict[int, Array], float]:
         counts, level, laid[0] = chain_estep(laid[0], tables)
@@ -122,13 +125,13 @@ def climb_chain(wired: Wired, start: Tables, prior: ChainPrior, how: ChainLearni
 
 
 def _plain_climb(
-    wired: Wired, tables: Tables, prior: ChainPrior, most: int, enough: float
+    groups: Sequence[Wired], tables: Tables, prior: ChainPrior, most: int, enough: float
 ) -> LearnedChain:
     """EM as it is; it never falls."""
     history: list[float] = []
     fit = -np.inf
     for _ in range(most):
-        counts, fit, wired = chain_estep(wired, tables)
+        counts, fit, groups = chain_estep(groups, tables)
         history.append(fit + prior.log_density(tables))
         if len(history) > 1 and history[-1] - history[-2] < enough:
             return LearnedChain(dict(tables), "", True, tuple(history), fit)
@@ -153,7 +156,7 @@ def _raced(
         ended = [
             (found.history[-1], -k, name, found.tables)
             for k, (name, tables) in enumerate(running)
-            for found in [_plain_climb(wired, tables, prior, rounds, 0.0)]
+            for found in [_plain_climb([wired], tables, prior, rounds, 0.0)]
         ]
         ended.sort(key=lambda e: e[:2], reverse=True)
         running = [(name, tables) for _, _, name, tables in ended[:keep]]

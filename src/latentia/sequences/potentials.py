@@ -23,6 +23,8 @@ from latentia.sequences.slices import Parent
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
 
+GROUP = 2**19  # numbers of a message to all steps of a group of sequences
+LEAST_GROUP = 2**13  # steps of a group
 PLAIN_PRODUCTS = 3  # discrete columns whose probabilities are multiplied as they are
 
 
@@ -73,6 +75,12 @@ def wire_steps(layout: ChainLayout, sequences: Sequences, longest: int | None = 
     lookups = tuple(look.lookup(v) for v in discrete)
     masks = tuple(look.mask(v) for v in layout.masked)
     return Wired(layout, sequences, packing, which, lookups, masks, look.bells())
+
+
+def wire_groups(layout: ChainLayout, sequences: Sequences) -> tuple[Wired, ...]:
+    """Sequences in groups whose messages fit into a cache; one that is longer is a group."""
+    most = max(LEAST_GROUP, GROUP // layout.width)
+    return tuple(wire_steps(layout, group) for group in sequences.groups(most))
 
 
 def uncut(wired: Wired) -> Wired:
@@ -305,7 +313,7 @@ def _add(table: Array, places: Any, counts: Array) -> None:
 
 def _start_counts(wired: Wired, gamma: Array) -> Array:
     """Expected first states, (configurations, states)."""
-    first = np.flatnonzero(wired.packing.before < 0)
+    first = wired.packing.heads
     return grouped(gamma[:, first], wired.which[first], wired.layout.start_count).T
 
 

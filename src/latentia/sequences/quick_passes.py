@@ -1,6 +1,6 @@
 """Messages over step blocks, scaled now and then: one product and one multiplication a step.
 
-alpha_t = emission_t ∘ (moveᵀ alpha_{t−1}), divided by its sum at every EVERY-th step. beta goes
+alpha_t = emission_t ∘ (moveᵀ alpha_{t−1}), divided by its sum at each EVERY-th step. beta goes
 back through the same divisors, so that Σ alpha beta = 1 at every step without another sum. Pieces
 of a long sequence start from a guess; then they run again from what the piece before found until
 they meet the messages that they had. Chains forget, so that this takes few steps; for one that
@@ -37,6 +37,7 @@ from latentia.sequences.step_blocks import (
 )
 from latentia.typing import Array
 
+FEW_ROUNDS = 2  # before products of pieces are made
 EVERY = 8  # steps between two divisions, and between two looks whether messages have met
 LEAST = 1e-200  # of sums between two divisions: below, small states may be lost
 AT_ONCE = 2**20  # cells of pairs of states, of many steps
@@ -150,7 +151,7 @@ def _settle_forward(blocks: _Blocks, start: Array) -> PieceProducts | None:
     packing, p = blocks.packing, blocks.p
     chained = np.flatnonzero(packing.previous >= 0)
     wide = len(p.start) > MOST_STATES
-    for _ in range(MOST_ROUNDS if wide else 1):
+    for _ in range(MOST_ROUNDS if wide else FEW_ROUNDS):
         ends = last_messages(blocks.alpha, packing)[:, packing.previous[chained]]
         ends /= ends.sum(axis=0)
         start[:, chained] = moved(ends, p.move, p.which[chained])
@@ -192,7 +193,7 @@ def quick_smooth(forward: QuickForward) -> Smoothed | None:
 def quick_expect(forward: QuickForward) -> Expected | None:
     """Beliefs and expected moves; see `quick_smooth`."""
     blocks, packing = forward.blocks, forward.blocks.packing
-    expected = packing.steps - int((packing.before < 0).sum())
+    expected = packing.steps - len(packing.heads)
     with np.errstate(all="ignore"):
         beta = _settled_backward(forward)
         moves = _moves(blocks, _carried(blocks, beta), forward.last)

@@ -44,6 +44,18 @@ class Sequences:
         offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.intp)])
         return Sequences({v: x[steps] for v, x in self.cells.items()}, offsets)
 
+    def groups(self, most: int) -> Iterator[Sequences]:
+        """Whole sequences, one behind the other, of at most so many steps if there are several."""
+        first = 0
+        for s in range(1, len(self) + 1):
+            last = s == len(self)
+            if last or self.offsets[s + 1] - self.offsets[first] > most:
+                a, b = int(self.offsets[first]), int(self.offsets[s])
+                if b > a:
+                    cells = {v: x[a:b] for v, x in self.cells.items()}
+                    yield Sequences(cells, self.offsets[first : s + 1] - a)
+                first = s
+
     def longer(self, ahead: int) -> Sequences:
         """Every sequence with so many empty steps behind it."""
         lengths = np.diff(self.offsets)
