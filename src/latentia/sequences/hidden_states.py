@@ -88,6 +88,11 @@ class ChainLayout:
         return tuple(f for f in self.families if (f.variable, 0) in self.hidden and f.goes_on)
 
     @cached_property
+    def kept(self) -> dict[tuple[str, int], Any]:
+        """What was worked out of tables by number, to be looked up again."""
+        return {}
+
+    @cached_property
     def start_count(self) -> int:
         """Configurations of what is told at first steps."""
         return math.prod(self.sizes[v] for v, _ in self.seen_parents(self.starting))

@@ -11,7 +11,7 @@ import numpy as np
 
 from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf
 from latentia.linear_algebra import one_thread
-from latentia.networks.accelerate import PSEUDO_COUNTS, Prior, accelerate, normalised
+from latentia.networks.accelerate import FLOOR, PSEUDO_COUNTS, Prior, accelerate
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.potentials import Wired, wire_groups, wire_steps
@@ -27,7 +27,7 @@ from latentia.sequences.window_starts import (
 from latentia.typing import Array
 
 SAMPLE = 20_000  # steps on which starts race
-RACE = ((8, 3), (20, 1))  # E-steps, and how many go on
+RACE = ((5, 4), (8, 2), (12, 1))  # E-steps, and how many go on
 VARIANCE_FLOOR = 1e-3  # of the column's own
 
 
@@ -67,9 +67,9 @@ class ChainPrior:
     def maximise(self, counts: Tables) -> dict[int, Array]:
         """The M-step."""
         found = {}
-        if self.discrete.counts:
-            own = {n: counts[n] for n in self.discrete.counts}
-            found = normalised(own, self.discrete)
+        for n, prior in self.discrete.counts.items():
+            own = counts[n] + (prior + FLOOR)
+            found[n] = own / own.sum(axis=-1, keepdims=True)
         for n, pseudo in self.rows.items():
             found[n] = maximise_leaf(counts[n], VARIANCE_FLOOR, pseudo)
         return found

@@ -238,13 +238,15 @@ def _mask_rows(layout: ChainLayout, mask: Lookup) -> Array:
 
 def cell_places(layout: ChainLayout, number: int) -> Any:
     """Where P(cell | joint state) lies in the table: (states, configurations, cells)."""
-    family = layout.families[number]
-    shape, index = layout.shape(family), _parent_places(layout, family)
-    index = [np.asarray(i)[..., None] for i in index]
-    index.append(np.arange(shape[-1])[None, None, :])
-    found = np.ravel_multi_index(np.broadcast_arrays(*index), shape)
-    ones = (layout.width, _config_count(layout, family), shape[-1])
-    return np.broadcast_to(found, ones)
+    if ("cells", number) not in layout.kept:
+        family = layout.families[number]
+        shape, index = layout.shape(family), _parent_places(layout, family)
+        index = [np.asarray(i)[..., None] for i in index]
+        index.append(np.arange(shape[-1])[None, None, :])
+        found = np.ravel_multi_index(np.broadcast_arrays(*index), shape)
+        whole = (layout.width, _config_count(layout, family), shape[-1])
+        layout.kept["cells", number] = np.ascontiguousarray(np.broadcast_to(found, whole))
+    return layout.kept["cells", number]
 
 
 def _parent_places(layout: ChainLayout, family: StepFamily) -> list[Any]:
@@ -261,12 +263,13 @@ def _config_count(layout: ChainLayout, family: StepFamily) -> int:
 
 def bell_places(layout: ChainLayout, number: int) -> Any:
     """Where the Gaussian of a joint state lies in the table: (states, configurations)."""
-    family = layout.families[number]
-    index, above = _parent_places(layout, family), layout.shape(family)[:-2]
-    whole = (layout.width, _config_count(layout, family))
-    if not index:
-        return np.zeros(whole, dtype=np.intp)
-    return np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*index), above), whole)
+    if ("bells", number) not in layout.kept:
+        family = layout.families[number]
+        index, above = _parent_places(layout, family), layout.shape(family)[:-2]
+        found = np.ravel_multi_index(np.broadcast_arrays(*index), above) if index else 0
+        whole = (layout.width, _config_count(layout, family))
+        layout.kept["bells", number] = np.ascontiguousarray(np.broadcast_to(found, whole))
+    return layout.kept["bells", number]
 
 
 def _bell_logs(layout: ChainLayout, bells: Bells, tables: Tables) -> Array:

@@ -46,15 +46,16 @@ class Sequences:
 
     def groups(self, most: int) -> Iterator[Sequences]:
         """Whole sequences, one behind the other, of at most so many steps if there are several."""
-        first = 0
-        for s in range(1, len(self) + 1):
-            last = s == len(self)
-            if last or self.offsets[s + 1] - self.offsets[first] > most:
-                a, b = int(self.offsets[first]), int(self.offsets[s])
-                if b > a:
-                    cells = {v: x[a:b] for v, x in self.cells.items()}
-                    yield Sequences(cells, self.offsets[first : s + 1] - a)
-                first = s
+        first, count = 0, len(self)
+        while first < count:
+            start = int(self.offsets[first])
+            fits = int(np.searchsorted(self.offsets, start + most, side="right")) - 1
+            stop = min(max(fits, first + 1), count)
+            end = int(self.offsets[stop])
+            if end > start:
+                cells = {v: x[start:end] for v, x in self.cells.items()}
+                yield Sequences(cells, self.offsets[first : stop + 1] - start)
+            first = stop
 
     def longer(self, ahead: int) -> Sequences:
         """Every sequence with so many empty steps behind it."""
