@@ -51,7 +51,9 @@ def test_pieces_choose_as_whole_sequences() -> None:
 
     def level(z: np.ndarray) -> float:  # paths may tie
         later = np.log(tables[1][z[:-1], z[1:]])[~first[1:]].sum()
-        return float(np.log(tables[0][z[first]]).sum() + later + np.log(tables[2][z, cells[1]]).sum())
+        return float(
+            np.log(tables[0][z[first]]).sum() + later + np.log(tables[2][z, cells[1]]).sum()
+        )
 
     assert level(found[0]) == pytest.approx(level(found[1]), rel=1e-14)
     assert (found[0] == found[1]).mean() > 0.99

@@ -9,6 +9,7 @@ from latentia.networks.k_means import cluster_distances
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.packing import Indices
 from latentia.sequences.potentials import Wired, chain_counts
+from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import StepWindows, indicators
 from latentia.typing import Array
 
@@ -42,6 +43,25 @@ def counts_of_beliefs(wired: Wired, belief: Array) -> dict[int, Array]:
         own = later[which == c]
         moves[c] = gamma[:, wired.packing.before[own]] @ gamma[:, own].T
     return chain_counts(wired, gamma, moves)
+
+
+def _positions(sequences: Sequences) -> Array:
+    """How far each step is through its sequence, from 0 to 1: (steps,)."""
+    lengths = np.diff(sequences.offsets)
+    at = np.arange(sequences.steps) - np.repeat(sequences.offsets[:-1], lengths)
+    return np.asarray((at + 0.5) / np.repeat(lengths, lengths))
+
+
+def segments(sequences: Sequences, count: int) -> Array:
+    """Beliefs of sequences cut into equally long parts, one for each state, in order."""
+    label = np.minimum((_positions(sequences) * count).astype(np.intp), count - 1)
+    return spread_labels(label, np.arange(sequences.steps), sequences.steps, count)
+
+
+def by_time(sequences: Sequences, belief: Array) -> Array:
+    """The same beliefs, with the states that come early first."""
+    middle = (belief @ _positions(sequences)) / np.maximum(belief.sum(axis=1), 1e-300)
+    return np.asarray(belief[np.argsort(middle, kind="stable")])
 
 
 def random_beliefs(steps: int, count: int, rng: np.random.Generator) -> Array:
