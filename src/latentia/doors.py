@@ -60,3 +60,15 @@ def save_check(report: Any, path: str | os.PathLike[str]) -> None:
     from latentia.draw.check_pictures import save_check
 
     save_check(report, path)
+
+
+def plot_effect(*shown: Any) -> Drawing:
+    from latentia.draw.explanations import plot_effect
+
+    return plot_effect(*shown)
+
+
+def effect_of(*asked: Any, **how: Any) -> Any:
+    from latentia.model.effects import effect_of
+
+    return effect_of(*asked, **how)

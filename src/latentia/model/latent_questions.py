@@ -56,7 +56,7 @@ def query_own(
     soft: Mapping[Any, Any],
 ) -> Posterior:
     """P(names | evidence) by the graph's own tables; states of latents are numbers."""
-    given = {name: state for name, state in evidence.items() if not _is_missing(state)}
+    given = {name: state for name, state in evidence.items() if not is_gone(state)}
     twice = [name for name in (*given, *soft) if name in names]
     if twice:
         raise EvidenceError(
@@ -87,5 +87,6 @@ def best_own(
     return Assignment(values, math.log(max(float(found.table[best]), 1e-300)), True)
 
 
-def _is_missing(state: Any) -> bool:
+def is_gone(state: Any) -> bool:
+    """A cell that is no evidence."""
     return state is None or (isinstance(state, float) and math.isnan(state))
