@@ -192,6 +192,14 @@ class TabularModel:
         """P(outcome | do treatment) for each of its states: see `LatentModel.effect`."""
         return doors.effect_of(self, treatment, outcome, evidence, **how)
 
+    def explain(self, target: Any, row: Any, **how: Any) -> Any:
+        """How far each piece of evidence has moved the answer: see `LatentModel.explain`."""
+        return doors.explain_tables(self, target, row, **how)
+
+    def sensitivity(self, target: Any, evidence: Any = None, **how: Any) -> Any:
+        """How an answer depends on the cells of tables: see `LatentModel.sensitivity`."""
+        return doors.sensitivity_of_tables(self, target, evidence, **how)
+
     def joint_table(self, variables: Any) -> Array:
         """P(variables), (states of the first, of the second, …)."""
         return np.asarray(self.joint(variables)[0])

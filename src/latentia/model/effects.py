@@ -18,7 +18,7 @@ from latentia.errors import EffectWarning, EvidenceError, UnknownNameError
 from latentia.exact.reading_evidence import labels_of, read_codes
 from latentia.exact.surgery import check_apart, check_can_be_set, cut_tables, read_do
 from latentia.exact.table_answers import TableAnswers
-from latentia.model.latent_questions import is_gone
+from latentia.inference.posterior import Posterior
 from latentia.spelling import printable, printable_evidence
 from latentia.structure.graph import LatentGraph
 from latentia.structure.identification import Identification, identify
@@ -207,9 +207,37 @@ def intervened(answers: TableAnswers, do: Mapping[Any, Any]) -> TableAnswers:
     return TableAnswers(graph, cpts, state_names=answers.state_names)
 
 
-def present(evidence: Mapping[Any, Any] | None) -> dict[Any, Any]:
+def seen_only(evidence: Mapping[Any, Any] | None) -> dict[Any, Any]:
     """Evidence without cells that are missing."""
-    return {name: state for name, state in (evidence or {}).items() if not is_gone(state)}
+    return {name: state for name, state in (evidence or {}).items() if not _is_gone(state)}
+
+
+def _is_gone(state: Any) -> bool:
+    return state is None or (isinstance(state, float) and state != state)
+
+
+def query_tables(
+    answers: TableAnswers,
+    names: Sequence[Label],
+    evidence: Mapping[Any, Any],
+    soft: Mapping[Any, Any],
+) -> Posterior:
+    """P(names | evidence) by tables; likelihoods of states that soft evidence leaves out are 0."""
+    places = [answers.graph.index(name) for name in names]
+    twice = [name for name in (*evidence, *soft) if name in names]
+    if twice:
+        raise EvidenceError(
+            f"{twice[0]!r} is asked for and observed at once. Leave it out of the evidence."
+        )
+    whole = {}
+    for name, given in soft.items():
+        labels = labels_of(answers, answers.graph.index(name))
+        partly = isinstance(given, Mapping) and set(given) <= set(labels)
+        whole[name] = [given.get(s, 0.0) for s in labels] if partly else given
+    table = np.asarray(answers.joint(list(names), evidence, whole)[0])
+    log = float(answers.log_evidence(evidence, whole)[0])
+    states = tuple(labels_of(answers, v) for v in places)
+    return Posterior(tuple(names), states, table, log, 0.0, {**evidence, **soft})
 
 
 def effect_of(
@@ -223,7 +251,7 @@ def effect_of(
     x, y = (answers.graph.index(name) for name in (treatment, outcome))
     if x == y:
         raise EvidenceError(f"expected two variables, got {treatment!r} twice.")
-    given = present(evidence)
+    given = seen_only(evidence)
     check_apart([treatment], [], given, None)
     if outcome in given:
         raise EvidenceError(f"{outcome!r} is asked for and observed at once. Leave it out.")

@@ -56,7 +56,7 @@ def query_own(
     soft: Mapping[Any, Any],
 ) -> Posterior:
     """P(names | evidence) by the graph's own tables; states of latents are numbers."""
-    given = {name: state for name, state in evidence.items() if not is_gone(state)}
+    given = {name: state for name, state in evidence.items() if not _is_missing(state)}
     twice = [name for name in (*given, *soft) if name in names]
     if twice:
         raise EvidenceError(
@@ -87,6 +87,5 @@ def best_own(
     return Assignment(values, math.log(max(float(found.table[best]), 1e-300)), True)
 
 
-def is_gone(state: Any) -> bool:
-    """A cell that is no evidence."""
+def _is_missing(state: Any) -> bool:
     return state is None or (isinstance(state, float) and math.isnan(state))

@@ -10,30 +10,33 @@ from typing import Any, final
 import numpy as np
 
 from latentia.assess.intervals import Bars, bars_of, checked_confidence, intervals
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, is_present, place_cells
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError
-from latentia.exact.latent_rows import AskingLatent
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.reading_evidence import labels_of
-from latentia.exact.surgery import check_apart, check_can_be_set
+from latentia.exact.sensitivity import Sensitivity, sensitivity_of
+from latentia.exact.surgery import check_apart, check_can_be_set, read_do
 from latentia.exact.table_answers import TableAnswers
+from latentia.inference.many_rows import without_odd
 from latentia.inference.operators import Operators
 from latentia.inference.posterior import Posterior
-from latentia.inference.row_answers import Found
+from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.model.effects import (
     Effect,
     effect_of,
     intervened,
     note_unidentified,
-    present,
+    query_tables,
+    seen_only,
     with_confidence,
 )
-from latentia.model.latent_questions import own_answers, query_own
+from latentia.model.explaining import Explanation, explain_by
+from latentia.model.latent_questions import own_answers
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
-from latentia.typing import Label
+from latentia.typing import Codes, Label
 
 
 class WhyQuestions(TableQuestions):
@@ -68,13 +71,52 @@ class WhyQuestions(TableQuestions):
         """
         answers = self._cut_by()
         level = None if confidence is None else checked_confidence(confidence)
-        found = effect_of(answers, treatment, outcome, present(evidence), baseline)
+        found = effect_of(answers, treatment, outcome, seen_only(evidence), baseline)
         note_unidentified(answers.graph, [treatment], [outcome], list(found.evidence or {}))
         if level is None:
             return found
         kept = self._error_bars()
         whole, *without = (self._tables_of(each) for each in (kept.whole, *kept.without))
         return with_confidence(found, without, whole, level)
+
+    def explain(
+        self, target: Any, row: Any, *, state: Any = None, order: Any = "given"
+    ) -> Explanation:
+        """How far each piece of evidence in a row has moved P(target = state), in log-odds.
+
+        Once by leaving it out, and once by adding one after the other, in the order given, in that
+        of their "strength", or in that of a list. `state` is the one in the row, or the most
+        probable. The answer is words, a `frame()` and a picture, `plot()`.
+        """
+        self._check_fitted()
+        model: Any = self  # what answers is defined above it
+
+        def ask(evidence: Mapping[Any, Any]) -> Posterior:
+            found = model.query(target, evidence)
+            if not isinstance(found, Posterior):
+                raise EvidenceError(
+                    f"{target!r} is continuous and has no states to explain. Bin it, or explain a "
+                    "discrete column or latent."
+                )
+            return found
+
+        return explain_by(ask, target, row, self._graph.names, state, order)
+
+    def sensitivity(
+        self,
+        target: Any,
+        evidence: Mapping[Any, Any] | None = None,
+        *,
+        state: Any = None,
+        of: Any = None,
+    ) -> Sensitivity:
+        """How P(target = state | evidence) depends on each cell of the tables: exact slopes.
+
+        The other cells of a row change in proportion. `of` names the variables whose tables are
+        looked at; `state` is the most probable one unless named. Cells tell the answer at any
+        value: ``cell.at(0.3)``.
+        """
+        return sensitivity_of(self._cut_by(), target, seen_only(evidence), state, of)
 
     def _query_set(
         self,
@@ -85,9 +127,9 @@ class WhyQuestions(TableQuestions):
         level: float | None,
     ) -> Posterior:
         """P(names | evidence, do …)."""
-        answers, given = self._cut_by(), present(evidence)
+        answers, given = self._cut_by(), seen_only(evidence)
         check_apart(do, names, given, soft)
-        found = query_own(intervened(answers, do), names, given, soft or {})
+        found = query_tables(intervened(answers, do), names, given, soft or {})
         note_unidentified(answers.graph, list(do), names, [*given, *(soft or {})])
         found = replace(found, do=dict(do))
         if level is None:
@@ -95,7 +137,7 @@ class WhyQuestions(TableQuestions):
 
         def ask(operators: Operators) -> Any:
             own = intervened(self._tables_of(operators), do)
-            return query_own(own, names, given, soft or {}).table
+            return query_tables(own, names, given, soft or {}).table
 
         kept = self._error_bars()
         others = (ask(each) for each in kept.without)
@@ -220,6 +262,9 @@ class AskingSet:
     do: Mapping[Any, Any]
     unknown: str = "error"
 
+    def __post_init__(self) -> None:
+        check_unknown(self.unknown)
+
     @property
     def labels(self) -> tuple[Any, ...]:
         return labels_of(self.answers, self.variable)
@@ -230,8 +275,10 @@ class AskingSet:
 
     def shares(self, table: Table) -> Found:
         """P(state | other cells, do …), (rows,) each."""
-        found = self._rows().memberships(self._set(table))
-        return dict(zip(self.labels, found.values(), strict=True))
+        network = OwnNetwork(self.answers, ())
+        found, impossible = network.posterior(self._codes(table), {}, self.variable)
+        note_impossible(impossible, table.first)
+        return dict(zip(self.labels, found, strict=True))
 
     def best(self, table: Table) -> Found:
         """The most probable state of every row."""
@@ -240,16 +287,23 @@ class AskingSet:
         column = next((c for c in self.columns if c.name == name), None)
         return {name: place if column is None else column.answers(place)}
 
-    def _rows(self) -> AskingLatent:
-        network = OwnNetwork(self.answers, ())
-        graph, tables = self.answers.graph, self.answers.tables
-        return AskingLatent(graph, self.columns, tables, {}, self.variable, self.unknown, network)
-
-    def _set(self, table: Table) -> Table:
-        """What is set has its state in every row, whatever it was."""
-        own = {name: np.full(table.length, state) for name, state in self.do.items()}
-        extra = {**table.extra, **{n: x for n, x in own.items() if n in table.names}}
-        return replace(table, extra=extra, known={})
+    def _codes(self, table: Table) -> Codes:
+        """(rows, variables): what is set has its state in every row, whatever it was."""
+        graph = self.answers.graph
+        found = np.full((table.length, len(graph.names)), -1, dtype=np.int64)
+        for v, c in zip(graph.observed, self.columns, strict=True):
+            if c.name not in table.names or c.name in self.do:
+                continue
+            values = table.column(c.name)
+            if self.unknown != "error":
+                values, odd = without_odd(c, values)
+                if self.unknown == "warn" and odd.any():
+                    note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
+            cells = place_cells(c, values)
+            found[:, v] = np.where(is_present(cells), cells, -1)
+        for v, code in read_do(self.answers, self.do).items():
+            found[:, v] = code
+        return found
 
 
 def _shares_of(asking: AskingSet, plan: Plan, operators: Operators, table: Table) -> Found:
