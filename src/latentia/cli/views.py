@@ -210,6 +210,7 @@ def posterior_facts(
         "probabilities": posterior.table.tolist(),
         "given": given,
         "soft": soft,
+        **({"do": dict(posterior.do)} if posterior.do else {}),
         "log_evidence": posterior.log_evidence,
         "clipped": posterior.clipped,
         **_interval_facts(posterior),
