@@ -242,7 +242,7 @@ class WhyQuestions(TableQuestions):
 
     def _tables_of(self, operators: Operators) -> TableAnswers:
         """The tables of a replicate."""
-        found = own_answers(operators.plan, operators, self.columns_)
+        found = own_answers(self.plan_, operators, self.columns_)
         if found is None:
             raise NotLearnedError(
                 "the error bars of this model hold no tables, so that effects have none. Learn it "
@@ -308,7 +308,7 @@ class AskingSet:
 
 def _shares_of(asking: AskingSet, plan: Plan, operators: Operators, table: Table) -> Found:
     """The same question to other tables."""
-    own = own_answers(plan if operators.plan == plan else operators.plan, operators, asking.columns)
+    own = own_answers(plan, operators, asking.columns)
     if own is None:
         raise NotLearnedError(
             "the error bars of this model hold no tables, so that effects have none. Learn it with "

@@ -130,7 +130,10 @@ def _version(record: dict[str, Any]) -> int:
     states = record.get("states", ())
     newer = any(newer_columns(x.get("states", ())) for x in (record, *record.get("models", ())))
     if (
-        newer or "own" in record or ordered_parents(record)
+        newer
+        or "own" in record
+        or ordered_parents(record)
+        or "tables" in record.get("replicates", ())
     ):  # else older readers would misread grids and axes
         return 5
     if record["kind"] == "LatentClassifier":

@@ -77,7 +77,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
         record["own"], more = write_own_tables(operators.network)
         arrays += more
     if hasattr(model, "error_bars_"):
-        record["replicates"], more = write_replicates(model.error_bars_)
+        record["replicates"], more = write_replicates(
+            model.error_bars_, operators.plan is model.plan_
+        )
         arrays += more
     return record, arrays
 
