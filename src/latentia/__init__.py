@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from latentia.exact.tabular_model import TabularModel
     from latentia.formats.interchange import read, write
     from latentia.formats.networkx_models import from_networkx, to_networkx
+    from latentia.formats.pgmpy_learning import PgmpyEM, pgmpy_em
     from latentia.formats.pgmpy_models import from_pgmpy, to_pgmpy
     from latentia.formats.pyagrum_models import from_pyagrum, to_pyagrum
     from latentia.inference.operators import Operators
@@ -69,6 +70,8 @@ __all__ = [
     "write",
     "from_pgmpy",
     "to_pgmpy",
+    "PgmpyEM",
+    "pgmpy_em",
     "from_pyagrum",
     "to_pyagrum",
     "from_networkx",
@@ -109,6 +112,8 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "write": "formats.interchange",
     "from_pgmpy": "formats.pgmpy_models",
     "to_pgmpy": "formats.pgmpy_models",
+    "PgmpyEM": "formats.pgmpy_learning",
+    "pgmpy_em": "formats.pgmpy_learning",
     "from_pyagrum": "formats.pyagrum_models",
     "to_pyagrum": "formats.pyagrum_models",
     "from_networkx": "formats.networkx_models",

@@ -75,6 +75,10 @@ def query(
         list[str] | None,
         typer.Option(metavar="NAME=STATE:L,…", help="Likelihoods of states, where not certain."),
     ] = None,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=STATE", help="What is set by hand instead of observed."),
+    ] = None,
     confidence: Confidence = None,
     most_probable: Annotated[
         bool, typer.Option("--map", help="The most probable assignment only.")
@@ -92,16 +96,17 @@ def query(
       latentia query m.latentia D E --soft "G=0:.2,1:.8" --map
       latentia query m.latentia x --given y=3.2 --given z=0..3
       latentia query m.latentia D --given G=2 --confidence .9
+      latentia query m.latentia D --do G=2
     """
     with answering(as_json, quiet, debug) as screen:
         loaded = read_model(model)
         asked = [find_label(loaded, name) for name in variables]
         evidence = asked_evidence(loaded, given or [])
         likelihoods = read_soft(loaded, soft or [])
-        if most_probable and confidence is not None:
-            raise typer.BadParameter(
-                "not for --map; leave one of them out.", param_hint="--confidence"
-            )
+        hand = asked_evidence(loaded, do or [], "--do") or None
+        for option, used in (("--confidence", confidence), ("--do", hand)):
+            if most_probable and used is not None:
+                raise typer.BadParameter("not for --map; leave one of them out.", param_hint=option)
         if most_probable:
             found = loaded.map_query(asked, evidence, likelihoods)
             if as_json:
@@ -109,7 +114,7 @@ def query(
             else:
                 screen.show(*assignment_view(found, {**evidence, **likelihoods}))
             return
-        posterior = loaded.query(asked, evidence, likelihoods, confidence)
+        posterior = loaded.query(asked, evidence, likelihoods, confidence, hand)
         if isinstance(posterior, Density):
             if as_json:
                 screen.dump(density_facts(posterior, evidence, likelihoods))

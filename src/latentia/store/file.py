@@ -132,7 +132,11 @@ def _version(record: dict[str, Any]) -> int:
     newer = any(newer_columns(x.get("states", ())) for x in parts) or leaves_with_atoms(parts)
     named = any(name in record.get("parameters", ()) for name in NEWER)
     if (
-        newer or named or "own" in record or ordered_parents(record)
+        newer
+        or named
+        or "own" in record
+        or ordered_parents(record)
+        or "tables" in record.get("replicates", ())
     ):  # else older readers would misread grids, leaves and axes
         return 5
     if record["kind"] == "LatentClassifier":
