@@ -60,3 +60,10 @@ def save_check(report: Any, path: str | os.PathLike[str]) -> None:
     from latentia.draw.check_pictures import save_check
 
     save_check(report, path)
+
+
+def explore(model: Any, to: Any, **options: Any) -> Any:
+    """Show a model in the browser, or write it as a page."""
+    from latentia.explore.opening_page import explore
+
+    return explore(model, to, **options)

@@ -18,6 +18,10 @@ COMMANDS = {
         "check_command",
         "Say whether a model fits rows: column by column, pair by pair, and what to look at.",
     ),
+    "explore": (
+        "explore_command",
+        "Show a model in the browser: click what is known, and see what follows.",
+    ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
     "reproduce": ("reproducing", "Repeat the paper's experiments and write a report."),
     "plan": ("show_commands", "Show how a graph would be learned, before any data."),

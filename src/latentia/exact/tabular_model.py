@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
+from latentia import doors
 from latentia.data.sources.memory import equal_rows
 from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
 from latentia.exact.conditioned import infer_rows
@@ -188,6 +189,10 @@ class TabularModel:
     def evidence(self, columns: Any) -> StateCodes:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         return with_latents(self, self.graph.observed, columns)
+
+    def explore(self, to: Any = None, **options: Any) -> Any:
+        """A page to look at, as `LatentModel.explore` makes it: `to` a file, or else served."""
+        return doors.explore(self, to, **options)
 
     def _joint(self, asked: Sequence[int], evidence: RowsGiven, soft: Soft) -> tuple[Array, Array]:
         """log P(evidence), (rows,), and P(asked | evidence), (rows, states …)."""
