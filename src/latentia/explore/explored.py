@@ -21,7 +21,7 @@ from latentia.structure.plan import Plan, make_plan
 from latentia.typing import Array
 
 Scope = tuple[int, ...]
-PLANNED = 60  # variables of a network with given tables up to which it is planned, to be shown
+PLANNED = 60  # variables up to which a graph that was not planned is, to be shown
 
 
 @final
@@ -89,8 +89,7 @@ def _given(model: TabularModel, title: str) -> Explored:
     graph = model.graph
     labels = [labels_of(model, v) for v in range(len(graph.names))]
     network = TableNetwork(graph, model.tables, tuple(range(len(graph.names))))
-    plan = _plan_of(graph) if graph.latent and len(graph.names) <= PLANNED else None
-    return Explored(title, graph, _shown(graph, labels, {}), network, plan, model)
+    return Explored(title, graph, _shown(graph, labels, {}), network, _plan_of(graph), model)
 
 
 def _learned(model: LatentModel, title: str) -> Explored:
@@ -100,7 +99,9 @@ def _learned(model: LatentModel, title: str) -> Explored:
         tables = {(*above[v], v): table for v, table in own.tables.items()}
         labels = [labels_of(own, v) for v in range(len(graph.names))]
         network = TableNetwork(graph, tables, tuple(range(len(graph.names))))
-        return Explored(title, graph, _shown(graph, labels, {}), network, model.plan_, model)
+        same = {*model.plan_.graph.names} == {*graph.names}
+        plan = model.plan_ if same else _plan_of(graph)
+        return Explored(title, graph, _shown(graph, labels, {}), network, plan, model)
     graph = model._graph
     columns = dict(zip((graph.names[v] for v in graph.observed), model.columns_, strict=True))
     inner = _inner_network(model, graph)
@@ -163,6 +164,8 @@ def _grid(column: ContinuousColumn) -> GridCells:
 
 def _plan_of(graph: LatentGraph) -> Plan | None:
     """How the graph would be learned; None where it cannot be, which is no harm here."""
+    if not graph.latent or len(graph.names) > PLANNED:
+        return None
     try:
         return make_plan(graph)
     except LatentiaError:

@@ -126,6 +126,9 @@ def _flow(
         k = unit[b]
         corners = layout.corners.get((unit[a], k), ())
         inner = [(x, end) for x, level in corners for end in tops[level]]
+        start, low = layout.across[unit[a]], tops[layout.layer[unit[a]]][1]
+        if boxes[a].y + boxes[a].height < low and not sideways:
+            inner = [(start, low), *inner]  # out of its layer first, between taller ones
         turned = [(y, x) if sideways else (x, y) for x, y in inner]
         spine = None
         if len(units[k]) > 1:

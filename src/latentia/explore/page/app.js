@@ -93,15 +93,15 @@
         Graph: { element: canvas.element, show: showAll(inGraph), fit: () => canvas.fit() },
         List: { element: list, show: showAll(inList) },
       };
-      const lazy = (make) => {
+      const lazy = (make, panel = true) => {
         let made = null;
         const get = () => (made ??= make());
-        return { get element() { return get().element; }, show: () => get().show(), fit: () => get().canvas?.fit(), own: true };
+        return { get element() { return get().element; }, show: () => get().show(), fit: () => get().canvas?.fit(), own: true, panel };
       };
       if (this.facts.network) views["Junction tree"] = lazy(() => new latentia.TreeView(this));
       if (this.facts.server?.rows) views.Rows = lazy(() => new latentia.RowsView(this, this.server));
       const other = this.facts.other;
-      if (other) views.Compare = lazy(() => new latentia.CompareView(this, other, this._engineOf(other, 1)));
+      if (other) views.Compare = lazy(() => new latentia.CompareView(this, other, this._engineOf(other, 1)), false);
       return views;
     }
 
@@ -157,7 +157,7 @@
       this.stage.replaceChildren(this.views[name].element);
       this.views[name].fit?.();
       if (this.views[name].own) this.selected = null;
-      document.body.classList.toggle("own-panel", Boolean(this.views[name].own));
+      this.panel.replaceChildren();
       this.update();
     }
 
@@ -248,8 +248,8 @@
     }
 
     _showPanel() {
-      const own = this.views[this.view].own;
-      document.body.classList.toggle("with-panel", own || this.selected !== null);
+      const { own, panel } = this.views[this.view];
+      document.body.classList.toggle("with-panel", own ? panel : this.selected !== null);
       if (own) return;
       if (this.selected === null) {
         this.panel.replaceChildren();

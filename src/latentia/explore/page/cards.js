@@ -67,7 +67,8 @@
         return;
       }
       this.chart = new latentia.Chart(node, (from, to) => actions.range(v, from, to));
-      this.note = el("p", { class: "summary" });
+      const meaning = node.grid ? "mean (middle 90 %); drag over the chart to set a range" : "most probable state";
+      this.note = el("p", { class: "summary", title: meaning });
       this.element.append(this.chart.element, this.note);
     }
 

@@ -93,7 +93,7 @@
       this.element.setAttribute("aria-label", this.summary(shares));
     }
 
-    /** Mean and middle 90 % of a density, or the most probable state. */
+    /** Mean (and middle 90 %) of a density, or the most probable state. */
     summary(shares) {
       if (!shares) return "impossible";
       if (!this.node.grid) {
@@ -112,7 +112,7 @@
         return values[order[order.length - 1]];
       };
       const [low, high] = [quantile(0.05), quantile(0.95)].map(latentia.short);
-      return `mean ${latentia.short(mean)}, 90 % in ${low} … ${high}`;
+      return `${latentia.short(mean)} (${low} … ${high})`;
     }
   }
 

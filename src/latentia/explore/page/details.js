@@ -151,7 +151,7 @@
 
   /** P(v | parents), a line for every joint state of the parents. */
   function table(found, nodes) {
-    if (!found || found.cells.length > TABLE) return null;
+    if (!found || found.cells.length > TABLE || found.scope.some((u) => nodes[u].grid)) return null;
     const v = found.scope[found.scope.length - 1], above = found.scope.slice(0, -1);
     const count = nodes[v].states.length, lines = [];
     for (let start = 0; start < found.cells.length; start += count) {

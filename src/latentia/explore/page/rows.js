@@ -35,7 +35,7 @@
 
     show() {
       if (!this.loaded) this.load();
-      if (this.app.selected === null) this._hint();
+      if (!this.app.panel.hasChildNodes()) this._hint();
     }
 
     _hint() {
