@@ -102,3 +102,10 @@ def sensitivity_of_tables(*asked: Any, **how: Any) -> Any:
     from latentia.model.explaining import sensitivity_of_tables
 
     return sensitivity_of_tables(*asked, **how)
+
+
+def explore(model: Any, to: Any, **options: Any) -> Any:
+    """Show a model in the browser, or write it as a page."""
+    from latentia.explore.opening_page import explore
+
+    return explore(model, to, **options)

@@ -24,6 +24,10 @@ COMMANDS = {
         "compare_command",
         "Compare numbers of states of latents, by criteria and on held-out rows.",
     ),
+    "explore": (
+        "explore_command",
+        "Show a model in the browser: click what is known, and see what follows.",
+    ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
     "profile": (
         "profile_command",

@@ -222,6 +222,10 @@ class TabularModel:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         return with_latents(self, self.graph.observed, columns)
 
+    def explore(self, to: Any = None, **options: Any) -> Any:
+        """A page to look at, as `LatentModel.explore` makes it: `to` a file, or else served."""
+        return doors.explore(self, to, **options)
+
     def _joint(self, asked: Sequence[int], evidence: RowsGiven, soft: Soft) -> tuple[Array, Array]:
         """log P(evidence), (rows,), and P(asked | evidence), (rows, states …)."""
         scope = tuple(sorted(asked))

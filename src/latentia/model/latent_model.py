@@ -243,6 +243,17 @@ class LatentModel(WhyQuestions):
             self.operators_, found, seen, [variables[i] for i in places], shown, title
         )
 
+    def explore(self, to: Any = None, **options: Any) -> Any:
+        """A page to look at: click states to know them, and see what follows.
+
+        ``explore(to="model.html")`` writes one file that answers by itself, wherever it is opened.
+        Without `to`, a server on this machine only shows the page in the browser until it is
+        stopped; `rows` is a table to look through with it, `port` and `browser` (False: do not
+        open one) say where, `title` names the page.
+        """
+        self._check_fitted()
+        return doors.explore(self, to, **options)
+
     def _repr_html_inner(self) -> str:
         """What notebooks show: scikit-learn's diagram, and once fitted, the picture."""
         plain = str(super()._repr_html_inner())
