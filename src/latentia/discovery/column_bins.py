@@ -16,13 +16,15 @@ import numpy as np
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Additive, Rows, Source
+from latentia.kernels.smooth_leaves import smoothing
 from latentia.typing import Array, Codes
 
 Sum = TypeVar("Sum", bound=Additive)
 
 MOST_CELLS = 24
 ROWS_A_CELL = 40.0
-SMOOTHED = 0.5  # grid points by which the rows of a table are smoothed
+RULE_OF_THUMB = 0.9  # bandwidth in standard deviations of one row (Silverman 1986)
+EVEN = 0.01  # share of a cell that is spread evenly: no grid point is impossible
 
 
 @final
@@ -103,7 +105,18 @@ def _bins(column: ContinuousColumn, places: Array, weight: Array) -> Bins:
     before = np.cumsum(mass) - mass  # rows left of each point
     rank = np.minimum((before * count / max(float(mass.sum()), 1e-300)).astype(np.intp), count - 1)
     first = np.flatnonzero(np.diff(rank, prepend=-1) > 0)
-    smooth = mass + SMOOTHED * max(float(mass.mean()), 1e-300)
     cell = np.searchsorted(first, np.arange(column.points), side="right") - 1
-    share = smooth / np.bincount(cell, smooth)[cell]
-    return Bins(tuple(map(int, first)), column.points, len(column.atoms), share)
+    return Bins(
+        tuple(map(int, first)), column.points, len(column.atoms), _spread(column, mass, cell)
+    )
+
+
+def _spread(column: ContinuousColumn, mass: Array, cell: Codes) -> Array:
+    """How a cell's rows lie on its grid points: smoothed by the rule of thumb for so many rows."""
+    total = max(float(mass.sum()), 1.0)
+    blur = smoothing(column, RULE_OF_THUMB * total**-0.2)
+    smooth = mass if blur is None else blur[: column.points, : column.points] @ mass
+    within = np.bincount(cell, smooth)
+    even = np.bincount(cell)
+    share = np.where(within[cell] > 0, smooth / np.maximum(within[cell], 1e-300), 1.0 / even[cell])
+    return np.asarray((1.0 - EVEN) * share + EVEN / even[cell])

@@ -11,7 +11,7 @@ import numpy as np
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.table_rows import discover_columns, open_rows
-from latentia.discovery.candidates import Candidate
+from latentia.discovery.island_race import IslandCandidate
 from latentia.discovery.column_bins import Bins, BinnedSource, binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
 from latentia.discovery.island_graph import NamedIslands, name_islands
@@ -203,7 +203,7 @@ def _told_losses(result: SearchResult) -> dict[str, float]:
     return found
 
 
-def _shown(candidate: Candidate) -> str:
+def _shown(candidate: IslandCandidate) -> str:
     return str(replace(candidate, pseudo_count=2.0, resampled=0))
 
 

@@ -78,7 +78,7 @@ def column_marginals(sizes: Sequence[int], rows: Known) -> list[Array]:
 
 
 @final
-class Climb:
+class IslandClimb:
     """One climb: tables that get better round by round, and the best that were met."""
 
     def __init__(

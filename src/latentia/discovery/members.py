@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from latentia.discovery.candidates import Candidate, Search
+from latentia.discovery.island_race import IslandCandidate, Search
 from latentia.typing import Array
 
 MOST_LOOKED_AT = 60  # candidates
@@ -30,7 +30,7 @@ RESAMPLED_ROUNDS = 60
 class Members:
     """Who is in the mixture, and with what weight."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[IslandCandidate, ...]
     weights: Array  # (members,)
     level: float  # mean log-likelihood of the rows held out
 
@@ -91,7 +91,7 @@ def grow_members(search: Search, most: int, budget: float) -> Members:
     return pick_members(search, most)
 
 
-def _heaviest(members: Members) -> Sequence[Candidate]:
+def _heaviest(members: Members) -> Sequence[IslandCandidate]:
     order = np.argsort(-members.weights)
     return [members.candidates[i] for i in order if members.candidates[i].states > 1] or [
         members.candidates[0]

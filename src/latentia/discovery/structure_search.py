@@ -11,9 +11,9 @@ import numpy as np
 
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.row_sample import split_rows
-from latentia.discovery.candidates import SIZES, Bounds, Candidate, Search, race
+from latentia.discovery.island_race import SIZES, Bounds, IslandCandidate, Search, race_islands
 from latentia.discovery.column_tree import Edge
-from latentia.discovery.island_climb import Climb, Known, known_rows
+from latentia.discovery.island_climb import IslandClimb, Known, known_rows
 from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
@@ -80,7 +80,7 @@ class StructureSettings:
 class Learned:
     """One structure with what was counted for it."""
 
-    candidate: Candidate
+    candidate: IslandCandidate
     layout: IslandLayout
     counts: IslandCounts  # expected, of all rows
 
@@ -92,7 +92,7 @@ class SearchResult:
 
     members: tuple[Learned, ...]
     weights: Array  # of the members
-    levels: dict[Candidate, float]  # mean log-likelihood of rows held out
+    levels: dict[IslandCandidate, float]  # mean log-likelihood of rows held out
     information: Array  # of pairs of columns, nats
     held_out: float  # rows
     seconds: float
@@ -119,7 +119,7 @@ def search_structure(
     search = Search(sizes, train, watched, settings.bounds, settings.seed)
     budget = RATE * (settings.time_budget or default_effort(len(train) * len(sizes)))
     alone = settings.members == 1
-    race(search, budget if alone else budget / 2, say)
+    race_islands(search, budget if alone else budget / 2, say)
     found = _members(search, settings.members, budget)
     learned = []
     for candidate in found.candidates:
@@ -163,10 +163,10 @@ def _split(sample: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
     return large, small
 
 
-def _again(climb: Climb, search: Search, rows: Known, seed: int) -> IslandCounts:
+def _again(climb: IslandClimb, search: Search, rows: Known, seed: int) -> IslandCounts:
     """The same climb from all rows of the sample, for as many rounds as were best."""
     whole = climb.layout.of_rows(rows.codes)
-    again = Climb(climb.layout, rows, (whole, whole), rows, climb.pseudo_count, seed)
+    again = IslandClimb(climb.layout, rows, (whole, whole), rows, climb.pseudo_count, seed)
     again.advance(climb.best_round, watched=False)
     return again.counts
 

@@ -14,8 +14,10 @@ from latentia.assess.without_groups import check_all_discrete, group_count, repl
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.table_rows import missing_shares, open_rows
+from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
 from latentia.model.contract import Learned
+from latentia.model.found_graph import find_graph
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
 from latentia.model.mixed_plans import has_continuous
@@ -89,7 +91,13 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
         self._ignored = opened.ignored
+        self.__dict__.pop("structure_", None)
+        if opened.wish is not None:
+            self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
+            return self._learn(plan_training(opened, given, groups), learner, groups)
         return self._learn(plan_training(opened, learner, groups), learner, groups)
+
+    structure_: FoundStructure  # where no graph was given
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 

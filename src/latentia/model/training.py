@@ -27,6 +27,7 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
+from latentia.discovery.finding import StructureWish
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.learners import has_column_parents, tables_instead
@@ -64,6 +65,7 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
+    wish: StructureWish | None = None  # the graph is to be found
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -112,7 +114,7 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     seen = rows.look(names if rows.label is None else (*names, rows.label))
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
-    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)
+    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored, wanted.wish)
 
 
 def plan_training(opened: Opened, learner: Any, groups: int = 0) -> Training:

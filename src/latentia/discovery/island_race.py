@@ -20,7 +20,7 @@ import numpy as np
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.discovery.column_tree import Edge, column_tree
-from latentia.discovery.island_climb import Climb, Known
+from latentia.discovery.island_climb import IslandClimb, Known
 from latentia.discovery.island_features import Single
 from latentia.discovery.island_network import IslandLayout, island_layout
 from latentia.discovery.islands import Islands, cut_islands
@@ -41,7 +41,7 @@ DEAREST = 1 / 60  # share of the budget that a round may cost
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class IslandCandidate:
     """A structure that may be tried."""
 
     smallest: int  # columns of an island, at least
@@ -88,7 +88,7 @@ class Search:
         gaps = (train.codes < 0).any(axis=0) | (held_out.codes < 0).any(axis=0)
         self.holes = tuple(map(int, np.flatnonzero(gaps)))
         self.information = self._pairs(train) if information is None else information
-        self.climbs: dict[Candidate, Climb] = {}
+        self.climbs: dict[IslandCandidate, IslandClimb] = {}
         self.spent = 0.0
         self._trees: dict[int, tuple[Edge, ...]] = {}
         self._features: dict[Islands, tuple[tuple[Single, ...], tuple[Single, ...]]] = {}
@@ -105,7 +105,7 @@ class Search:
             self._trees[resampled] = column_tree(pairs, self.bounds.require, self.bounds.forbid)
         return self._trees[resampled]
 
-    def layout(self, candidate: Candidate) -> IslandLayout:
+    def layout(self, candidate: IslandCandidate) -> IslandLayout:
         islands = cut_islands(
             len(self.sizes),
             self.tree(candidate.resampled),
@@ -115,7 +115,7 @@ class Search:
         )
         return island_layout(islands, self.sizes, candidate.states, self.holes)
 
-    def run(self, candidate: Candidate, rounds: int, dearest: float = math.inf) -> None:
+    def run(self, candidate: IslandCandidate, rounds: int, dearest: float = math.inf) -> None:
         """Start a candidate, or let it go on; unless a round of it costs too much."""
         climb = self.climbs.get(candidate)
         if climb is None:
@@ -123,7 +123,7 @@ class Search:
             latents = sum(k > 1 for k in layout.states)
             if latents > (self.bounds.most_latents or latents):
                 return
-            climb = Climb(
+            climb = IslandClimb(
                 layout,
                 self.train,
                 self._phi(layout),
@@ -136,11 +136,11 @@ class Search:
             self.climbs[candidate] = climb
         self.spent += climb.advance(rounds)
 
-    def ranked(self) -> list[Candidate]:
+    def ranked(self) -> list[IslandCandidate]:
         """The best first."""
         return sorted(self.climbs, key=lambda each: (-self.climbs[each].best, each))
 
-    def plainest(self) -> Candidate:
+    def plainest(self) -> IslandCandidate:
         """The one of fewest parameters that rows held out can hardly tell from the best."""
         best, *others = self.ranked()
         weight = self.held_out.weights / self.held_out.total
@@ -168,14 +168,14 @@ class Search:
         return pair_information(self.sizes, LocalRows(own))
 
 
-def race(search: Search, budget: float, say: Callable[[str], None] = lambda _: None) -> None:
+def race_islands(search: Search, budget: float, say: Callable[[str], None] = lambda _: None) -> None:
     """Spend the budget of multiplications on candidates; `search.ranked()` tells who won."""
     dearest = DEAREST * budget
     for candidate in sorted(first_candidates(search), key=lambda each: _cost(search, each)):
         if search.spent < STARTED * budget:
             search.run(candidate, FIRST_ROUNDS, dearest)
     say("started")
-    explored: set[Candidate] = set()
+    explored: set[IslandCandidate] = set()
     _explore(search, explored, EXPLORED * budget, lambda _: FIRST_ROUNDS, dearest)
     say("explored")
     for keep, rounds in HALVINGS:
@@ -183,7 +183,7 @@ def race(search: Search, budget: float, say: Callable[[str], None] = lambda _: N
             if search.spent < 0.95 * budget:
                 search.run(candidate, rounds)
         say(f"halved to {keep}")
-    late: set[Candidate] = set()
+    late: set[IslandCandidate] = set()
     _explore(search, late, 0.95 * budget, lambda each: max(4, search.climbs[each].best_round), dearest)
     for candidate in search.ranked()[:4]:
         while not search.climbs[candidate].done and search.spent < budget:
@@ -191,17 +191,17 @@ def race(search: Search, budget: float, say: Callable[[str], None] = lambda _: N
     say("done")
 
 
-def first_candidates(search: Search) -> set[Candidate]:
+def first_candidates(search: Search) -> set[IslandCandidate]:
     """A wide grid."""
-    found = {Candidate(len(search.sizes), 1, False), Candidate(len(search.sizes), 1, True)}
+    found = {IslandCandidate(len(search.sizes), 1, False), IslandCandidate(len(search.sizes), 1, True)}
     for smallest in (3, 6, 12, 24, len(search.sizes)):
         for states in {min(k, search.bounds.most_states) for k in (4, 16, 64)} - {1}:
             for inner in (False, True):
-                found.add(Candidate(smallest, states, inner))
+                found.add(IslandCandidate(smallest, states, inner))
     return {each for each in found if _allowed(search, each)}
 
 
-def survivors(ranked: Sequence[Candidate], keep: int) -> list[Candidate]:
+def survivors(ranked: Sequence[IslandCandidate], keep: int) -> list[IslandCandidate]:
     """The best few; the best of every size of islands is among them while that takes half."""
     chosen = {each.smallest: each for each in reversed(ranked)}
     first = sorted(chosen.values(), key=ranked.index)[: keep // 2]
@@ -209,7 +209,7 @@ def survivors(ranked: Sequence[Candidate], keep: int) -> list[Candidate]:
     return sorted([*first, *rest[: keep - len(first)]], key=ranked.index)
 
 
-def neighbours(candidate: Candidate) -> Iterable[Candidate]:
+def neighbours(candidate: IslandCandidate) -> Iterable[IslandCandidate]:
     """One step along each setting."""
     if candidate.states == 1:
         return
@@ -223,9 +223,9 @@ def neighbours(candidate: Candidate) -> Iterable[Candidate]:
 
 def _explore(
     search: Search,
-    seen: set[Candidate],
+    seen: set[IslandCandidate],
     until: float,
-    rounds: Callable[[Candidate], int],
+    rounds: Callable[[IslandCandidate], int],
     dearest: float,
 ) -> None:
     """Neighbours of the leading three, until they are all looked at."""
@@ -240,7 +240,7 @@ def _explore(
                 search.run(near, rounds(lead), dearest)
 
 
-def _allowed(search: Search, candidate: Candidate) -> bool:
+def _allowed(search: Search, candidate: IslandCandidate) -> bool:
     bounds, n = search.bounds, len(search.sizes)
     fits = candidate.smallest in bounds.sizes or candidate.smallest == n
     if not fits or candidate.smallest > n or candidate.states > bounds.most_states:
@@ -250,7 +250,7 @@ def _allowed(search: Search, candidate: Candidate) -> bool:
     return candidate.inner or bounds.inner is not True
 
 
-def _cost(search: Search, candidate: Candidate) -> float:
+def _cost(search: Search, candidate: IslandCandidate) -> float:
     return search.layout(candidate).cost
 
 
