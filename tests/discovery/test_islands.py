@@ -13,7 +13,7 @@ from latentia.discovery.island_graph import name_islands
 from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
-    expected_counts,
+    island_counts,
     island_layout,
     maximise_islands,
     random_islands,
@@ -27,7 +27,9 @@ TREE = ((0, 1), (0, 2), (2, 3), (2, 4))
 SINGLE = 2e-5  # rounding of single precision over a few sums
 
 
-def layout(smallest: int, inner: bool, holes: tuple[int, ...] = (), states: int = 3) -> IslandLayout:
+def layout(
+    smallest: int, inner: bool, holes: tuple[int, ...] = (), states: int = 3
+) -> IslandLayout:
     return island_layout(cut_islands(5, TREE, smallest, inner, holes), SIZES, states, holes)
 
 
@@ -39,7 +41,7 @@ def some_counts(own: IslandLayout, seed: int = 0) -> IslandCounts:
     """Counts of a random model, as an M-step takes them."""
     rng = np.random.default_rng(seed)
     tables = random_islands(own, [np.full(m, 1 / m) for m in SIZES], rng)
-    return expected_counts(own, tables, own.of_rows(every_row()))[0]
+    return island_counts(own, tables, own.of_rows(every_row()))[0]
 
 
 @pytest.mark.parametrize("smallest", [1, 2, 3, 5])
@@ -78,7 +80,7 @@ def test_expected_counts_are_posteriors_summed_row_by_row(
     for c in holes:
         rows[::4, c] = -1
     weight = rng.random(50).astype(np.float32)
-    found, log = expected_counts(own, tables, own.of_rows(rows), weight)
+    found, log = island_counts(own, tables, own.of_rows(rows), weight)
     named = name_islands(own, counts, 1.0, list("abcde"))
     graph = named.graph
     answers = TableAnswers(graph, {graph.names[v]: t for v, t in named.tables.items()})
@@ -129,7 +131,8 @@ def test_a_climb_ends_and_keeps_its_best() -> None:
     phi = own.of_rows(train.codes), own.of_rows(held.codes)
     climb = IslandClimb(own, train, phi, held, 1.0, 0)
     climb.advance(200)
-    assert climb.done and climb.best_round <= climb.rounds
+    assert climb.done
+    assert climb.best_round <= climb.rounds
     again = held.mean(row_likelihoods(own, climb.best_tables, own.of_rows(held.codes)))
     assert again == pytest.approx(climb.best, abs=1e-6)
     truth = np.log(

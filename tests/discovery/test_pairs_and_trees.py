@@ -90,7 +90,8 @@ def test_required_and_forbidden_edges() -> None:
     weight[2, 3] = weight[3, 2] = 0.0
     assert (2, 3) in column_tree(weight, require=[(3, 2)])
     apart = column_tree(weight, forbid=[(0, 2), (1, 2), (3, 2)])
-    assert all(2 not in edge for edge in apart) and len(apart) == 2
+    assert all(2 not in edge for edge in apart)
+    assert len(apart) == 2
     with pytest.raises(GraphError, match="both required and forbidden"):
         column_tree(weight, [(0, 1)], [(1, 0)])
     with pytest.raises(GraphError, match="cycle"):
@@ -113,7 +114,9 @@ def test_islands_are_connected_parts_that_cover_all_columns(smallest: int, inner
         assert len(tied) == len(found.columns) - 1
         for c, p in enumerate(found.column_parent):
             if p >= 0:
-                assert inner and p != 0 and found.home[p] == found.home[c]
+                assert inner
+                assert p != 0
+                assert found.home[p] == found.home[c]
                 assert (min(c, p), max(c, p)) in edges
 
 

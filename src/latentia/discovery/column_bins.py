@@ -100,7 +100,7 @@ def choose_bins(columns: Sequence[Column], sample: Rows) -> tuple[Bins | None, .
 def _bins(column: ContinuousColumn, places: Array, weight: Array) -> Bins:
     inside = places < column.points - 0.5  # neither missing nor an atom
     near = np.rint(places[inside]).astype(np.intp)
-    mass = np.bincount(near, weight[inside], column.points)
+    mass = np.asarray(np.bincount(near, weight[inside], column.points), dtype=float)
     count = int(np.clip(mass.sum() / ROWS_A_CELL, 2, MOST_CELLS))
     before = np.cumsum(mass) - mass  # rows left of each point
     rank = np.minimum((before * count / max(float(mass.sum()), 1e-300)).astype(np.intp), count - 1)

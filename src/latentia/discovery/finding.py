@@ -11,21 +11,21 @@ import numpy as np
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.table_rows import discover_columns, open_rows
-from latentia.discovery.island_race import IslandCandidate
-from latentia.discovery.column_bins import Bins, BinnedSource, binned_rows, choose_bins
+from latentia.discovery.column_bins import BinnedSource, Bins, binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
 from latentia.discovery.island_graph import NamedIslands, name_islands
+from latentia.discovery.island_race import IslandCandidate
 from latentia.discovery.structure_search import (
-    Learned,
+    LearnedIslands,
     SearchResult,
     StructureSettings,
-    polish,
+    polish_islands,
     search_structure,
 )
 from latentia.errors import DataError, UnknownNameError
 from latentia.linear_algebra import one_thread
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Label
 
 BIN_SAMPLE = 20_000
 ID_SHARE = 0.9  # different values among the rows
@@ -102,8 +102,8 @@ def learn_structure(
     >>> h = rng.integers(2, size=2000)
     >>> data = {c: np.where(rng.random(2000) < 0.9, h, 1 - h) for c in "abcd"}
     >>> found = lt.learn_structure(data, "tree", max_states=2)
-    >>> str(found.graph)
-    '(latent(a, c, d, …)[2])->a; (latent(a, c, d, …)[2])->b; (latent(a, c, d, …)[2])->c; (latent(a, c, d, …)[2])->d'
+    >>> found.latents
+    {'latent(c, b, d, …)': 2}
     """
     rows = open_rows(table, None, sample_weight)
     names = list(rows.names)
@@ -121,8 +121,10 @@ def learn_structure(
     )
     apart = None
     if held_out is not None:
-        apart = open_rows(held_out, None, None, known=columns).source(columns).sample(
-            10**6, np.random.default_rng(0)
+        apart = (
+            open_rows(held_out, None, None, known=columns)
+            .source(columns)
+            .sample(10**6, np.random.default_rng(0))
         )
     return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart)
 
@@ -140,8 +142,8 @@ def find_structure(
     kept = [i for i, c in enumerate(columns) if c.name not in left_out]
     if not kept:
         raise DataError(
-            "every column has a value of its own in nearly every row, as ids have: there is nothing "
-            "to learn. Say which columns are numbers with kinds={...: 'continuous'}."
+            "every column has a value of its own in nearly every row, as ids have: there is "
+            "nothing to learn. Say which columns are numbers with kinds={...: 'continuous'}."
         )
     own = [columns[i] for i in kept]
     chosen = _Chosen(source, tuple(kept))
@@ -151,14 +153,16 @@ def find_structure(
         sizes = [c.cells if b is None else b.cells for c, b in zip(own, bins, strict=True)]
         names = [c.name for c in own]
         apart = None if held_out is None else binned_rows(bins, _some(held_out, kept))
-        result = search_structure(sizes, cells, wish.settings(names), apart, say)
+        ordered = [0 if b is None else len(b.first) for b in bins]
+        result = search_structure(sizes, cells, wish.settings(names), apart, ordered, say)
         best = result.members[0]
         if held_out is None and weight > 1.5 * float(best.counts.features[0][0].sum()):
-            best = polish(best, cells)
+            best = polish_islands(best, cells)
         named = on_grids_again(_named(best, names), bins)
     return FoundStructure(
         named.graph,
         named.tables,
+        _shown(best.candidate),
         _told_losses(result),
         named.telling,
         tuple(names),
@@ -191,7 +195,7 @@ def on_grids_again(named: NamedIslands, bins: Sequence[Bins | None]) -> NamedIsl
     return replace(named, graph=wide, tables=tables)
 
 
-def _named(best: Learned, names: Sequence[Label]) -> NamedIslands:
+def _named(best: LearnedIslands, names: Sequence[Label]) -> NamedIslands:
     return name_islands(best.layout, best.counts, best.candidate.pseudo_count, names)
 
 
@@ -246,8 +250,3 @@ class _Summary:
 
     def __call__(self, rows: Rows) -> Any:
         return self.summary(_some(rows, self.kept))
-
-
-def tables_of(found: FoundStructure) -> dict[Label, Array]:
-    """The tables by name."""
-    return {found.graph.names[v]: table for v, table in found.tables.items()}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class FoundStructure:
 
     graph: LatentGraph
     tables: Mapping[int, Array]  # on the cells of continuous columns' grids
+    chosen: str  # the plainest candidate that rows held out can hardly tell from the best
     losses: Mapping[str, float]  # candidate -> nats a row on rows held out, the best first
     telling: Mapping[Label, Mapping[Label, float]]  # latent -> column -> nats
     columns: tuple[Label, ...]
@@ -39,6 +40,17 @@ class FoundStructure:
         """A picture of the graph."""
         return doors.draw_graph(self.graph)
 
+    @property
+    def edges(self) -> list[tuple[Label, Label]]:
+        """By name: to be edited, and passed on as a graph with `latents`."""
+        names = self.graph.names
+        return [(names[a], names[b]) for a, b in self.graph.edges]
+
+    @property
+    def latents(self) -> dict[Label, int]:
+        """Numbers of states by name."""
+        return {self.graph.names[v]: self.graph.states[v] or 1 for v in sorted(self.graph.latent)}
+
     def pairs(self, count: int = SHOWN) -> list[tuple[Label, Label, float]]:
         """The columns that tell most of each other, in nats."""
         upper = np.triu(self.information, 1)
@@ -51,11 +63,12 @@ class FoundStructure:
 
     def __str__(self) -> str:
         hidden = [self.graph.names[v] for v in sorted(self.graph.latent)]
-        best, *others = self.losses.items()
+        others = [(name, loss) for name, loss in self.losses.items() if name != self.chosen]
         lines = [
             f"{len(self.graph.observed)} columns, {len(hidden)} latents, {len(self.graph.edges)} "
             f"edges, from {self.rows:,.0f} rows in {self.seconds:.1f} s",
-            f"chosen on {self.held_out:,.0f} rows held out: {best[0]}, {best[1]:.4f} nats a row",
+            f"chosen on {self.held_out:,.0f} rows held out: {self.chosen}, "
+            f"{self.losses[self.chosen]:.4f} nats a row",
         ]
         lines += [f"  instead of {name}: {loss:.4f}" for name, loss in others[: SHOWN - 1]]
         lines += [self._told(name) for name in hidden[:SHOWN]]
@@ -71,9 +84,3 @@ class FoundStructure:
         more = f" and {len(own) - SHOWN} more" if len(own) > SHOWN else ""
         states = self.graph.states[self.graph.index(latent)]
         return f"{printable(latent)}, {states} states, tells {columns}{more} (nats)"
-
-
-def structure_text(found: FoundStructure) -> Sequence[Any]:
-    """Edges by name, to be edited and passed on as a graph."""
-    names = found.graph.names
-    return [(names[a], names[b]) for a, b in found.graph.edges]

@@ -21,7 +21,7 @@ from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
     IslandTables,
-    expected_counts,
+    island_counts,
     maximise_islands,
     random_islands,
     row_likelihoods,
@@ -126,7 +126,11 @@ class IslandClimb:
         """Multiplications of a round."""
         steps = self.epochs * max(1, len(self.train) // self.batch)
         learned = 2.0 * self.layout.cost * len(self.train) * self.epochs
-        return learned + self.layout.cost * len(self.held_out) + FIXED * len(self.layout.features) * steps
+        return (
+            learned
+            + self.layout.cost * len(self.held_out)
+            + FIXED * len(self.layout.features) * steps
+        )
 
     @property
     def counts(self) -> IslandCounts:
@@ -165,7 +169,7 @@ class IslandClimb:
         n = len(self.train)
         for some in np.array_split(self._rng.permutation(n), max(1, n // self.batch)):
             weight = None if self._weight is None else self._weight[some]
-            counts, _ = expected_counts(
+            counts, _ = island_counts(
                 self.layout, self._tables, [own[some] for own in self._phi], weight
             )
             share = np.float32((self._steps + DELAY) ** -EXPONENT)
@@ -181,7 +185,7 @@ class IslandClimb:
         for start in range(0, len(self.train), CHUNK):
             part = slice(start, start + CHUNK)
             weight = None if self._weight is None else self._weight[part]
-            counts, _ = expected_counts(
+            counts, _ = island_counts(
                 self.layout, self._tables, [own[part] for own in self._phi], weight
             )
             found = counts if found is None else found + counts
@@ -189,9 +193,7 @@ class IslandClimb:
         return found
 
 
-def likelihoods_of(
-    layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]
-) -> Array:
+def likelihoods_of(layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]) -> Array:
     """log P(row), (n,), some rows at a time."""
     n = len(phi[0])
     parts = [

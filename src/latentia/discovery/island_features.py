@@ -14,7 +14,7 @@ Columns of like shape are handled together: an M-step is a few operations on who
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -40,6 +40,7 @@ class Alike:
     pair: Places  # of pairs: (c, p - 1, d - 1), or (c, p, d) with holes; empty without
     states: int
     parent_states: int  # 0: no parent
+    ordered: int = 0  # the first so many states are cells along a line
 
 
 @final
@@ -84,6 +85,7 @@ def island_features(
     column_parent: Sequence[int],
     sizes: Sequence[int],
     holes: Collection[int] = (),
+    ordered: Sequence[int] = (),
 ) -> IslandFeatures:
     """Number the features of an island, and put columns of like shape together."""
     cells: list[tuple[int, int, int, int]] = []
@@ -101,16 +103,17 @@ def island_features(
                 for s in range(first, sizes[c]):
                     cells.append((c, s, p, t))
                     paired[c, t, s] = len(cells)
-    shapes: dict[tuple[int, int, bool], list[int]] = {}
+    shapes: dict[tuple[int, int, bool, int], list[int]] = {}
     for c in columns:
-        p = column_parent[c]
-        shapes.setdefault((sizes[c], 0 if p < 0 else sizes[p], c not in holes), []).append(c)
+        p, line = column_parent[c], ordered[c] if ordered else 0
+        shapes.setdefault((sizes[c], 0 if p < 0 else sizes[p], c not in holes, line), []).append(c)
     groups = tuple(
-        _alike(members, d, m, whole, column_parent, single, paired)
-        for (d, m, whole), members in shapes.items()
+        replace(_alike(members, d, m, whole, column_parent, single, paired), ordered=line)
+        for (d, m, whole, line), members in shapes.items()
     )
     table = np.array(cells, dtype=np.intp).reshape(-1, 4)
-    return IslandFeatures(*(np.ascontiguousarray(x) for x in table.T), groups)
+    column, state, parent, parent_state = (np.ascontiguousarray(x) for x in table.T)
+    return IslandFeatures(column, state, parent, parent_state, groups)
 
 
 def _alike(
@@ -173,4 +176,6 @@ def _gather(weights: Single, group: Alike, log: Single) -> None:
     weights[0] += corner.sum(axis=0)
     weights[group.own] += along - corner[:, None]
     np.add.at(weights, group.parent, above - corner[:, None])  # parents may have several children
-    weights[group.pair] = log[:, 1:, 1:] - above[:, :, None] - along[:, None] + corner[:, None, None]
+    weights[group.pair] = (
+        log[:, 1:, 1:] - above[:, :, None] - along[:, None] + corner[:, None, None]
+    )

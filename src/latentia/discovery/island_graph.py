@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from latentia.discovery.island_features import Single
-from latentia.discovery.island_network import IslandCounts, IslandLayout, linked, probabilities
+from latentia.discovery.island_network import IslandCounts, IslandLayout, column_tables, linked
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
 
@@ -65,7 +65,9 @@ def name_islands(
         frozenset(number.values()),
         (*layout.sizes, *(layout.states[i] for i in told)),
     )
-    telling = {names[i]: {columns[c]: x for c, x in own.items()} for i, own in told.items()}
+    telling: dict[Label, Mapping[Label, float]] = {
+        names[i]: {columns[c]: x for c, x in each.items()} for i, each in told.items()
+    }
     return NamedIslands(graph, {v: tables[v] for v in range(len(graph.names))}, telling)
 
 
@@ -80,8 +82,9 @@ def _column_tables(
     """P(x | h) as (k, states), or P(x | h, parent column) as (k, states of it, states)."""
     found = {}
     for features, own in zip(layout.features, counts.features, strict=True):
-        for group, table in zip(features.groups, features.tables(own), strict=True):
-            chances = probabilities(table, pseudo_count)
+        for group, chances in zip(
+            features.groups, column_tables(features, own, pseudo_count), strict=True
+        ):
             for c, each in zip(group.columns, chances, strict=True):
                 found[c] = _exact(np.moveaxis(each, -1, 0))
     return found

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from latentia.discovery.island_features import LEAST, IslandFeatures, Single, island_features
 from latentia.discovery.islands import Islands
@@ -90,10 +91,15 @@ class IslandCounts:
 
 
 def island_layout(
-    islands: Islands, sizes: Sequence[int], most_states: int, holes: Sequence[int] = ()
+    islands: Islands,
+    sizes: Sequence[int],
+    most_states: int,
+    holes: Sequence[int] = (),
+    ordered: Sequence[int] = (),
 ) -> IslandLayout:
+    """`ordered`: how many of each column's states are cells along a line."""
     features = tuple(
-        island_features(columns, islands.column_parent, sizes, frozenset(holes))
+        island_features(columns, islands.column_parent, sizes, frozenset(holes), ordered)
         for columns in islands.columns
     )
     states = islands.most_states(sizes, most_states)
@@ -119,7 +125,7 @@ def upwards(
                 log += _scale(belief)
         log += _scale(belief)
         beliefs[i] = belief
-        sent[i] = belief @ tables.links[i].T
+        sent[i] = np.asarray(belief @ tables.links[i].T, dtype=np.float32)
         if tree.above[i] < 0:
             log += np.log(sent[i][:, 0])
     return beliefs, sent, log
@@ -128,7 +134,7 @@ def upwards(
 def _scale(belief: Single) -> Array:
     total = np.maximum(belief.sum(axis=1), TINY)
     belief /= total[:, None]
-    return np.log(total)
+    return np.asarray(np.log(total), dtype=float)
 
 
 def row_likelihoods(layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]) -> Array:
@@ -136,7 +142,7 @@ def row_likelihoods(layout: IslandLayout, tables: IslandTables, phi: Sequence[Si
     return upwards(layout, tables, phi)[2]
 
 
-def expected_counts(
+def island_counts(
     layout: IslandLayout,
     tables: IslandTables,
     phi: Sequence[Single],
@@ -152,8 +158,8 @@ def expected_counts(
     for i in tree.order:
         above = ones if tree.above[i] < 0 else told[tree.above[i]]
         ratio = above / np.maximum(sent[i], TINY)
-        links[i] = tables.links[i] * (ratio.T @ beliefs[i])
-        told[i] = beliefs[i] * (ratio @ tables.links[i])
+        links[i] = np.asarray(tables.links[i] * (ratio.T @ beliefs[i]), dtype=np.float32)
+        told[i] = np.asarray(beliefs[i] * (ratio @ tables.links[i]), dtype=np.float32)
         counts[i] = phi[i].T @ told[i]
     return IslandCounts(tuple(links), tuple(counts)), log
 
@@ -164,11 +170,9 @@ def maximise_islands(
     """The M-step; `pseudo_count` rows of the pooled distribution are added to each."""
     weights = []
     for features, own in zip(layout.features, counts.features, strict=True):
-        logs = [np.log(probabilities(t, pseudo_count)) for t in features.tables(own)]
+        logs = [np.log(t) for t in column_tables(features, own, pseudo_count)]
         weights.append(features.weights(logs))
-    return IslandTables(
-        tuple(linked(own, pseudo_count) for own in counts.links), tuple(weights)
-    )
+    return IslandTables(tuple(linked(own, pseudo_count) for own in counts.links), tuple(weights))
 
 
 def linked(counts: Single, pseudo_count: float) -> Single:
@@ -179,14 +183,56 @@ def linked(counts: Single, pseudo_count: float) -> Single:
     return np.asarray(raised / raised.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
-def probabilities(counts: Single, pseudo_count: float) -> Single:
-    """P(x | …, h) from counts (…, states, k), drawn to what all states of the latent have."""
+def column_tables(features: IslandFeatures, counts: Single, pseudo_count: float) -> list[Single]:
+    """P(x | …, h) of each group of columns."""
+    return [
+        probabilities(table, pseudo_count, group.ordered)
+        for group, table in zip(features.groups, features.tables(counts), strict=True)
+    ]
+
+
+def probabilities(counts: Single, pseudo_count: float, ordered: int = 0) -> Single:
+    """P(x | …, h) from counts (…, states, k), drawn to what all states of the latent have.
+
+    Where states are cells along a line, to the state's own normal distribution instead.
+    """
     pooled = counts.sum(axis=-1, keepdims=True)
     states = counts.shape[-2]
     pooled = (pooled + LEAST) / (pooled.sum(axis=-2, keepdims=True) + states * LEAST)
-    found = counts + np.float32(pseudo_count) * pooled + TINY
+    towards = bell_masses(counts, pooled, ordered) if ordered else pooled
+    found = counts + np.float32(pseudo_count) * towards + TINY
     found /= found.sum(axis=-2, keepdims=True)
     return np.maximum(found, LEAST, out=found)
+
+
+def bell_masses(counts: Single, pooled: Single, ordered: int) -> Single:
+    """Masses of cells of a normal distribution per state, (…, states, k), on normal scores.
+
+    Scores make the pooled column a standard normal: cell j reaches from z_j to z_{j+1}. Mean and
+    variance of a state come from the moments of its cells, drawn to the pooled ones by one row.
+    States behind the first `ordered` ones keep what they have in the pool.
+    """
+    line = pooled[..., :ordered, :]
+    share = line.sum(axis=-2, keepdims=True)
+    ends = np.cumsum(line, axis=-2) / share
+    ends = np.concatenate([np.zeros_like(ends[..., :1, :]), ends], axis=-2)
+    z = np.clip(ndtri(np.clip(ends, 1e-6, 1 - 1e-6)), -5.0, 5.0)  # (…, ordered + 1, 1)
+    bell = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    mass = np.maximum(line / share, 1e-9)
+    first = (bell[..., :-1, :] - bell[..., 1:, :]) / mass  # E[z | cell]
+    edge = z * bell
+    second = 1.0 + (edge[..., :-1, :] - edge[..., 1:, :]) / mass
+    own = counts[..., :ordered, :]
+    total = own.sum(axis=-2, keepdims=True) + 1.0
+    mean = (own * first).sum(axis=-2, keepdims=True) / total
+    square = ((own * second).sum(axis=-2, keepdims=True) + 1.0) / total
+    spread = np.sqrt(np.maximum(square - mean * mean, 0.01))
+    z[..., 0, :], z[..., -1, :] = -50.0, 50.0
+    masses = np.diff(ndtr((z - mean) / spread), axis=-2) * share
+    rest = np.broadcast_to(
+        pooled[..., ordered:, :], (*counts.shape[:-2], counts.shape[-2] - ordered, counts.shape[-1])
+    )
+    return np.concatenate([masses, rest], axis=-2).astype(np.float32)
 
 
 def random_islands(

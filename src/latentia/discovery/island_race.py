@@ -1,8 +1,8 @@
 """Candidates of a structure, and the race that picks one by rows held out (design 15).
 
 A candidate is how large islands are, how many states their latents have, whether the columns' tree
-stays within islands, and how strongly tables are drawn together. Latents of one state are none: with
-inner edges that is the tree of Chow and Liu, without them independent columns.
+stays within islands, and how strongly tables are drawn together. Latents of one state are none:
+with inner edges that is the tree of Chow and Liu, without them independent columns.
 
 Ranks after one round tell final ranks well, but not across sizes of islands: the race starts wide,
 looks at neighbours of what leads, and then halves, with a survivor for each size.
@@ -36,7 +36,7 @@ FIRST_ROUNDS = 2
 STARTED, EXPLORED = 0.25, 0.45  # shares of the budget
 HALVINGS = ((16, 4), (8, 8), (6, 16), (4, 32))  # how many go on, by how many rounds
 HARDLY = 0.5  # standard errors of a difference
-DEAREST = 1 / 60  # share of the budget that a round may cost
+DEAREST = 1 / 30  # share of the budget that a round may cost
 
 
 @final
@@ -81,13 +81,15 @@ class Search:
         held_out: Known,
         bounds: Bounds | None = None,
         seed: int = 0,
-        information: Array | None = None,
+        ordered: Sequence[int] = (),
     ) -> None:
+        self.ordered = tuple(ordered)
         self.sizes, self.train, self.held_out = tuple(sizes), train, held_out
         self.bounds, self.seed = bounds or Bounds(), seed
         gaps = (train.codes < 0).any(axis=0) | (held_out.codes < 0).any(axis=0)
         self.holes = tuple(map(int, np.flatnonzero(gaps)))
-        self.information = self._pairs(train) if information is None else information
+        self.childless = {*self.holes, *(i for i, line in enumerate(ordered) if line)}
+        self.information = self._pairs(train)
         self.climbs: dict[IslandCandidate, IslandClimb] = {}
         self.spent = 0.0
         self._trees: dict[int, tuple[Edge, ...]] = {}
@@ -111,9 +113,9 @@ class Search:
             self.tree(candidate.resampled),
             candidate.smallest,
             candidate.inner,
-            self.holes,
+            self.childless,
         )
-        return island_layout(islands, self.sizes, candidate.states, self.holes)
+        return island_layout(islands, self.sizes, candidate.states, self.holes, self.ordered)
 
     def run(self, candidate: IslandCandidate, rounds: int, dearest: float = math.inf) -> None:
         """Start a candidate, or let it go on; unless a round of it costs too much."""
@@ -168,12 +170,14 @@ class Search:
         return pair_information(self.sizes, LocalRows(own))
 
 
-def race_islands(search: Search, budget: float, say: Callable[[str], None] = lambda _: None) -> None:
+def race_islands(
+    search: Search, budget: float, say: Callable[[str], None] = lambda _: None
+) -> None:
     """Spend the budget of multiplications on candidates; `search.ranked()` tells who won."""
     dearest = DEAREST * budget
     for candidate in sorted(first_candidates(search), key=lambda each: _cost(search, each)):
-        if search.spent < STARTED * budget:
-            search.run(candidate, FIRST_ROUNDS, dearest)
+        if candidate.states == 1 or search.spent < STARTED * budget:
+            search.run(candidate, FIRST_ROUNDS, math.inf if candidate.states == 1 else dearest)
     say("started")
     explored: set[IslandCandidate] = set()
     _explore(search, explored, EXPLORED * budget, lambda _: FIRST_ROUNDS, dearest)
@@ -184,7 +188,9 @@ def race_islands(search: Search, budget: float, say: Callable[[str], None] = lam
                 search.run(candidate, rounds)
         say(f"halved to {keep}")
     late: set[IslandCandidate] = set()
-    _explore(search, late, 0.95 * budget, lambda each: max(4, search.climbs[each].best_round), dearest)
+    _explore(
+        search, late, 0.95 * budget, lambda each: max(4, search.climbs[each].best_round), dearest
+    )
     for candidate in search.ranked()[:4]:
         while not search.climbs[candidate].done and search.spent < budget:
             search.run(candidate, 8)
@@ -193,7 +199,10 @@ def race_islands(search: Search, budget: float, say: Callable[[str], None] = lam
 
 def first_candidates(search: Search) -> set[IslandCandidate]:
     """A wide grid."""
-    found = {IslandCandidate(len(search.sizes), 1, False), IslandCandidate(len(search.sizes), 1, True)}
+    found = {
+        IslandCandidate(len(search.sizes), 1, False),
+        IslandCandidate(len(search.sizes), 1, True),
+    }
     for smallest in (3, 6, 12, 24, len(search.sizes)):
         for states in {min(k, search.bounds.most_states) for k in (4, 16, 64)} - {1}:
             for inner in (False, True):

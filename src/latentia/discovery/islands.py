@@ -67,9 +67,7 @@ def cut_islands(
     )
 
 
-def _settle(
-    found: list[list[int]], rest: list[int], edges: Sequence[Edge], smallest: int
-) -> None:
+def _settle(found: list[list[int]], rest: list[int], edges: Sequence[Edge], smallest: int) -> None:
     """What is left at a root: an island, or part of the smallest one beside it if it is tiny."""
     own = set(rest)
     near = {b if a in own else a for a, b in edges if (a in own) != (b in own)}

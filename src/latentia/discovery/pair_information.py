@@ -3,7 +3,8 @@
     I(x; y) = Σ p(x, y) log p(x, y) / (p(x) p(y)) − (|x| − 1)(|y| − 1) / 2n
 
 over the n rows that have both cells; the last term is what columns that have nothing to do with
-each other would show (|x|: states seen; Miller 1955), so that many states are no advantage. One matrix product of indicators counts all pairs at once, so that the counts are `Moments`.
+each other would show (|x|: states seen; Miller 1955), so that many states are no advantage. One
+matrix product of indicators counts all pairs at once, so that the counts are `Moments`.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ def sum_pairs_of_states(sizes: Sequence[int], rows: Rows) -> Moments:
     total = np.zeros((width, width))
     codes = np.stack([np.asarray(c) for c in rows.codes])  # (columns, n)
     for part in row_chunks(len(rows), width):
-        there = indicators(codes[:, part], sizes)  # (n, features)
+        there = state_indicators(codes[:, part], sizes)  # (n, features)
         weight = None if rows.weight is None else rows.weight[part]
         seen = there if weight is None else there * weight[:, None]
         total += there.T @ seen
     return Moments("pairs of states", rows.total, len(rows), {"pairs": total})
 
 
-def indicators(codes: Codes, sizes: Sequence[int]) -> Array:
+def state_indicators(codes: Codes, sizes: Sequence[int]) -> Array:
     """1 at the state of each cell, (n, features); a missing cell is nowhere."""
     column = np.repeat(np.arange(len(sizes)), sizes)
     state = np.concatenate([np.arange(m) for m in sizes])
     # single precision counts exactly up to 2**24 rows, more than a chunk has
-    return (codes[column] == state[:, None]).T.astype(np.float32)
+    return np.asarray((codes[column] == state[:, None]).T, dtype=np.float32)
 
 
 def information_of(sizes: Sequence[int], moments: Moments) -> Array:

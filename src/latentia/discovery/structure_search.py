@@ -5,22 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
 
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.row_sample import split_rows
-from latentia.discovery.island_race import SIZES, Bounds, IslandCandidate, Search, race_islands
 from latentia.discovery.column_tree import Edge
 from latentia.discovery.island_climb import IslandClimb, Known, known_rows
 from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
     IslandTables,
-    expected_counts,
+    island_counts,
     maximise_islands,
 )
+from latentia.discovery.island_race import SIZES, Bounds, IslandCandidate, Search, race_islands
 from latentia.discovery.members import Members, grow_members
 from latentia.errors import DataError
 from latentia.typing import Array
@@ -31,7 +32,7 @@ MOST_ROWS = 200_000
 HELD_OUT = 0.15
 MOST_HELD_OUT = 10_000.0
 RATE = 1.6e10  # multiplications a second, about, on one core
-EFFORT = (2.0, 8.0)  # seconds at that rate: for any table, and more for a million cells
+EFFORT = (1.0, 8.0)  # seconds at that rate: for any table, and more for a million cells
 TREE_STATES = 4  # of latents that people are to understand
 LAST_STEPS = 2  # of EM on all rows, where only a sample of them raced
 
@@ -77,7 +78,7 @@ class StructureSettings:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedIslands:
     """One structure with what was counted for it."""
 
     candidate: IslandCandidate
@@ -90,7 +91,7 @@ class Learned:
 class SearchResult:
     """What was found, and what it rests on."""
 
-    members: tuple[Learned, ...]
+    members: tuple[LearnedIslands, ...]
     weights: Array  # of the members
     levels: dict[IslandCandidate, float]  # mean log-likelihood of rows held out
     information: Array  # of pairs of columns, nats
@@ -103,6 +104,7 @@ def search_structure(
     source: Source,
     settings: StructureSettings,
     held_out: Rows | None = None,
+    ordered: Sequence[int] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> SearchResult:
     """Race candidates on a sample; the best is learned from all rows, those held out too.
@@ -116,7 +118,7 @@ def search_structure(
     given = held_out is not None
     large, small = (sample, held_out) if held_out is not None else _split(sample, rng)
     train, watched = known_rows(large), known_rows(small)
-    search = Search(sizes, train, watched, settings.bounds, settings.seed)
+    search = Search(sizes, train, watched, settings.bounds, settings.seed, ordered)
     budget = RATE * (settings.time_budget or default_effort(len(train) * len(sizes)))
     alone = settings.members == 1
     race_islands(search, budget if alone else budget / 2, say)
@@ -128,7 +130,7 @@ def search_structure(
         if not given:
             counts = _again(climb, search, known_rows(sample), settings.seed)
         assert counts is not None
-        learned.append(Learned(candidate, climb.layout, counts))
+        learned.append(LearnedIslands(candidate, climb.layout, counts))
     return SearchResult(
         tuple(learned),
         found.weights,
@@ -171,19 +173,19 @@ def _again(climb: IslandClimb, search: Search, rows: Known, seed: int) -> Island
     return again.counts
 
 
-def polish(
-    learned: Learned, source: Source, steps: int = LAST_STEPS
-) -> Learned:
+def polish_islands(
+    learned: LearnedIslands, source: Source, steps: int = LAST_STEPS
+) -> LearnedIslands:
     """A few steps of EM on all rows, each a fold."""
     counts = learned.counts
     for _ in range(steps):
         tables = maximise_islands(learned.layout, counts, learned.candidate.pseudo_count)
-        counts = source.fold(lambda rows, now=tables: _block_counts(learned.layout, now, rows))
-    return Learned(learned.candidate, learned.layout, counts)
+        counts = source.fold(partial(_block_counts, learned.layout, tables))
+    return LearnedIslands(learned.candidate, learned.layout, counts)
 
 
 def _block_counts(layout: IslandLayout, tables: IslandTables, rows: Rows) -> IslandCounts:
     """Expected counts of one block of rows."""
     known = known_rows(rows)
     weight = None if known.weight is None else known.weight.astype(np.float32)
-    return expected_counts(layout, tables, layout.of_rows(known.codes), weight)[0]
+    return island_counts(layout, tables, layout.of_rows(known.codes), weight)[0]

@@ -31,9 +31,7 @@ def find_graph(
             "a structure is sought in several passes, these rows can be read once. Pass a function "
             "that opens them anew, write them to a Parquet file and pass its path, or give a graph."
         )
-    found = find_structure(
-        opened.columns, opened.first(opened.columns), opened.seen.weight, wish
-    )
+    found = find_structure(opened.columns, opened.first(opened.columns), opened.seen.weight, wish)
     if found.left_out:
         names = ", ".join(map(str, found.left_out))
         warn(
@@ -85,7 +83,7 @@ class FoundTables:
         graph, parents = self.found.graph, self.found.graph.parents()
         counted = [v for v in graph.observed if not set(parents[v]) & graph.latent]
         weight = self.found.rows
-        level = -next(iter(self.found.losses.values()))
+        level = -self.found.losses[self.found.chosen]
         return as_operators(
             LearnedTables(
                 graph,

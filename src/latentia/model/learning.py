@@ -94,6 +94,7 @@ class Learning(Learned):
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:
             self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
+            self._ignored = opened.ignored
             return self._learn(plan_training(opened, given, groups), learner, groups)
         return self._learn(plan_training(opened, learner, groups), learner, groups)
 
