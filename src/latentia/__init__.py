@@ -10,6 +10,8 @@ TYPE_CHECKING = False  # `typing` takes its time; type checkers know the name
 if TYPE_CHECKING:
     from latentia import errors, testing
     from latentia.data.moments import Moments
+    from latentia.discovery.finding import learn_structure
+    from latentia.discovery.found_structure import FoundStructure
     from latentia.draw.svg import Drawing
     from latentia.exact.tabular_model import TabularModel
     from latentia.formats.interchange import read, write
@@ -45,6 +47,8 @@ __all__ = [
     "Plan",
     "make_plan",
     "templates",
+    "learn_structure",
+    "FoundStructure",
     "Moments",
     "Operators",
     "PBP",
@@ -87,6 +91,8 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "Plan": "structure.plan",
     "make_plan": "structure.plan",
     "templates": "structure.templates",
+    "learn_structure": "discovery.finding",
+    "FoundStructure": "discovery.found_structure",
     "Moments": "data.moments",
     "Operators": "inference.operators",
     "PBP": "model.learners",

@@ -15,9 +15,11 @@ from latentia.assess.without_groups import check_all_discrete, group_count, repl
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.table_rows import missing_shares, open_rows
+from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
+from latentia.model.found_graph import find_graph
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
 from latentia.model.mixed_plans import has_continuous
@@ -108,10 +110,16 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        given = learner
+        self.__dict__.pop("structure_", None)
+        if opened.wish is not None:
+            self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
-        training, operators, replicates = learn_opened(opened, learner, groups, learn)
+        training, operators, replicates = learn_opened(opened, given, groups, learn)
         return self._keep_learned(training, learner, operators, replicates)
+
+    structure_: FoundStructure  # where no graph was given
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 

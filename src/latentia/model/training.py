@@ -27,6 +27,7 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
+from latentia.discovery.finding import StructureWish
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.class_counts import counted_class, is_class
@@ -72,6 +73,7 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
+    wish: StructureWish | None = None  # the graph is to be found
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -120,7 +122,7 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     seen = rows.look(names if rows.label is None else (*names, rows.label))
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
-    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)
+    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored, wanted.wish)
 
 
 def plan_training(
@@ -209,6 +211,9 @@ def plan_continuous(
             "function that opens them anew, or write them to a Parquet file and pass its path."
         )
     graph = opened.graph
+    if not learner.abilities.plans:
+        cells = {c.name: column_cells(c) for c in opened.columns}
+        return column_plan(graph.with_states(cells)), opened.columns
     if opened.counted:
         free = learner.abilities.chooses_ranks  # no need to count states then
         count = None if free else _class_states(opened.columns, first())
