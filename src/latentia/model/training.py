@@ -27,8 +27,10 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
+from latentia.discovery.finding import StructureWish
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
+from latentia.model.class_counts import counted_class, is_class
 from latentia.model.learners import has_column_parents, tables_instead
 from latentia.model.mixed_plans import (
     has_continuous,
@@ -70,6 +72,7 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
+    wish: StructureWish | None = None  # the graph is to be found
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -118,7 +121,7 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     seen = rows.look(names if rows.label is None else (*names, rows.label))
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
-    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)
+    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored, wanted.wish)
 
 
 def plan_training(
@@ -156,9 +159,14 @@ def counted_graph(
     """The graph of discrete columns; numbers of states that are not stated come from the rows."""
     names, sizes = columns_of(graph), [c.cells for c in columns]
     if counted:
-        graph = latent_class(names, class_states(sizes, first))
-    known = graph.with_states(dict(zip(names, sizes, strict=True)))
-    return latent_states(relevant(known), first)
+        graph = latent_class(names, None)
+    known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
+    unknown = [v for v in sorted(known.latent) if known.states[v] is None]
+    if len(unknown) != 1 or not is_class(known, unknown[0]):
+        return latent_states(known, first)
+    (v,) = unknown
+    guess = class_states(sizes, first) if counted else latent_states(known, first).states[v] or 1
+    return known.with_states({known.names[v]: counted_class(known, v, first, guess)})
 
 
 def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
@@ -202,6 +210,9 @@ def plan_continuous(
             "function that opens them anew, or write them to a Parquet file and pass its path."
         )
     graph = opened.graph
+    if not learner.abilities.plans:
+        cells = {c.name: c.cells for c in opened.columns}
+        return column_plan(graph.with_states(cells)), opened.columns
     if opened.counted:
         free = learner.abilities.chooses_ranks  # no need to count states then
         count = None if free else _class_states(opened.columns, first())
@@ -216,19 +227,25 @@ def _class_states(columns: Sequence[Column], first: Source) -> int:
     return max(class_states(sizes, LocalRows(rows)), 2)
 
 
-def learn_training(training: Training, groups: int = 0) -> tuple[Operators, Replicates | None]:
-    """What the learner makes of the rows, and without each of so many groups of them."""
+def learn_training(
+    training: Training,
+    groups: int = 0,
+    latents: bool = False,
+    arrange: Callable[[Operators], Operators] = lambda operators: operators,
+) -> tuple[Operators, Replicates | None]:
+    """What the learner makes of the rows, and without each of so many groups of them.
+
+    With `latents` they are to have names, whatever answers for the columns; `arrange` puts their
+    states into order.
+    """
     plan, columns, source = training.plan, training.columns, training.source
     learner = training.learner
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
-        return learner.learn_mixed(plan, columns, source), None
+        return arrange(learner.learn_mixed(plan, columns, source)), None
     if not training.once:
-        planned = learner.abilities.plans
-        operators = (
-            learner.learn(plan, source) if planned else learner.learn_graph(training.graph, source)
-        )
+        operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
         return operators, replicate(learner, operators, source, groups) if groups else None
     if groups:  # one pass for both
         found = replicate_once(learner, plan, training.first, source, groups)
@@ -258,6 +275,18 @@ def learn_opened(
     if max(again.values()) < max(missed.values()):
         return other, better, own
     return training, operators, rest
+
+
+def _learned(training: Training, latents: bool) -> Operators:
+    learner, plan, source = training.learner, training.plan, training.source
+    found: Operators
+    if not learner.abilities.plans:
+        found = learner.learn_graph(training.graph, source)
+    elif latents and learner.abilities.names_latents:
+        found = learner.learn_with_latents(plan, source)
+    else:
+        found = learner.learn(plan, source)
+    return found
 
 
 def warn_of(training: Training, operators: Operators, learner: Any) -> None:
