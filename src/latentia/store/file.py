@@ -130,6 +130,7 @@ def _version(record: dict[str, Any]) -> int:
     states = record.get("states", ())
     newer = any(newer_columns(x.get("states", ())) for x in (record, *record.get("models", ())))
     named = any(name in record.get("parameters", ()) for name in NEWER)
+    named = named or "own" in record.get("replicates", ())
     if (
         newer or named or "own" in record or ordered_parents(record)
     ):  # else older readers would misread grids and axes
