@@ -23,6 +23,7 @@ from latentia.cli.asking import (
     find_variable,
     read_soft,
 )
+from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
 from latentia.cli.options import (
     Confidence,
     Data,
@@ -74,6 +75,10 @@ def query(
         list[str] | None,
         typer.Option(metavar="NAME=STATE:L,…", help="Likelihoods of states, where not certain."),
     ] = None,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=STATE", help="What is set by hand instead of observed."),
+    ] = None,
     confidence: Confidence = None,
     most_probable: Annotated[
         bool, typer.Option("--map", help="The most probable assignment only.")
@@ -91,16 +96,17 @@ def query(
       latentia query m.latentia D E --soft "G=0:.2,1:.8" --map
       latentia query m.latentia x --given y=3.2 --given z=0..3
       latentia query m.latentia D --given G=2 --confidence .9
+      latentia query m.latentia D --do G=2
     """
     with answering(as_json, quiet, debug) as screen:
         loaded = read_model(model)
         asked = [find_label(loaded, name) for name in variables]
         evidence = asked_evidence(loaded, given or [])
         likelihoods = read_soft(loaded, soft or [])
-        if most_probable and confidence is not None:
-            raise typer.BadParameter(
-                "not for --map; leave one of them out.", param_hint="--confidence"
-            )
+        hand = asked_evidence(loaded, do or [], "--do") or None
+        for option, used in (("--confidence", confidence), ("--do", hand)):
+            if most_probable and used is not None:
+                raise typer.BadParameter("not for --map; leave one of them out.", param_hint=option)
         if most_probable:
             found = loaded.map_query(asked, evidence, likelihoods)
             if as_json:
@@ -108,7 +114,7 @@ def query(
             else:
                 screen.show(*assignment_view(found, {**evidence, **likelihoods}))
             return
-        posterior = loaded.query(asked, evidence, likelihoods, confidence)
+        posterior = loaded.query(asked, evidence, likelihoods, confidence, hand)
         if isinstance(posterior, Density):
             if as_json:
                 screen.dump(density_facts(posterior, evidence, likelihoods))
@@ -124,7 +130,15 @@ def query(
 def predict(
     model: Model,
     data: Data,
-    target: Annotated[str, typer.Option(metavar="NAME", help="A column, or a latent.")],
+    target: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A column, or a latent; or --fill.")
+    ] = None,
+    fill: Annotated[
+        bool, typer.Option("--fill", help="All columns of the model, their missing cells filled.")
+    ] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="A,B", help="Columns of DATA that are written along: ids.")
+    ] = "",
     proba: Annotated[
         bool, typer.Option("--proba", help="Probabilities of all states, a column for each.")
     ] = False,
@@ -145,14 +159,27 @@ def predict(
       latentia predict m.latentia new.csv --target D --out predicted.csv
       latentia predict m.latentia new.csv --target class --out classes.csv
       latentia predict m.latentia new.parquet --target D --proba | head
+      latentia predict m.latentia new.csv --target D --keep id --out predicted.csv
+      latentia predict m.latentia holes.csv --fill --out filled.csv
     """
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
+        if fill == (target is not None) or (fill and (proba or quantiles)):
+            raise typer.BadParameter(
+                "expected --target COLUMN, or --fill by itself.", param_hint="--target"
+            )
         loaded = read_model(model)
-        name = find_label(loaded, target)
         with screen.working(f"reading {data}"):
             table = open_table(data, loaded.columns_)
-            _, count = look_over(table)
+            names, count = look_over(table)
+        kept = kept_names(keep, names)
+        if target is None:
+            with screen.working(f"filling {count:,} rows"):
+                answer = filled_rows(loaded, table, unknown)
+            whole = with_kept(answer, table, kept)
+            give_table(screen, whole, out, {"rows": count})
+            return
+        name = find_label(loaded, target)
         column = find_variable(loaded, name)
         continuous = column is not None and column.continuous
         levels = asked_levels(quantiles) if quantiles else []
@@ -160,6 +187,11 @@ def predict(
             levels = levels or [0.05, 0.25, 0.5, 0.75, 0.95]
         with screen.working(f"predicting {target} of {count:,} rows"):
             answer = _predictions(loaded, table, name, proba, levels, unknown)
+        if kept:
+            give_table(
+                screen, with_kept(answer, table, kept), out, {"target": target, "rows": count}
+            )
+            return
         facts: dict[str, Any] = {"target": target, "rows": count}
         if isinstance(column, DiscreteColumn):
             facts["states"] = list(column.states)

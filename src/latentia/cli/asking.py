@@ -156,15 +156,17 @@ def _value(text: str) -> Any:
     return text
 
 
-def asked_evidence(model: LatentModel, given: Sequence[str]) -> dict[Label, Any]:
+def asked_evidence(
+    model: LatentModel, given: Sequence[str], option: str = "--given"
+) -> dict[Label, Any]:
     """`G=2` for each variable that is known, `x=0..3` for an interval."""
     evidence: dict[Label, Any] = {}
     for text in given:
-        word, value = _split(text, "--given", "NAME=STATE")
+        word, value = _split(text, option, "NAME=STATE")
         name = find_label(model, word)
         if name in evidence:
             raise EvidenceError(f"{name!r} is given twice. Keep one of them.")
-        evidence[name] = _state_in(model, name, value)
+        evidence[name] = find_state_of(model, name, value)
     return evidence
 
 
@@ -186,7 +188,7 @@ def read_soft(model: LatentModel, soft: Sequence[str]) -> dict[Label, dict[Any, 
         for part in value.split(","):
             state, _, likelihood = (piece.strip() for piece in part.rpartition(":"))
             try:
-                found[name][_state_in(model, name, state)] = float(likelihood if state else "")
+                found[name][find_state_of(model, name, state)] = float(likelihood if state else "")
             except ValueError:
                 raise typer.BadParameter(
                     f"expected {example}, got {text!r}.", param_hint="--soft"
@@ -206,11 +208,14 @@ def find_variable(model: LatentModel, name: Label) -> Column | None:
     return next((c for c in (*model.columns_, *latents) if c.name == name), None)
 
 
-def _state_in(model: LatentModel, name: Label, text: str) -> Any:
+def find_state_of(model: LatentModel, name: Label, text: str) -> Any:
+    """The state that a word means: of a column as it was learned, of a latent its number."""
     column = find_variable(model, name)
     if isinstance(column, DiscreteColumn):
         return find_state(column, text)
-    return text if column is None else find_value(text)
+    if column is None:
+        return int(text) if text.isdecimal() else text
+    return find_value(text)
 
 
 def find_value(text: str) -> Any:

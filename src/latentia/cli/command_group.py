@@ -14,9 +14,19 @@ COMMANDS = {
     "predict": ("ask_commands", "Predict a column or a latent from all other cells of each row."),
     "score": ("ask_commands", "Say how probable rows are: mean log P(present cells)."),
     "sample": ("ask_commands", "Draw rows from the learned distribution."),
+    "effect": ("why_commands", "Say what becomes of a variable when another is set by hand."),
+    "explain": ("why_commands", "Say how far each piece of evidence has moved an answer."),
     "check": (
         "check_command",
         "Say whether a model fits rows: column by column, pair by pair, and what to look at.",
+    ),
+    "compare": (
+        "compare_command",
+        "Compare numbers of states of latents, by criteria and on held-out rows.",
+    ),
+    "explore": (
+        "explore_command",
+        "Show a model in the browser: click what is known, and see what follows.",
     ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
     "profile": (

@@ -15,6 +15,7 @@ from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
 from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import EStep, compile_estep
+from latentia.exact.leaf_pieces import widened
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.many_rows import without_odd
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
@@ -50,22 +51,23 @@ class AskingLatent:
         """P(state | present cells), (states, rows)."""
         codes = self._codes(table)
         if self.network is not None:
-            wide = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
+            cells = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
             for v, own in zip(self.graph.observed, codes, strict=True):
-                wide[:, v] = own
-            found, impossible = self.network.posterior(wide, {}, self.latent)
+                cells[:, v] = own
+            found, impossible = self.network.posterior(cells, {}, self.latent)
             note_impossible(impossible, table.first)
             return found
-        observed = self.graph.observed
+        wide = widened(self.graph, self.columns if self.leaves else ())
+        both, codes = wide.apart({**self.tables, **self.leaves}), wide.rows(Rows(codes)).codes
+        observed, dense = wide.wide.observed, wide.scales(dict.fromkeys(self.leaves, (0.0, 1.0)))
         gaps = [u for u, c in zip(observed, codes, strict=True) if not is_present(c).all()]
-        estep = compile_estep(self.graph, gaps, continuous=self.leaves)
-        p, impossible = _one_by_one(estep, {**self.tables, **self.leaves}, Rows(codes), self.latent)
+        estep = compile_estep(wide.wide, gaps, continuous=dense)
+        p, impossible = _one_by_one(estep, both, Rows(codes), self.latent)
         if impossible.any():  # what is left without the cells of these rows
             hidden = tuple(
                 np.full_like(c[:1], np.nan if c.dtype.kind == "f" else -1) for c in codes
             )
-            blind = compile_estep(self.graph, observed, continuous=self.leaves)
-            both = {**self.tables, **self.leaves}
+            blind = compile_estep(wide.wide, observed, continuous=dense)
             alone = latent_posteriors(blind, both, Rows(hidden), [self.latent])[self.latent]
             p[:, impossible] = alone
         note_impossible(impossible, table.first)

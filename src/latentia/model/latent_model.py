@@ -27,14 +27,14 @@ from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
 from latentia.model.profile import Profile
 from latentia.model.profiling import profile_of
-from latentia.model.table_questions import TableQuestions
+from latentia.model.why_questions import WhyQuestions
 from latentia.seeds import as_generator
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 
-class LatentModel(TableQuestions):
+class LatentModel(WhyQuestions):
     """A latent-variable graphical model over the columns of a table.
 
     Parameters
@@ -80,6 +80,7 @@ class LatentModel(TableQuestions):
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Any] | None = None,
         confidence: float | None = None,
+        do: Mapping[Any, Any] | None = None,
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
@@ -93,11 +94,15 @@ class LatentModel(TableQuestions):
 
         With a `confidence`, such as 0.9, the posterior has `lower` and `upper`: intervals that
         cover the sampling error (not a wrong graph). It needs fit(frame, error_bars=True).
+
+        `do` sets variables by hand, ``do={"x": 2}``, instead of observing them: see `effect`.
         """
         self._check_fitted()
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
         names = named(variables, self._graph.names)
+        if do is not None:
+            return self._query_set(names, evidence, soft, do, level)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
         if hidden:
             own = self._told(hidden)
@@ -241,6 +246,17 @@ class LatentModel(TableQuestions):
         return doors.draw_messages(
             self.operators_, found, seen, [variables[i] for i in places], shown, title
         )
+
+    def explore(self, to: Any = None, **options: Any) -> Any:
+        """A page to look at: click states to know them, and see what follows.
+
+        ``explore(to="model.html")`` writes one file that answers by itself, wherever it is opened.
+        Without `to`, a server on this machine only shows the page in the browser until it is
+        stopped; `rows` is a table to look through with it, `port` and `browser` (False: do not
+        open one) say where, `title` names the page.
+        """
+        self._check_fitted()
+        return doors.explore(self, to, **options)
 
     def _repr_html_inner(self) -> str:
         """What notebooks show: scikit-learn's diagram, and once fitted, the picture."""

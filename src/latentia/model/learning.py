@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 from sklearn.base import clone
@@ -14,8 +15,11 @@ from latentia.assess.without_groups import check_all_discrete, group_count, repl
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.table_rows import missing_shares, open_rows
+from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
+from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
+from latentia.model.found_graph import find_graph
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
 from latentia.model.mixed_plans import has_continuous
@@ -31,11 +35,11 @@ from latentia.model.training import (
     Opened,
     Training,
     counted_graph,
+    learn_opened,
     learn_training,
     learned_plan,
     open_training,
     plan_for,
-    plan_training,
     rows_again,
     warn_of,
 )
@@ -52,6 +56,14 @@ def _goes_on(model: Any) -> bool:
             "Use learner='pbp' or 'stepwise', or fit a table with all rows."
         )
     return True
+
+
+def _first_step(learner: Any, training: Training) -> tuple[Operators, Any]:
+    """What a learner that goes on makes of the first rows, and where it stands."""
+    found: tuple[Operators, Any] = learner.partial_learn(
+        training.plan, training.columns, training.source, None
+    )
+    return found
 
 
 class Learning(Learned):
@@ -98,19 +110,35 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        given = learner
+        self.__dict__.pop("structure_", None)
+        if opened.wish is not None:
+            self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
         self._ignored = opened.ignored
-        return self._learn(plan_training(opened, learner, groups), learner, groups, latents=True)
+        learn = partial(self._learned_by, groups=groups, latents=True)
+        training, operators, replicates = learn_opened(opened, given, groups, learn)
+        return self._keep_learned(training, learner, operators, replicates)
+
+    structure_: FoundStructure  # where no graph was given
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 
-    def _learn(
-        self, training: Training, learner: Any, groups: int = 0, latents: bool = False
-    ) -> Self:
-        """From rows on their columns to what the model keeps; `latents`: by name, too."""
+    def _learn(self, training: Training, learner: Any, groups: int = 0) -> Self:
+        """From rows on their columns to what the model keeps."""
+        return self._keep_learned(training, learner, *self._learned_by(training, groups))
+
+    def _learned_by(
+        self, training: Training, groups: int = 0, latents: bool = False
+    ) -> tuple[Operators, Replicates | None]:
+        """What the learner makes of the rows, states in the order wanted; `latents`: by name."""
         checked_names(training.graph, self.name_states)
         checked_order(training.graph, self.order_by)
         arrange = arranging(self.order_by, training.plan, training.columns, training.learner)
-        operators, replicates = learn_training(training, groups, latents, arrange)
+        return learn_training(training, groups, latents, arrange)
+
+    def _keep_learned(
+        self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
+    ) -> Self:
         warn_of(training, operators, training.learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
@@ -184,12 +212,11 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         if not learner.abilities.partial:
             return self._add_sums(X, sample_weight)
-        first = not hasattr(self, "operators_")
-        if first:
+        if not hasattr(self, "operators_"):
             opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
-            training = plan_training(opened, learner)
-            plan, columns, source = training.plan, training.columns, training.source
-            gaps = training.missing
+            start = partial(_first_step, learner)
+            training, operators, self.progress_ = learn_opened(opened, learner, 0, start)
+            plan, columns, gaps = training.plan, training.columns, training.missing
         else:
             plan, columns = self.plan_, self.columns_
             names = columns_of(plan.graph)
@@ -197,8 +224,8 @@ class Learning(Learned):
             self._wanted().check(plan.graph, rows)
             seen = rows.look(names)
             source, gaps = rows.source(columns, seen), missing_shares(seen)
-        last = getattr(self, "progress_", None) or (None if first else self.operators_)
-        operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+            last = getattr(self, "progress_", None) or self.operators_
+            operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
         operators = with_ordered_states(operators, plan.graph, columns, self.order_by, learner)
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
         return self

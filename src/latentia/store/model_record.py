@@ -91,7 +91,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.provenance.nameless:
         record["nameless"] = operators.provenance.nameless
     if hasattr(model, "error_bars_"):
-        record["replicates"], more = write_replicates(model.error_bars_)
+        record["replicates"], more = write_replicates(
+            model.error_bars_, operators.plan is model.plan_
+        )
         arrays += more
     return record, arrays
 
