@@ -131,6 +131,7 @@ def _version(record: dict[str, Any]) -> int:
     parts = (record, *record.get("models", ()))
     newer = any(newer_columns(x.get("states", ())) for x in parts) or leaves_with_atoms(parts)
     named = any(name in record.get("parameters", ()) for name in NEWER)
+    named = named or "own" in record.get("replicates", ())
     if (
         newer
         or named

@@ -19,11 +19,14 @@ from latentia.store.array_table import (
     of_kind,
     tree_shapes,
 )
+from latentia.store.own_record import OWN, own_shapes, with_beside, with_own_tables
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, wholes
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 MOST_GROUPS = 10_000
+KINDS = ("network", "beside")  # where operators keep tables that tell latents
 
 
 def write_replicates(kept: Replicates, own: bool) -> tuple[dict[str, Any], list[Array]]:
@@ -42,21 +45,28 @@ def write_replicates(kept: Replicates, own: bool) -> tuple[dict[str, Any], list[
     tables = own and bool(kept.whole.tables)
     if tables:
         record["tables"] = True
+    told = [each.network or each.beside for each in every]  # tables that tell latents
+    if all(each is not None for each in told):
+        record["own"] = "beside" if kept.whole.network is None else "network"
     parts = (
         [
             *each.leaves,
             *each.marginals,
             *(each.tensors[k] for k in sorted(each.tensors)),
             *(each.tables[v] for v in sorted(each.tables) if tables),
+            *([] if more is None else [more.tables[v] for v in sorted(more.tables)]),
         ]
-        for each in every
+        for each, more in zip(every, told if "own" in record else [None] * len(every), strict=True)
     )
     return record, [np.stack(same) for same in zip(*parts, strict=True)]
 
 
-def replicate_shapes(record: Any, plan: Plan) -> dict[Name, Shape]:
-    """Of leaf tables, marginals, tensors and CPTs, each with one axis for the replicates."""
-    ranks, weights, _, tables = _parts(record)
+def replicate_shapes(record: Any, plan: Plan, graph: LatentGraph) -> dict[Name, Shape]:
+    """Of leaf tables, marginals, tensors and CPTs, each with one axis for the replicates.
+
+    `graph`: that of tables which tell latents.
+    """
+    ranks, weights, _, tables, kind = _parts(record)
     count = len(items(weights))
     if not 3 <= count <= MOST_GROUPS:
         raise StoreError(f"expected 3 to {MOST_GROUPS:,} models of error bars, got {count:,}.")
@@ -68,23 +78,32 @@ def replicate_shapes(record: Any, plan: Plan) -> dict[Name, Shape]:
         for v, above in enumerate(plan.graph.parents()):
             sizes = (plan.graph.states[u] or 1 for u in (*above, v))
             found["replicate table", v] = (count, *sizes)
+    if kind is not None:
+        own = own_shapes(graph)
+        found |= {(f"replicate {name}", k): (count, *shape) for (name, k), shape in own.items()}
     return found
 
 
-def _parts(record: Any) -> tuple[Any, Any, Any, bool]:
-    """Ranks, weights, mixes, and whether there are tables."""
+def _parts(record: Any) -> tuple[Any, Any, Any, bool, str | None]:
+    """Ranks, weights, mixes, whether there are tables, and where those are that tell latents."""
     names = ["ranks", "weights", "mixes"]
-    if not isinstance(record, dict) or "tables" not in record:
-        return *fields(record, *names), False
-    *found, tables = fields(record, *names, "tables")
-    if tables is not True:
-        raise StoreError(f"expected true for tables of error bars, got {tables!r:.80}.")
-    return found[0], found[1], found[2], True
+    more = [name for name in ("tables", "own") if isinstance(record, dict) and name in record]
+    ranks, weights, mixes, *rest = fields(record, *names, *more)
+    given = dict(zip(more, rest, strict=True))
+    if given.get("tables", True) is not True:
+        raise StoreError(f"expected true for tables of error bars, got {given['tables']!r:.80}.")
+    if "own" in given and given["own"] not in KINDS:
+        raise StoreError(
+            f"expected tables of a kind among {list(KINDS)}, got {given['own']!r:.80}."
+        )
+    return ranks, weights, mixes, "tables" in given, given.get("own")
 
 
-def read_replicates(record: Any, plan: Plan, arrays: Mapping[Name, Array]) -> Replicates:
+def read_replicates(
+    record: Any, plan: Plan, graph: LatentGraph, arrays: Mapping[Name, Array]
+) -> Replicates:
     """What `write_replicates` wrote, checked number by number."""
-    _, weights, mixes, _ = _parts(record)
+    _, weights, mixes, _, kind = _parts(record)
     count = len(items(weights))
     leaves, marginals, tensors, tables = (
         of_kind(arrays, f"replicate {kind}") for kind in ("leaf", "marginal", "tensor", "table")
@@ -96,18 +115,33 @@ def read_replicates(record: Any, plan: Plan, arrays: Mapping[Name, Array]) -> Re
     def own(stacked: Mapping[int, Array], g: int) -> dict[int, Array]:
         return {k: np.ascontiguousarray(array[g]) for k, array in stacked.items()}
 
+    told = of_kind(arrays, f"replicate {OWN}")
     whole, *without = (
-        Operators(
-            plan,
-            tuple(own(leaves, g).values()),
-            own(tensors, g),
-            tuple(own(marginals, g).values()),
-            number(weight, 0.0, LARGEST_NUMBER),
-            number(mix, 0.0, 1.0),
-            own(tables, g),
+        _with_told(
+            Operators(
+                plan,
+                tuple(own(leaves, g).values()),
+                own(tensors, g),
+                tuple(own(marginals, g).values()),
+                number(weight, 0.0, LARGEST_NUMBER),
+                number(mix, 0.0, 1.0),
+                own(tables, g),
+            ),
+            kind,
+            graph,
+            {(OWN, v): table for v, table in own(told, g).items()},
         )
         for g, (weight, mix) in enumerate(
             zip(items(weights, count), items(mixes, count), strict=True)
         )
     )
     return Replicates(whole, tuple(without))
+
+
+def _with_told(
+    operators: Operators, kind: str | None, graph: LatentGraph, arrays: Mapping[Name, Array]
+) -> Operators:
+    """With tables that tell latents, and perhaps answer."""
+    if kind == "network":
+        return with_own_tables(operators, graph, arrays)
+    return with_beside(operators, graph, arrays, OWN) if kind == "beside" else operators
