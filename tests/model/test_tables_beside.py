@@ -197,7 +197,7 @@ def test_learners_without_tables_say_what_to_do(learner: Any) -> None:
     model = lt.LatentModel(GRAPHS["class"], learner=learner).fit(data)
     latent = GRAPHS["class"].names[min(GRAPHS["class"].latent)]
     assert model.operators_.beside is None
-    with pytest.raises(EvidenceError, match="is latent.*Use learner='tables'"):
+    with pytest.raises(EvidenceError, match=r"is latent.*Use learner='tables'"):
         model.query(latent)
     with pytest.raises(NotLearnedError, match="learner='tables', learner='em'"):
         model.predict_latent(data, latent)

@@ -98,7 +98,7 @@ class Learning(Learned):
     ) -> Self:
         """From rows on their columns to what the model keeps; `latents`: by name, too."""
         operators, replicates = learn_training(training, groups, latents)
-        warn_of(training, operators, training.learner)
+        warn_of(training, operators, learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
         self._keep(learned_plan(training, operators), operators, training.columns, told)
@@ -162,7 +162,7 @@ class Learning(Learned):
         first = not hasattr(self, "operators_")
         if first:
             opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
-            training = plan_training(opened, learner)
+            training = plan_training(opened, learner, planned=True)
             plan, columns, source = training.plan, training.columns, training.source
             gaps = training.missing
         else:

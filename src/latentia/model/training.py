@@ -40,7 +40,7 @@ from latentia.model.notices import (
     note_unfinished,
 )
 from latentia.model.specification import Specification, columns_of
-from latentia.networks.learner import freeze_learner
+from latentia.networks.learner import OnPieces, freeze_learner
 from latentia.networks.tables import column_plan
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
@@ -115,10 +115,11 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)
 
 
-def plan_training(opened: Opened, learner: Any, groups: int = 0) -> Training:
+def plan_training(opened: Opened, learner: Any, groups: int = 0, planned: bool = False) -> Training:
     """Numbers of states where they are not stated, the plan, and rows on its columns.
 
-    Error bars, from so many `groups` of rows, are made by the learner as it was given.
+    Error bars, from so many `groups` of rows, are made by the learner as it was given, and so are
+    models that are `planned`, to be learned on.
     """
     if has_continuous(opened.columns):
         plan, columns = plan_continuous(opened, learner, partial(opened.first, opened.columns))
@@ -126,7 +127,10 @@ def plan_training(opened: Opened, learner: Any, groups: int = 0) -> Training:
     else:
         columns, first = opened.columns, opened.first(opened.columns)
         graph = counted_graph(opened.graph, columns, first, opened.counted)
-        plan, learner = choose_road(graph, learner, opened, groups)
+        if planned:
+            plan = plan_for(graph, learner)
+        else:
+            plan, learner = choose_road(graph, learner, opened, groups)
     source = opened.source(columns) if opened.rows.once else first
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
@@ -152,12 +156,12 @@ def counted_graph(
 
 
 def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
-    """A plan for the learner; or that of tables, which the default takes where columns are parents.
+    """A plan for the learner; or that of tables, which answer where columns are parents.
 
-    It takes them, too, where no plan can be made: what is too wide for messages need not be too
-    wide for tables.
+    They answer, too, where no plan can be made: what is too wide for messages need not be too wide
+    for tables.
     """
-    own = None if groups or opened.rows.once else tables_instead(learner, graph)
+    own = None if groups or opened.rows.once else _on_tables(learner, graph)
     holes = any(share > 0 for share in missing_shares(opened.seen).values())
     if own is not None and has_column_parents(graph) and not holes:
         return column_plan(graph), own
@@ -167,6 +171,13 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -
         if own is None:
             raise
     return column_plan(graph), own
+
+
+def _on_tables(learner: Any, graph: LatentGraph) -> Any:
+    """The learner as one of tables without a plan, if it can be."""
+    if learner.abilities.pieces and graph.directed:
+        return OnPieces(learner)
+    return tables_instead(learner, graph)
 
 
 def plan_for(graph: LatentGraph, learner: Any) -> Plan:

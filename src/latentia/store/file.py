@@ -129,9 +129,8 @@ def _version(record: dict[str, Any]) -> int:
         return 5
     states = record.get("states", ())
     newer = any(newer_columns(x.get("states", ())) for x in (record, *record.get("models", ())))
-    if (
-        newer or "own" in record or ordered_parents(record)
-    ):  # else older readers would misread grids and axes
+    tables = any(name in record for name in ("own", "beside", "pieces", "nameless"))
+    if newer or tables or ordered_parents(record):  # older readers would misread grids and axes
         return 5
     if record["kind"] == "LatentClassifier":
         return 4
