@@ -46,7 +46,7 @@ def model_tables(model: Any) -> ModelTables:
 
 def _learned_tables(model: LatentModel) -> ModelTables:
     cpts = model.cpts_  # says which learners have tables
-    graph = model.operators_.plan.graph
+    graph = model._graph
     labels = {column.name: column.labels for column in model.columns_}
     odd = [column.name for column in model.columns_ if column.continuous]
     if odd:
