@@ -119,7 +119,7 @@ class Learned(Estimator):
         """The user's own graph and its tables, or an error that says why there are none."""
         own = self.operators_.own_tables(self._graph)
         if own is None:
-            raise NotLearnedError(_lacks(self, wanted, "tables"))
+            raise NotLearnedError(self._lacks(wanted, "tables"))
         return own
 
     @property
@@ -131,16 +131,15 @@ class Learned(Estimator):
     def _ascent(self, wanted: str) -> Ascent:
         self._check_fitted()
         if self.operators_.provenance.ascent is None:
-            raise NotLearnedError(_lacks(self, wanted, "iterations"))
+            raise NotLearnedError(self._lacks(wanted, "iterations"))
         return self.operators_.provenance.ascent
 
-
-def _lacks(model: Learned, wanted: str, what: str) -> str:
-    why = model.operators_.provenance.nameless if what == "tables" else ""
-    return (
-        f"{wanted} needs a learner with {what}, this model was learned by "
-        f"{model.diagnostics_.learner}" + (f", and {why} " if why else ". ") + WAYS[what]
-    )
+    def _lacks(self, wanted: str, what: str) -> str:
+        why = self.operators_.provenance.nameless if what == "tables" else ""
+        return (
+            f"{wanted} needs a learner with {what}, this model was learned by "
+            f"{self.diagnostics_.learner}" + (f", and {why} " if why else ". ") + WAYS[what]
+        )
 
 
 WAYS = {

@@ -29,7 +29,8 @@ class Abilities:
     partial: bool  # has partial_learn: goes on where it stopped
     plans: bool = True  # needs a plan of the graph; else it has learn_graph
     pieces: bool = False  # has learn_graph besides: tables that need no plan
-    gaussian: bool = False  # leaves of continuous columns are Gaussian: states above, no atoms
+    gaussian: bool = False  # leaves of continuous columns are Gaussian, and need states above
+    mixture: int = 1  # … so many of them for each state
     pairs: bool = False  # two continuous children of one latent share a leaf (design 7)
     straight: bool = False  # measures columns in their own units: no curved scales
     chooses_ranks: bool = False  # latents of continuous columns need no number of states

@@ -53,6 +53,8 @@ SOME = (
     "nameless",
 )  # fields of some models, of newer files
 
+NEWER = ("order_by", "name_states")  # parameters of some models, of newer files
+
 
 # -- the whole model -------------------------------------------------------------------------------
 
@@ -89,7 +91,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.provenance.nameless:
         record["nameless"] = operators.provenance.nameless
     if hasattr(model, "error_bars_"):
-        record["replicates"], more = write_replicates(model.error_bars_)
+        record["replicates"], more = write_replicates(
+            model.error_bars_, operators.plan is model.plan_
+        )
         arrays += more
     return record, arrays
 
@@ -162,20 +166,31 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
         latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
     given = model.state_names
     names = None if given is None else {name: list(states) for name, states in given.items()}
-    return {
+    record = {
         "graph": None if graph is None else write_graph(graph),
         "latents": pack(latents, "a latent"),
         "learner": _write_learner(model.learner),
         "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
         "state_names": pack(names, "a name in state_names"),
     }
+    if model.order_by is not None:
+        record["order_by"] = pack(model.order_by, "a name in order_by")
+    if model.name_states is not None:
+        lists = {name: list(states) for name, states in model.name_states.items()}
+        record["name_states"] = pack(lists, "a name in name_states")
+    return record
 
 
 def read_parameters(record: Any) -> dict[str, Any]:
-    graph, latents, learner, kinds, names = fields(
-        record, "graph", "latents", "learner", "kinds", "state_names"
+    there = record if isinstance(record, dict) else {}
+    more = [name for name in NEWER if name in there]
+    graph, latents, learner, kinds, names, *rest = fields(
+        record, "graph", "latents", "learner", "kinds", "state_names", *more
     )
+    newer = {name: unpack(value) for name, value in zip(more, rest, strict=True)}
+    order = {"order_by": newer.pop("order_by")} if "order_by" in newer else {}
     found = {"latents": unpack(latents), "kinds": unpack(kinds), "state_names": unpack(names)}
+    found |= newer
     for name, value in found.items():
         if value is not None and not isinstance(value, dict):
             raise StoreError(f"expected a dict for the parameter {name}, got {value!r:.80}.")
@@ -183,6 +198,7 @@ def read_parameters(record: Any) -> dict[str, Any]:
         "graph": None if graph is None else read_graph(graph),
         "learner": _read_learner(learner),
         **found,
+        **order,
     }
 
 
