@@ -128,15 +128,13 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
 def plan_training(
     opened: Opened,
     learner: Any,
-    groups: int = 0,
     bent: Collection[Label] = (),
     planned: bool = False,
 ) -> Training:
     """Numbers of states where they are not stated, the plan, and rows on its columns.
 
-    Error bars, from so many `groups` of rows, are made by the learner as it was given. `bent` are
-    columns that Gaussian leaves need on a curve. Models that are `planned` are made by it, too, to be
-    learned on.
+    `bent` are columns that Gaussian leaves need on a curve. Models that are `planned` are made by
+    the learner as it was given, to be learned on.
     """
     if has_continuous(opened.columns):
         first = partial(opened.first, opened.columns)
@@ -148,7 +146,7 @@ def plan_training(
         if planned:
             plan = plan_for(graph, learner)
         else:
-            plan, learner = choose_road(graph, learner, opened, groups)
+            plan, learner = choose_road(graph, learner, opened)
     source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
@@ -178,13 +176,13 @@ def counted_graph(
     return known.with_states({known.names[v]: counted_class(known, v, first, guess)})
 
 
-def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
+def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan, Any]:
     """A plan for the learner; or that of tables, which answer where columns are parents.
 
     They answer, too, where no plan can be made: what is too wide for messages need not be too wide
     for tables.
     """
-    own = None if groups or opened.rows.once else _on_tables(learner, graph)
+    own = None if opened.rows.once else _on_tables(learner, graph)
     holes = any(share > 0 for share in missing_shares(opened.seen).values())
     if own is not None and has_column_parents(graph) and not holes:
         return column_plan(graph), own
@@ -273,7 +271,6 @@ def learn_training(
 def learn_opened(
     opened: Opened,
     learner: Any,
-    groups: int,
     learn: Callable[[Training], tuple[Operators, T]],
     planned: bool = False,
 ) -> tuple[Training, Operators, T]:
@@ -281,13 +278,13 @@ def learn_opened(
 
     A latent may not tell the bells apart that a column is made of. Kept is what misses least.
     """
-    training = plan_training(opened, learner, groups, planned=planned)
+    training = plan_training(opened, learner, planned=planned)
     operators, rest = learn(training)
     if not operators.gaussians:
         return training, operators, rest
     missed = missed_levels(operators, training.columns, opened.seen.columns)
     bent = [name for name, share in missed.items() if share > 1.0]
-    other = plan_training(opened, learner, groups, bent, planned) if bent else training
+    other = plan_training(opened, learner, bent, planned) if bent else training
     if other.columns == training.columns:
         return training, operators, rest
     better, own = learn(other)

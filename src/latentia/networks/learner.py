@@ -74,6 +74,10 @@ class OnPieces:
         able: Abilities = self.learner.abilities
         return replace(able, plans=False)
 
+    @property
+    def smoothing(self) -> Any:
+        return self.learner.smoothing
+
     def learn(self, plan: Plan, source: Source) -> Operators:
         return self.learn_graph(plan.graph, source)
 
