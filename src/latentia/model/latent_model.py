@@ -104,8 +104,10 @@ class LatentModel(WhyQuestions):
         if do is not None:
             return self._query_set(names, evidence, soft, do, level)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
-        if hidden and level is None:
-            return query_own(self._told(hidden), names, evidence or {}, soft or {})
+        if hidden:
+            own = self._told(hidden)
+            without = [] if level is None else self._tables_without(hidden[0])
+            return query_own(own, names, evidence or {}, soft or {}, without, level)
         codes, likelihoods = one_row(
             self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
@@ -198,7 +200,9 @@ class LatentModel(WhyQuestions):
         Print it for words, `.plot()` it for a picture, `.to_frame()` for a data frame. With error
         bars (fit(frame, error_bars=True)) every figure has its standard error.
         """
-        return profile_of(self._told([name]), name, self.operators_.weight)
+        own = self._told([name])
+        others = self._tables_without(name) if hasattr(self, "error_bars_") else []
+        return profile_of(own, name, self.operators_.weight, others)
 
     def align(self, other: LatentModel, X: Any = None) -> Alignment:
         """Which states of another model's latents are the same as this one's.

@@ -146,12 +146,9 @@ def _version(record: dict[str, Any]) -> int:
     newer = any(newer_columns(x.get("states", ())) for x in parts) or leaves_with_atoms(parts)
     tables = any(name in record for name in ("own", "beside", "pieces", "nameless"))
     named = any(name in record.get("parameters", ()) for name in NEWER)
+    named = named or "own" in record.get("replicates", ())
     if (
-        newer
-        or named
-        or tables
-        or ordered_parents(record)
-        or "tables" in record.get("replicates", ())
+        newer or named or tables or ordered_parents(record)
     ):  # else older readers would misread grids, leaves and axes
         return 5
     if record["kind"] == "LatentClassifier":

@@ -91,9 +91,7 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.provenance.nameless:
         record["nameless"] = operators.provenance.nameless
     if hasattr(model, "error_bars_"):
-        record["replicates"], more = write_replicates(
-            model.error_bars_, operators.plan is model.plan_
-        )
+        record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
     return record, arrays
 
@@ -114,9 +112,10 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
-    beyond = {} if bars is None else replicate_shapes(bars, inner)
     own = read_own_graph(given["own"], plan) if "own" in given else None
     beside = read_own_graph(given["beside"], plan) if "beside" in given else None
+    told = own or beside or inner.graph  # whose tables error bars may have
+    beyond = {} if bars is None else replicate_shapes(bars, inner, told)
     tables = {} if own is None else own_shapes(own)
     tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
@@ -131,7 +130,7 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
     if bars is not None:
-        model.error_bars_ = read_replicates(bars, inner, arrays)
+        model.error_bars_ = read_replicates(bars, inner, told, arrays)
     return model
 
 

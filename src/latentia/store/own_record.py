@@ -58,10 +58,10 @@ def with_own_tables(
 
 
 def with_beside(
-    operators: Operators, graph: LatentGraph, arrays: Mapping[Name, Array]
+    operators: Operators, graph: LatentGraph, arrays: Mapping[Name, Array], kind: str = BESIDE
 ) -> Operators:
     """Operators with tables beside them, which tell latents."""
-    return replace(operators, beside=_answers(graph, arrays, BESIDE))
+    return replace(operators, beside=_answers(graph, arrays, kind))
 
 
 def _answers(graph: LatentGraph, arrays: Mapping[Name, Array], kind: str) -> TableAnswers:
