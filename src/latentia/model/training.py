@@ -40,6 +40,7 @@ from latentia.model.mixed_plans import (
 )
 from latentia.model.notices import (
     note_constant,
+    note_doubts,
     note_independent,
     note_left_out,
     note_plan,
@@ -314,6 +315,7 @@ def warn_of(training: Training, operators: Operators, learner: Any) -> None:
     note_independent(operators)
     note_left_out(operators)
     note_states(operators)
+    note_doubts(operators)
 
 
 def learned_plan(training: Training, operators: Operators) -> Plan:
