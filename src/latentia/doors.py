@@ -20,6 +20,13 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     save(value, path)
 
 
+def table_plan(graph: Any) -> str:
+    """How the tables of a graph are learned, as text."""
+    from latentia.networks.table_plan import plan_tables
+
+    return str(plan_tables(graph))
+
+
 def draw_graph(*shown: Any) -> Drawing:
     from latentia.draw.graphs import draw_graph
 

@@ -116,7 +116,7 @@ class Learning(Learned):
             self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
-        training, operators, replicates = learn_opened(opened, given, groups, learn)
+        training, operators, replicates = learn_opened(opened, given, learn)
         return self._keep_learned(training, learner, operators, replicates)
 
     structure_: FoundStructure  # where no graph was given
@@ -139,7 +139,7 @@ class Learning(Learned):
     def _keep_learned(
         self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
     ) -> Self:
-        warn_of(training, operators, training.learner)
+        warn_of(training, operators, learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
         self._keep(learned_plan(training, operators), operators, training.columns, told)
@@ -215,7 +215,7 @@ class Learning(Learned):
         if not hasattr(self, "operators_"):
             opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
             start = partial(_first_step, learner)
-            training, operators, self.progress_ = learn_opened(opened, learner, 0, start)
+            training, operators, self.progress_ = learn_opened(opened, learner, start, True)
             plan, columns, gaps = training.plan, training.columns, training.missing
         else:
             plan, columns = self.plan_, self.columns_

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -90,9 +90,7 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.provenance.nameless:
         record["nameless"] = operators.provenance.nameless
     if hasattr(model, "error_bars_"):
-        record["replicates"], more = write_replicates(
-            model.error_bars_, operators.plan is model.plan_
-        )
+        record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
     return record, arrays
 
@@ -109,11 +107,12 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
     columns = read_columns(states, plan)
+    own = read_own_graph(given["own"], plan) if "own" in given else None
+    plan = replace(plan, tables_of=own)
     inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [c.cells for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
-    own = read_own_graph(given["own"], plan) if "own" in given else None
     beside = read_own_graph(given["beside"], plan) if "beside" in given else None
     told = own or beside or inner.graph  # whose tables error bars may have
     beyond = {} if bars is None else replicate_shapes(bars, inner, told)
