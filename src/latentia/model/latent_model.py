@@ -29,9 +29,9 @@ from latentia.model.latent_questions import (
     own_answers,
     query_own,
 )
+from latentia.model.latent_uses import LatentUses
 from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
-from latentia.model.table_questions import TableQuestions
 from latentia.seeds import as_generator
 from latentia.typing import Label
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 
-class LatentModel(TableQuestions):
+class LatentModel(LatentUses):
     """A latent-variable graphical model over the columns of a table.
 
     Parameters
