@@ -29,7 +29,7 @@ from latentia.model.latent_questions import (
     own_answers,
     query_own,
 )
-from latentia.model.latent_uses import LatentUses
+from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
 from latentia.seeds import as_generator
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 
-class LatentModel(LatentUses):
+class LatentModel(LinkedQuestions):
     """A latent-variable graphical model over the columns of a table.
 
     Parameters
@@ -59,6 +59,10 @@ class LatentModel(LatentUses):
         continuous, all others discrete; half as many are enough where some are seen only once.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
+    link : dict of latent -> "logit", optional
+        A latent class that its parents, continuous columns or many of them, tell by a multinomial
+        logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
+        themselves where a parent of a latent is continuous.
 
     Examples
     --------
@@ -95,6 +99,9 @@ class LatentModel(LatentUses):
         self._check_fitted()
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
+        linked = self._query_linked(variables, evidence or {}, soft or {})
+        if linked is not None:
+            return linked
         names = named(variables, self._graph.names)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
         if hidden and level is None:

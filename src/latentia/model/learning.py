@@ -58,12 +58,14 @@ class Learning(Learned):
         learner: Any = "pbp",
         kinds: Mapping[Any, str] | None = None,
         state_names: Mapping[Any, Sequence[Any]] | None = None,
+        link: Mapping[Any, str] | None = None,
     ) -> None:
         self.graph = graph
         self.latents = latents
         self.learner = learner
         self.kinds = kinds
         self.state_names = state_names
+        self.link = link
 
     def _wanted(self) -> Specification:
         return Specification(self.graph, self.latents, self.kinds, self.state_names)

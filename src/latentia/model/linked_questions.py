@@ -1,0 +1,261 @@
+"""Models with covariates: learning them, and questions whose evidence holds covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from latentia.assess.diagnostics import diagnose
+from latentia.data.columns.column import place_cells
+from latentia.data.columns.values import Values
+from latentia.data.sources.engine import Engine, row_weights
+from latentia.data.sources.table import Table
+from latentia.data.sources.table_rows import missing_shares
+from latentia.errors import DataError, EvidenceError, LatentiaError, NotLearnedError
+from latentia.exact.latent_rows import AskingLatent
+from latentia.exact.reading_evidence import labels_of
+from latentia.exact.table_answers import TableAnswers
+from latentia.inference.posterior import Posterior
+from latentia.inference.questions import named
+from latentia.inference.row_answers import SCORE, Found, Noted, ScoreSum, note_impossible
+from latentia.model.coefficients import Coefficients
+from latentia.model.latent_questions import own_answers
+from latentia.model.latent_uses import LatentUses
+from latentia.model.learners import as_learner
+from latentia.model.links import Link, learn_linked, linked_latents
+from latentia.model.training import open_training
+from latentia.networks.em import EM
+from latentia.networks.tables import Tables, as_operators
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import as_graph
+from latentia.typing import Array, Label
+
+
+class LinkedQuestions(LatentUses):
+    """A latent that covariates tell by a logit: `link={"class": "logit"}`.
+
+    The learners of tables ("tables", "em") take it by themselves where a parent is continuous.
+    """
+
+    @property
+    def _link(self) -> Link | None:
+        found: Link | None = getattr(self, "link_", None)
+        return found
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        progress: Any = None,
+        error_bars: bool | int = False,
+    ) -> Self:
+        self.__dict__.pop("link_", None)
+        if not self._may_be_linked():
+            return super().fit(X, y, sample_weight, progress=progress, error_bars=error_bars)
+        learner = as_learner(self.learner)
+        opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        able = isinstance(learner, EM | Tables)
+        linked = linked_latents(opened.graph, opened.columns, self.link, able)
+        if not linked:
+            return super().fit(X, y, sample_weight, progress=progress, error_bars=error_bars)
+        if len(linked) > 1:
+            names = ", ".join(str(opened.graph.names[v]) for v in linked)
+            raise DataError(f"one latent can be told by a logit, got {names}. Bin some parents.")
+        if error_bars is not False:
+            raise DataError("error bars are not told with covariates; coefficients have errors.")
+        for name in ("progress_", "frozen_", "sums_"):
+            self.__dict__.pop(name, None)
+        if opened.graph.states[linked[0]] is None:
+            name = opened.graph.names[linked[0]]
+            raise DataError(f"expected the number of states of {name!r}: latents={{{name!r}: 3}}.")
+        smoothing = getattr(learner, "smoothing", 0.0)
+        if isinstance(smoothing, Mapping):
+            raise DataError("expected one number as smoothing of a model with covariates.")
+        seed = getattr(learner, "random_state", None)
+        found, link, columns, fit = learn_linked(
+            opened, linked[0], float(smoothing), 0 if seed is None else seed
+        )
+        operators = as_operators(found)
+        told = diagnose(operators, f"{learner!r}, with covariates", missing_shares(opened.seen))
+        self._keep(operators.plan, operators, columns, told)
+        self.link_, self._ignored = link, (*opened.ignored, *link.names)
+        self.log_likelihood_ = fit.log_likelihood
+        return self
+
+    def _may_be_linked(self) -> bool:
+        """Does the graph, as far as it is known before any row, have columns above latents?"""
+        if self.link:
+            return True
+        if self.graph is None or callable(self.graph):
+            return False
+        try:
+            graph = as_graph(self.graph, self.latents)
+        except LatentiaError:  # told where it is read in earnest
+            return False
+        return any(a not in graph.latent and b in graph.latent for a, b in graph.edges)
+
+    def coefficients(self, latent: Label, robust: bool = False) -> Coefficients:
+        """What covariates do to the classes of a latent: log odds against the first one, ± errors.
+
+        Errors are of the observed information, or, if `robust`, of the sandwich form, which holds
+        where the model is not quite right.
+        """
+        self._check_fitted()
+        link = self._link
+        if link is None or link.latent != latent:
+            raise NotLearnedError(
+                f"{latent!r} is not told by covariates. Give it parents, and "
+                f"link={{{latent!r}: 'logit'}}."
+            )
+        return link.robust if robust else link.coefficients
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def _query_linked(
+        self, variables: Any, evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    ) -> Posterior | None:
+        """`query` where some of the evidence are covariates; None without them."""
+        link = self._link
+        given = {k: x for k, x in evidence.items() if link is not None and k in link.names}
+        if link is None or not given:
+            return None
+        lacking = [name for name in link.names if name not in given]
+        if lacking or link.latent in soft:
+            what = f"{lacking[0]!r} is missing" if lacking else "its soft evidence comes besides"
+            raise EvidenceError(
+                f"expected all covariates of {link.latent!r} or none of them, but {what}."
+            )
+        answers, names = self._linked_answers(), named(variables, self._graph.names)
+        rest = {k: x for k, x in evidence.items() if k not in given}
+        twice = [name for name in (*rest, *soft) if name in names]
+        if twice:
+            raise EvidenceError(
+                f"{twice[0]!r} is asked for and observed at once. Leave it out of the evidence."
+            )
+        places = [place_cells(c, Values(np.array([given[c.name]]))) for c in link.columns]
+        both = {**soft, link.latent: link.of_places(places)[0]}
+        table = np.asarray(answers.joint(list(names), rest, both)[0])
+        log = float(answers.log_evidence(rest, both)[0])
+        states = tuple(labels_of(answers, answers.graph.index(name)) for name in names)
+        return Posterior(tuple(names), states, table, log, 0.0, {**evidence, **soft})
+
+    def _there(self, engine: Engine, without: int | None) -> list[Label]:
+        link = self._link
+        kept = super()._there(engine, without)
+        return kept if link is None else [*kept, *(n for n in link.names if n in engine.names)]
+
+    def _asking_latent(self, name: Any, unknown: str) -> Any:
+        asking = super()._asking_latent(name, unknown)
+        link = self._link
+        return asking if link is None else AskingLinked(asking, link, self._linked_answers())
+
+    def _linked_answers(self) -> TableAnswers:
+        answers = own_answers(self.plan_, self.operators_, self.columns_)
+        assert answers is not None  # a link stands on tables
+        return answers
+
+    def _asking(self, unknown: str) -> Any:
+        asking = super()._asking(unknown)
+        link = self._link
+        if link is None:
+            return asking
+        latent = LatentUses._asking_latent(self, link.latent, unknown)
+        return LinkedAsking(asking, AskingLinked(latent, link, self._linked_answers()))
+
+    def _parameters(self, wanted: str) -> int:
+        count, link = super()._parameters(wanted), self._link
+        if link is None:
+            return count
+        return count + link.coefficients.values[1:].size - (len(link.share) - 1)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskingLinked:
+    """A latent as it is asked about rows with covariates."""
+
+    plain: AskingLatent
+    link: Link
+    answers: TableAnswers
+
+    @property
+    def graph(self) -> LatentGraph:
+        return self.plain.graph
+
+    @property
+    def latent(self) -> int:
+        return self.plain.latent
+
+    def read(self, table: Table) -> tuple[Any, dict[Label, Array]]:
+        """Codes of the columns, (rows, all variables), and likelihoods of the latent."""
+        wide = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
+        for v, own in zip(self.graph.observed, self.plain._codes(table), strict=True):
+            wide[:, v] = own
+        return wide, {self.link.latent: self.link.likelihoods(table)}
+
+    def posterior(self, table: Table, v: int) -> Array:
+        """P(variable | all other present cells, covariates), (n, states)."""
+        codes, soft = self.read(table)
+        codes[:, v] = -1
+        name = self.graph.names[v]
+        possible = np.isfinite(self.answers.log_evidence(codes, soft))
+        found = np.repeat(self.answers.posteriors(None, [name])[name], len(codes), axis=0)
+        if possible.any():
+            kept = {k: x[possible] for k, x in soft.items()}
+            found[possible] = self.answers.posteriors(codes[possible], [name], kept)[name]
+        note_impossible(~possible, table.first)
+        return found
+
+    def memberships(self, table: Table) -> Found:
+        return dict(enumerate(self.posterior(table, self.latent).T))
+
+    def best(self, table: Table) -> Found:
+        return {self.graph.names[self.latent]: self.posterior(table, self.latent).argmax(axis=1)}
+
+
+class LinkedAsking:
+    """Columns as they are asked about rows with covariates; what is not told yet says so."""
+
+    def __init__(self, plain: Any, latent: AskingLinked) -> None:
+        self.plain = plain
+        self.latent = latent
+
+    def in_precision(self, dtype: Any) -> LinkedAsking:
+        return self
+
+    def one_kinds(self, place: int) -> Any:
+        return self.plain.one_kinds(place)
+
+    def one(self, place: int, table: Table) -> Found:
+        found = self.latent.posterior(table, self.latent.graph.observed[place])
+        return dict(zip(self.plain.columns[place].summary_names, found.T, strict=True))
+
+    def best(self, place: int, table: Table) -> Found:
+        found = self.latent.posterior(table, self.latent.graph.observed[place])
+        column = self.plain.columns[place]
+        return {column.name: column.answers(found.argmax(axis=1))}
+
+    def scores(self, table: Table) -> Found:
+        codes, soft = self.latent.read(table)
+        return {SCORE: self.latent.answers.log_evidence(codes, soft)}
+
+    def score_sum(self, weight: Label | None, table: Table) -> Any:
+        if table.length == 0:
+            return None
+        log, own = self.scores(table)[SCORE], row_weights(weight, table)
+        w = np.ones(table.length) if own is None else own
+        some = w > 0
+        lost = int(np.isneginf(log[some]).sum())
+        total, weights = float(log[some] @ w[some]), float(w.sum())
+        return ScoreSum(total, weights, int(some.sum()), Noted(impossible=lost))
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotLearnedError(
+            "a model with covariates answers query, predict, predict_proba, predict_latent, "
+            f"transform, relate and score; it has no {name} yet."
+        )
