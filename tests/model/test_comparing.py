@@ -39,7 +39,7 @@ def three():
 def test_recommends_what_is_there(three):
     assert three.recommended == {"class": 3}
     assert [c.states["class"] for c in three.candidates] == [1, 2, 3, 4, 5]
-    assert "take class: 3" in three.why
+    assert "Take class: 3" in three.why
 
 
 def test_more_states_never_fit_less(three):

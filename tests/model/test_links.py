@@ -9,7 +9,14 @@ from sklearn.base import clone
 
 import latentia as lt
 from latentia.errors import DataError, EvidenceError, GraphError, NotLearnedError, StoreError
-from latentia.networks.logit import Fit, answers_of, covariance_of, memberships, newton, shares_of
+from latentia.networks.logit import (
+    LogitFit,
+    answers_of,
+    covariance_of,
+    member_shares,
+    newton,
+    shares_of,
+)
 
 ITEMS = [f"q{i}" for i in range(7)]
 GRAPH = "age->class; city->class; " + "; ".join(f"class->{q}" for q in ITEMS)
@@ -71,14 +78,14 @@ def test_errors_are_of_the_observed_information(model):
     codes = [frame[q].to_numpy().astype(int) for q in ITEMS[:3]]
     rows = answers_of(codes, [2] * 3, X, rng.integers(1, 3, 200) * 1.0, 0.0)
     table = np.column_stack([np.column_stack([1 - p, p]) for p in YES[:, :3].T])
-    fit = Fit(TRUTH[:, :2] * [0.3, 10], table, 0.0, True, 0)
+    fit = LogitFit(TRUTH[:, :2] * [0.3, 10], table, 0.0, True, 0)
 
     def level(theta):
         B = np.zeros((2, 2))
         B[1] = theta[:2]
         p = 1 / (1 + np.exp(-theta[2:].reshape(2, 3)))
         own = np.stack([1 - p, p], axis=-1).reshape(2, 6)
-        return float(memberships(rows, Fit(B, own, 0.0, True, 0))[1] @ rows.weight)
+        return float(member_shares(rows, LogitFit(B, own, 0.0, True, 0))[1] @ rows.weight)
 
     yes = table.reshape(2, 3, 2)[..., 1]
     theta = np.concatenate([fit.B[1], np.log(yes / (1 - yes)).ravel()])

@@ -71,8 +71,10 @@ class LinkedQuestions(LatentUses):
         for name in ("progress_", "frozen_", "sums_"):
             self.__dict__.pop(name, None)
         if opened.graph.states[linked[0]] is None:
-            name = opened.graph.names[linked[0]]
-            raise DataError(f"expected the number of states of {name!r}: latents={{{name!r}: 3}}.")
+            latent = opened.graph.names[linked[0]]
+            raise DataError(
+                f"expected the number of states of {latent!r}: latents={{{latent!r}: 3}}."
+            )
         smoothing = getattr(learner, "smoothing", 0.0)
         if isinstance(smoothing, Mapping):
             raise DataError("expected one number as smoothing of a model with covariates.")

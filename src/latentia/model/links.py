@@ -22,13 +22,13 @@ from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.model.coefficients import INTERCEPT, Coefficients
 from latentia.model.training import Opened
 from latentia.networks.logit import (
-    Answers,
-    Fit,
+    LogitFit,
+    LogitRows,
     answers_of,
     check_covariates,
     climb_logit,
     covariance_of,
-    memberships,
+    member_shares,
     shares_of,
 )
 from latentia.networks.own_tables import LearnedTables, learn_tables
@@ -143,7 +143,7 @@ def check_class(graph: LatentGraph, v: int, columns: Sequence[Column]) -> tuple[
 
 def learn_linked(
     opened: Opened, v: int, smoothing: float, seed: Any
-) -> tuple[LearnedTables, Link, tuple[Column, ...], Fit]:
+) -> tuple[LearnedTables, Link, tuple[Column, ...], LogitFit]:
     """Coefficients and tables of largest likelihood; tables are of the graph without covariates."""
     graph, columns = opened.graph, dict(zip(opened.graph.observed, opened.columns, strict=True))
     above = check_class(graph, v, opened.columns)
@@ -188,7 +188,9 @@ def _without(graph: LatentGraph, above: Sequence[int], cells: Mapping[int, int])
     return LatentGraph(tuple(graph.names[u] for u in kept), edges, latent, states)
 
 
-def _best_fit(rows: Answers, graph: LatentGraph, codes: Rows, smoothing: float, seed: Any) -> Fit:
+def _best_fit(
+    rows: LogitRows, graph: LatentGraph, codes: Rows, smoothing: float, seed: Any
+) -> LogitFit:
     """From the classes without covariates, and from tables drawn at random."""
     rng = np.random.default_rng(seed)
     (v,) = graph.latent
@@ -199,30 +201,34 @@ def _best_fit(rows: Answers, graph: LatentGraph, codes: Rows, smoothing: float, 
     share = np.maximum(alone[v], 1e-6)
     B = np.zeros((classes, D))
     B[:, 0] = np.log(share / share[0])
-    starts = [Fit(B, first, 0.0, False, 0)]
+    starts = [LogitFit(B, first, 0.0, False, 0)]
     for _ in range(RANDOM_STARTS):
         drawn = [rng.dirichlet(np.ones(k), size=classes) for k in rows.sizes]
-        starts.append(Fit(np.zeros((classes, D)), np.concatenate(drawn, axis=1), 0.0, False, 0))
+        starts.append(
+            LogitFit(np.zeros((classes, D)), np.concatenate(drawn, axis=1), 0.0, False, 0)
+        )
     raced = [climb_logit(rows, start, FIRST_STEPS) for start in starts]
     best = sorted(raced, key=lambda fit: -fit.log_likelihood)[:FINALISTS]
     return max((climb_logit(rows, fit) for fit in best), key=lambda fit: fit.log_likelihood)
 
 
-def _in_order(rows: Answers, graph: LatentGraph, fit: Fit) -> tuple[Fit, dict[int, Array]]:
+def _in_order(
+    rows: LogitRows, graph: LatentGraph, fit: LogitFit
+) -> tuple[LogitFit, dict[int, Array]]:
     """Classes numbered as those of tables are; coefficients are told against the first."""
     (v,) = graph.latent
     parts = {u: fit.table[:, span] for u, span in zip(graph.observed, rows.spans, strict=True)}
-    share = np.average(memberships(rows, fit)[0], axis=0, weights=rows.weight)
+    share = np.average(member_shares(rows, fit)[0], axis=0, weights=rows.weight)
     order = local_orders(graph, {v: share, **parts})[v]
     B = fit.B[order] - fit.B[order[0]]
-    fit = Fit(B, fit.table[order], fit.log_likelihood, fit.converged, fit.steps)
+    fit = LogitFit(B, fit.table[order], fit.log_likelihood, fit.converged, fit.steps)
     share = np.average(shares_of(fit.B, rows.X), axis=0, weights=rows.weight)
     tables = {u: np.ascontiguousarray(p[order]) for u, p in parts.items()}
     return fit, {u: share if u == v else tables[u] for u in range(len(graph.names))}
 
 
 def _told(
-    graph: LatentGraph, names: Sequence[str], fit: Fit, V: Array, centre: Array, scale: Array
+    graph: LatentGraph, names: Sequence[str], fit: LogitFit, V: Array, centre: Array, scale: Array
 ) -> Coefficients:
     """Coefficients of features in their own units: β x = Σ b (x - m) / s."""
     (v,) = graph.latent

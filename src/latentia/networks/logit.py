@@ -30,7 +30,7 @@ TINY = 1e-300
 
 @final
 @dataclass(frozen=True, slots=True)
-class Answers:
+class LogitRows:
     """What is told by a class: columns of codes, with a mark at each state that was seen."""
 
     marks: Array  # (n, states of all columns), zero where missing
@@ -49,7 +49,7 @@ class Answers:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LogitFit:
     """Coefficients and tables, and the log-likelihood where they rest."""
 
     B: Array  # (classes, covariates); that of class 0 is 0
@@ -61,12 +61,12 @@ class Fit:
 
 def answers_of(
     codes: Sequence[Codes], sizes: Sequence[int], X: Array, weight: Array, smoothing: float
-) -> Answers:
+) -> LogitRows:
     """Rows as matrices; `X` has a column of ones first."""
     marks = [(c[:, None] == np.arange(k)).astype(float) for c, k in zip(codes, sizes, strict=True)]
     shares = [weight @ m for m in marks]
     pseudo = tuple(smoothing * s / max(float(s.sum()), TINY) for s in shares)
-    return Answers(
+    return LogitRows(
         np.concatenate(marks, axis=1), tuple(sizes), X, weight, pseudo, RIDGE * smoothing
     )
 
@@ -78,7 +78,7 @@ def shares_of(B: Array, X: Array) -> Array:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def memberships(rows: Answers, fit: Fit) -> tuple[Array, Array]:
+def member_shares(rows: LogitRows, fit: LogitFit) -> tuple[Array, Array]:
     """P(class | x, answers), (n, classes), and log P(answers | x), (n,)."""
     joint = np.log(np.maximum(shares_of(fit.B, rows.X), TINY))
     joint = joint + rows.marks @ np.log(np.maximum(fit.table, TINY)).T
@@ -88,11 +88,11 @@ def memberships(rows: Answers, fit: Fit) -> tuple[Array, Array]:
     return p / whole, (np.log(whole) + top)[:, 0]
 
 
-def climb_logit(rows: Answers, start: Fit, most: int = MOST_STEPS) -> Fit:
+def climb_logit(rows: LogitRows, start: LogitFit, most: int = MOST_STEPS) -> LogitFit:
     """EM until it gains nothing any more."""
     fit, level = start, -math.inf
     for step in range(most):
-        r, log = memberships(rows, fit)
+        r, log = member_shares(rows, fit)
         found = float(log @ rows.weight)
         above = found + _log_prior(rows, fit)
         if above - level < NEAR * rows.weight.sum():
@@ -103,7 +103,7 @@ def climb_logit(rows: Answers, start: Fit, most: int = MOST_STEPS) -> Fit:
     return replace(fit, log_likelihood=found, converged=False, steps=most)
 
 
-def tables_of(rows: Answers, own: Array) -> Array:
+def tables_of(rows: LogitRows, own: Array) -> Array:
     """The M-step of the tables: (classes, states of all columns)."""
     counts = own.T @ rows.marks
     table = np.empty(counts.shape)
@@ -115,14 +115,14 @@ def tables_of(rows: Answers, own: Array) -> Array:
     return table
 
 
-def _log_prior(rows: Answers, fit: Fit) -> float:
+def _log_prior(rows: LogitRows, fit: LogitFit) -> float:
     log = np.log(np.maximum(fit.table, TINY))
     spans = zip(rows.spans, rows.pseudo, strict=True)
     tables = sum(float((log[:, span] * pseudo).sum()) for span, pseudo in spans)
     return tables - 0.5 * rows.ridge * float((fit.B[:, 1:] ** 2).sum())
 
 
-def newton(rows: Answers, own: Array, B: Array) -> Array:
+def newton(rows: LogitRows, own: Array, B: Array) -> Array:
     """Newton steps on Σ own log softmax(B x), each halved until it gains; class 0 stays at 0."""
     X, whole = rows.X, own.sum(axis=1)
 
@@ -179,7 +179,7 @@ def _solved(H: Array, g: Array) -> Array:
 class _Free:
     """Parameters that can move: coefficients, and logits of table cells against the largest."""
 
-    fit: Fit
+    fit: LogitFit
     spans: list[slice]
     cells: list[tuple[int, int, int]]  # class, cell, and the cell that it is told against
 
@@ -187,7 +187,7 @@ class _Free:
     def count(self) -> int:
         return self.fit.B[1:].size + len(self.cells)
 
-    def moved(self, step: Array) -> Fit:
+    def moved(self, step: Array) -> LogitFit:
         B, size = self.fit.B.copy(), self.fit.B[1:].size
         B[1:] += step[:size].reshape(B[1:].shape)
         log = np.log(np.maximum(self.fit.table, TINY))
@@ -198,9 +198,9 @@ class _Free:
             table[:, span] /= table[:, span].sum(axis=1, keepdims=True)
         return replace(self.fit, B=B, table=table)
 
-    def scores(self, rows: Answers, at: Fit) -> Array:
+    def scores(self, rows: LogitRows, at: LogitFit) -> Array:
         """d log P(answers | x) of every row, (n, parameters)."""
-        r = memberships(rows, at)[0]
+        r = member_shares(rows, at)[0]
         gap = (r - shares_of(at.B, rows.X))[:, 1:]  # (n, classes - 1)
         first = (gap[:, :, None] * rows.X[:, None, :]).reshape(len(rows.X), -1)
         there = {span.start: rows.marks[:, span].sum(axis=1) for span in self.spans}
@@ -212,7 +212,7 @@ class _Free:
         return np.column_stack([first, *rest])
 
 
-def covariance_of(rows: Answers, fit: Fit, robust: bool = False) -> Array:
+def covariance_of(rows: LogitRows, fit: LogitFit, robust: bool = False) -> Array:
     """Of the coefficients of all classes but the first, ((classes - 1) covariates)².
 
     All parameters of the model move at once; table cells at 0 or 1 are held.
