@@ -112,8 +112,8 @@ class Comparison:
             )
         else:
             lines.append(
-                f"Unseen rows are predicted best with {first.name} ({_loss(first)} nats a row), but "
-                f"with {best.name} as well within one standard error "
+                f"Unseen rows are predicted best with {first.name} ({_loss(first)} nats a row), "
+                f"but with {best.name} as well within one standard error "
                 f"({best.behind:+.4f} ± {best.behind_error:.4f})."
             )
         agreeing = [SPELLED[c] for c in CRITERIA if self.least(c) is best]

@@ -71,7 +71,8 @@ class LatentUses(TableQuestions):
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of what `transform` gives: ``latent=state``."""
         self._check_fitted()
-        found = [f"{name}={k}" for name in self._told_latents() for k in range(self.states_[name])]
+        own = self._told(self._hidden)
+        found = [f"{name}={s}" for name in self._told_latents() for s in own.latent(name).labels]
         return np.array(found, dtype=object)
 
     def _told_latents(self) -> list[Label]:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
 
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import place_cells
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.values import Values
 from latentia.data.sources.engine import Engine, row_weights
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import missing_shares
 from latentia.errors import DataError, EvidenceError, LatentiaError, NotLearnedError
 from latentia.exact.latent_rows import AskingLatent
-from latentia.exact.reading_evidence import labels_of
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
 from latentia.inference.questions import named
 from latentia.inference.row_answers import SCORE, Found, Noted, ScoreSum, note_impossible
 from latentia.model.coefficients import Coefficients
-from latentia.model.latent_questions import own_answers
+from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
 from latentia.model.learners import as_learner
-from latentia.model.links import Link, learn_linked, linked_latents
+from latentia.model.links import LogitLink, learn_linked, linked_latents
+from latentia.model.state_names import checked_names
 from latentia.model.training import open_training
 from latentia.networks.em import EM
 from latentia.networks.tables import Tables, as_operators
@@ -41,8 +42,8 @@ class LinkedQuestions(LatentUses):
     """
 
     @property
-    def _link(self) -> Link | None:
-        found: Link | None = getattr(self, "link_", None)
+    def _link(self) -> LogitLink | None:
+        found: LogitLink | None = getattr(self, "link_", None)
         return found
 
     def fit(
@@ -80,8 +81,9 @@ class LinkedQuestions(LatentUses):
             raise DataError("expected one number as smoothing of a model with covariates.")
         seed = getattr(learner, "random_state", None)
         found, link, columns, fit = learn_linked(
-            opened, linked[0], float(smoothing), 0 if seed is None else seed
+            opened, linked[0], float(smoothing), 0 if seed is None else seed, self.order_by
         )
+        checked_names(found.graph, self.name_states)
         operators = as_operators(found)
         told = diagnose(operators, f"{learner!r}, with covariates", missing_shares(opened.seen))
         self._keep(operators.plan, operators, columns, told)
@@ -114,7 +116,8 @@ class LinkedQuestions(LatentUses):
                 f"{latent!r} is not told by covariates. Give it parents, and "
                 f"link={{{latent!r}: 'logit'}}."
             )
-        return link.robust if robust else link.coefficients
+        found = link.robust if robust else link.coefficients
+        return replace(found, classes=self._linked_tables().latent(latent).labels)
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -132,7 +135,8 @@ class LinkedQuestions(LatentUses):
             raise EvidenceError(
                 f"expected all covariates of {link.latent!r} or none of them, but {what}."
             )
-        answers, names = self._linked_answers(), named(variables, self._graph.names)
+        own, names = self._linked_tables(), named(variables, self._graph.names)
+        answers = own.answers
         rest = {k: x for k, x in evidence.items() if k not in given}
         twice = [name for name in (*rest, *soft) if name in names]
         if twice:
@@ -143,7 +147,7 @@ class LinkedQuestions(LatentUses):
         both = {**soft, link.latent: link.of_places(places)[0]}
         table = np.asarray(answers.joint(list(names), rest, both)[0])
         log = float(answers.log_evidence(rest, both)[0])
-        states = tuple(labels_of(answers, answers.graph.index(name)) for name in names)
+        states = tuple(own.variables[own.graph.index(name)].labels for name in names)
         return Posterior(tuple(names), states, table, log, 0.0, {**evidence, **soft})
 
     def _there(self, engine: Engine, without: int | None) -> list[Label]:
@@ -154,12 +158,12 @@ class LinkedQuestions(LatentUses):
     def _asking_latent(self, name: Any, unknown: str) -> Any:
         asking = super()._asking_latent(name, unknown)
         link = self._link
-        return asking if link is None else AskingLinked(asking, link, self._linked_answers())
+        return asking if link is None else AskingLinked(asking, link, self._linked_tables().answers)
 
-    def _linked_answers(self) -> TableAnswers:
-        answers = own_answers(self.plan_, self.operators_, self.columns_)
-        assert answers is not None  # a link stands on tables
-        return answers
+    def _linked_tables(self) -> OwnTables:
+        own = self._own_tables()
+        assert own is not None  # a link stands on tables
+        return own
 
     def _asking(self, unknown: str) -> Any:
         asking = super()._asking(unknown)
@@ -167,7 +171,7 @@ class LinkedQuestions(LatentUses):
         if link is None:
             return asking
         latent = LatentUses._asking_latent(self, link.latent, unknown)
-        return LinkedAsking(asking, AskingLinked(latent, link, self._linked_answers()))
+        return LinkedAsking(asking, AskingLinked(latent, link, self._linked_tables().answers))
 
     def _parameters(self, wanted: str) -> int:
         count, link = super()._parameters(wanted), self._link
@@ -182,7 +186,7 @@ class AskingLinked:
     """A latent as it is asked about rows with covariates."""
 
     plain: AskingLatent
-    link: Link
+    link: LogitLink
     answers: TableAnswers
 
     @property
@@ -192,6 +196,10 @@ class AskingLinked:
     @property
     def latent(self) -> int:
         return self.plain.latent
+
+    @property
+    def column(self) -> DiscreteColumn:
+        return self.plain.column
 
     def read(self, table: Table) -> tuple[Any, dict[Label, Array]]:
         """Codes of the columns, (rows, all variables), and likelihoods of the latent."""
@@ -214,10 +222,12 @@ class AskingLinked:
         return found
 
     def memberships(self, table: Table) -> Found:
-        return dict(enumerate(self.posterior(table, self.latent).T))
+        shares = self.posterior(table, self.latent).T
+        return dict(zip(self.column.summary_names, shares, strict=True))
 
     def best(self, table: Table) -> Found:
-        return {self.graph.names[self.latent]: self.posterior(table, self.latent).argmax(axis=1)}
+        best = self.posterior(table, self.latent).argmax(axis=1)
+        return {self.column.name: self.column.answers(best)}
 
 
 class LinkedAsking:

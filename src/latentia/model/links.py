@@ -20,6 +20,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.model.coefficients import INTERCEPT, Coefficients
+from latentia.model.state_names import checked_order
 from latentia.model.training import Opened
 from latentia.networks.logit import (
     LogitFit,
@@ -33,7 +34,7 @@ from latentia.networks.logit import (
 )
 from latentia.networks.own_tables import LearnedTables, learn_tables
 from latentia.networks.piece_learning import TableSettings
-from latentia.networks.state_order import local_orders
+from latentia.networks.state_order import state_orders
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
 
@@ -44,7 +45,7 @@ FIRST_STEPS, FINALISTS = 25, 3  # steps of EM that all starts take, and those wh
 
 @final
 @dataclass(frozen=True, slots=True)
-class Link:
+class LogitLink:
     """How covariates tell a latent: columns, and coefficients of their features."""
 
     latent: Label
@@ -142,8 +143,8 @@ def check_class(graph: LatentGraph, v: int, columns: Sequence[Column]) -> tuple[
 
 
 def learn_linked(
-    opened: Opened, v: int, smoothing: float, seed: Any
-) -> tuple[LearnedTables, Link, tuple[Column, ...], LogitFit]:
+    opened: Opened, v: int, smoothing: float, seed: Any, order_by: Any = None
+) -> tuple[LearnedTables, LogitLink, tuple[Column, ...], LogitFit]:
     """Coefficients and tables of largest likelihood; tables are of the graph without covariates."""
     graph, columns = opened.graph, dict(zip(opened.graph.observed, opened.columns, strict=True))
     above = check_class(graph, v, opened.columns)
@@ -167,14 +168,14 @@ def learn_linked(
     sizes = [columns[u].cells for u in kept]
     rows = answers_of(codes, sizes, (X - centre) / scale, weight, smoothing)
     fit = _best_fit(rows, small, Rows(tuple(codes), source.rows.weight), smoothing, seed)
-    fit, tables = _in_order(rows, small, fit)
+    fit, tables = _in_order(rows, small, fit, order_by)
     share = np.average(shares_of(fit.B, rows.X), axis=0, weights=weight)
     told = [
         _told(small, names, fit, covariance_of(rows, fit, robust), centre, scale)
         for robust in (False, True)
     ]
     learned = LearnedTables(small, tables, float(weight.sum()), fit.log_likelihood, ())
-    link = Link(graph.names[v], own, told[0], told[1], share)
+    link = LogitLink(graph.names[v], own, told[0], told[1], share)
     return learned, link, tuple(columns[u] for u in kept), fit
 
 
@@ -213,13 +214,13 @@ def _best_fit(
 
 
 def _in_order(
-    rows: LogitRows, graph: LatentGraph, fit: LogitFit
+    rows: LogitRows, graph: LatentGraph, fit: LogitFit, order_by: Any
 ) -> tuple[LogitFit, dict[int, Array]]:
     """Classes numbered as those of tables are; coefficients are told against the first."""
     (v,) = graph.latent
     parts = {u: fit.table[:, span] for u, span in zip(graph.observed, rows.spans, strict=True)}
     share = np.average(member_shares(rows, fit)[0], axis=0, weights=rows.weight)
-    order = local_orders(graph, {v: share, **parts})[v]
+    order = state_orders(graph, {v: share, **parts}, checked_order(graph, order_by))[v]
     B = fit.B[order] - fit.B[order[0]]
     fit = LogitFit(B, fit.table[order], fit.log_likelihood, fit.converged, fit.steps)
     share = np.average(shares_of(fit.B, rows.X), axis=0, weights=rows.weight)

@@ -125,12 +125,13 @@ def relate_outcomes(
             raise UnknownNameError("column", name, rows.names)
     table = rows.engine.table
     weight = _weights(rows, table)
-    p = np.stack(list(model._asking_latent(latent, "error").memberships(table).values()), axis=1)
+    asking = model._asking_latent(latent, "error")
+    p = np.stack(list(asking.memberships(table).values()), axis=1)
     columns = discover_columns(rows.look(names), names, kinds)
     assigned = assigned_shares(p, assignment == "modal")
     told = [_one(c, table, p, assigned, weight, correction) for c in columns]
     D = misclassification(p, assigned, weight)
-    return Relation(latent, tuple(range(p.shape[1])), tuple(told), correction, assignment, D)
+    return Relation(latent, asking.column.labels, tuple(told), correction, assignment, D)
 
 
 def _outcome_names(model: Any, outcomes: Any) -> list[Label]:

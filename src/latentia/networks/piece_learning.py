@@ -49,7 +49,7 @@ CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
 HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other rows
 PRECISELY, MOST_PRECISE_STEPS = 1e-7, 4000  # both where the very maximum is looked for …
 PRECISE_FINALISTS = 6  # … and who may come to rest there
-EASY_PIECE = 5000  # numbers of an E-step: too few to ask the closed form
+EASY_PIECE = 20_000  # numbers of an E-step: too few to ask the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
 MOST_CHANGES = 5  # finalists of pieces with holes, in all
@@ -65,8 +65,8 @@ class TableSettings:
     known: Mapping[Any, Any] | None = None
     tied: Sequence[Sequence[Any]] | None = None
     closed_form: int = 1  # starts of the first round …
-    local: int = 4
-    random: int = 5
+    local: int = 5
+    random: int = 7
     later_local: int = 2  # … and of every later one
     later_random: int = 8
     rounds: int = MOST_ROUNDS
@@ -160,7 +160,7 @@ def learn_piece(
     rest, most = (rest, MOST_STEPS) if not settings.precise else (PRECISELY, MOST_PRECISE_STEPS)
     climbs = [_climb(whole, start, rest, most, effective) for start in tables]
     best = max(climbs, key=lambda climb: climb.history[-1])
-    return dict(whole.grow(best.tables)), _report(whole, raced, best, effective)
+    return dict(whole.grow(best.tables)), report_piece(whole, raced, best, effective)
 
 
 def _climb(whole: PieceProblem, start: Tables, rest: float, most: int, effective: int) -> Refined:
@@ -351,9 +351,10 @@ def _filled(rows: Rows, columns: Sequence[int], rng: np.random.Generator) -> Row
 # --- reports --------------------------------------------------------------------------------------
 
 
-def _report(
+def report_piece(
     problem: PieceProblem, raced: Sequence[_Raced], best: Refined, effective: int
 ) -> PieceReport:
+    """What is told of a climb, and of the races before it."""
     piece, names = problem.piece, problem.piece.graph.names
     whole = problem.grow(best.tables)
     unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)

@@ -17,7 +17,7 @@ import numpy as np
 
 from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate, flattened
 from latentia.networks.lockstep import EStepOfMany, Lockstep
-from latentia.typing import Array, Codes
+from latentia.typing import Array
 
 Schedule: TypeAlias = Sequence[tuple[int, int]]
 
@@ -30,9 +30,9 @@ SAME = 0.02  # nats: starts that stand at the same level are one
 LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
 GAIN_SHARE = 0.005  # … or less than this for each parameter
 LEAST_APART, APART_SHARE = 0.5, 0.005  # nats, and for each parameter: nearer starts agree
-DRY_ROUNDS = 2
+DRY_ROUNDS = 1
 SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came to the best level
-MOST_ROUNDS = 6
+MOST_ROUNDS = 4
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
 PRECISE = 0.05  # nats, where the very maximum is looked for: other optima may be as near
 PRECISE_DRY, PRECISE_TIMES = 4, 3  # dry rounds, then, and times as many in all
@@ -79,7 +79,7 @@ class Course:
         """One E-step after the other; the climbs keep what they remember."""
         flat = flattened(like, self.prior)
 
-        def many(X: Array, live: Codes) -> tuple[Array, Array]:
+        def many(X: Array) -> tuple[Array, Array]:
             found = [self.estep(flat.tables(x)) for x in X]
             counts = np.stack([flat.pack(own) for own, _ in found])
             return counts, np.array([fit for _, fit in found])
@@ -143,7 +143,7 @@ class _Together:
         return Runner(
             self.kinds[k],
             climbs.tables(k),
-            float(climbs.here.level[k]),
+            float(climbs.level[k]),
             int(climbs.steps[k]),
             bool(climbs.rests[k]),
         )
