@@ -65,8 +65,8 @@ def _criteria(candidates: Sequence[Candidate], best: Candidate) -> Canvas:
 def _losses(candidates: Sequence[Candidate], best: Candidate) -> Canvas:
     """Dots with the error of being behind the best, row by row."""
     low = min(c.held_out - c.behind_error for c in candidates)
-    ends = sorted(c.held_out + c.behind_error for c in candidates)
-    high = ends[min(len(ends) - 1, (2 * len(ends)) // 3)]
+    tops = sorted(c.held_out + c.behind_error for c in candidates)
+    high = tops[min(len(tops) - 1, (2 * len(tops)) // 3)]
     room = 0.08 * max(high - low, 1e-9)
     low, high = low - room, high + room
     canvas = _frame(candidates, best, low, high)
