@@ -164,6 +164,7 @@ def test_several_latents():
         ({"class": "abc"}, None, "got 'abc'"),
         (["class"], None, "as a dict"),
         ({"a": [1], "b": [2]}, None, "without a graph there is one latent"),
+        ({"x0": [2]}, None, "and so is a column"),
         ({"G": range(1, 20), "H": range(1, 20)}, "G->x0; H->x1", "too many to compare"),
     ],
 )

@@ -192,8 +192,26 @@ def test_a_link_by_name_and_by_itself():
     assert list(told.to_frame()["covariate"]) == ["(intercept)", "city=b"]
 
 
+def test_rows_that_can_be_read_once_are_read_once():
+    """A column above a latent makes nobody open a table twice."""
+    frame = survey(7, 600)[[*ITEMS, "city"]]
+    graph = GRAPH.replace("age->class; ", "")
+    blocks = lambda: (frame[i : i + 200] for i in range(0, 600, 200))  # noqa: E731
+    found = lt.LatentModel(graph, {"class": 2}, learner="tables").fit(blocks())
+    whole = lt.LatentModel(graph, {"class": 2}, learner="tables").fit(frame)
+    assert found.score(frame) == pytest.approx(whole.score(frame), abs=1e-6)
+
+
+def test_a_graph_made_from_columns_may_be_linked():
+    frame = survey(8, 300)
+    made = lt.LatentModel(lambda names: GRAPH, {"class": 2}, learner="tables").fit(frame)
+    assert made.coefficients("class").covariates == ("(intercept)", "age", "city=b")
+
+
 def test_errors_say_what_to_do(model, tmp_path):
     frame = survey()
+    with pytest.raises(DataError, match="two states or more"):
+        lt.LatentModel(GRAPH, {"class": 1}, learner="tables").fit(frame)
     with pytest.raises(DataError, match="lack the covariate"):
         fitted(frame.assign(age=frame["age"].where(frame.index > 3)))
     with pytest.raises(DataError, match="constant, or told by the others"):

@@ -112,6 +112,10 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        return self._fit_opened(opened, learner, groups)
+
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
+        """From a table whose columns are known to what the model keeps."""
         given = learner
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:

@@ -15,7 +15,7 @@ from latentia.data.columns.values import Values
 from latentia.data.sources.engine import Engine, row_weights
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import missing_shares
-from latentia.errors import DataError, EvidenceError, LatentiaError, NotLearnedError
+from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.exact.latent_rows import AskingLatent
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
@@ -24,14 +24,12 @@ from latentia.inference.row_answers import SCORE, Found, Noted, ScoreSum, note_i
 from latentia.model.coefficients import Coefficients
 from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
-from latentia.model.learners import as_learner
 from latentia.model.links import LogitLink, learn_linked, linked_latents
 from latentia.model.state_names import checked_names
-from latentia.model.training import open_training
+from latentia.model.training import Opened
 from latentia.networks.em import EM
 from latentia.networks.tables import Tables, as_operators
 from latentia.structure.graph import LatentGraph
-from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Array, Label
 
 
@@ -46,35 +44,22 @@ class LinkedQuestions(LatentUses):
         found: LogitLink | None = getattr(self, "link_", None)
         return found
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        progress: Any = None,
-        error_bars: bool | int = False,
-    ) -> Self:
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
         self.__dict__.pop("link_", None)
-        if not self._may_be_linked():
-            return super().fit(X, y, sample_weight, progress=progress, error_bars=error_bars)
-        learner = as_learner(self.learner)
-        opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
         able = isinstance(learner, EM | Tables)
         linked = linked_latents(opened.graph, opened.columns, self.link, able)
         if not linked:
-            return super().fit(X, y, sample_weight, progress=progress, error_bars=error_bars)
+            return super()._fit_opened(opened, learner, groups)
+        self.__dict__.pop("structure_", None)
+        names = [opened.graph.names[v] for v in linked]
         if len(linked) > 1:
-            names = ", ".join(str(opened.graph.names[v]) for v in linked)
-            raise DataError(f"one latent can be told by a logit, got {names}. Bin some parents.")
-        if error_bars is not False:
+            shown = ", ".join(map(str, names))
+            raise DataError(f"one latent can be told by a logit, got {shown}. Bin some parents.")
+        if groups:
             raise DataError("error bars are not told with covariates; coefficients have errors.")
-        for name in ("progress_", "frozen_", "sums_"):
-            self.__dict__.pop(name, None)
-        if opened.graph.states[linked[0]] is None:
-            latent = opened.graph.names[linked[0]]
+        if (opened.graph.states[linked[0]] or 1) < 2:
             raise DataError(
-                f"expected the number of states of {latent!r}: latents={{{latent!r}: 3}}."
+                f"expected two states or more of {names[0]!r}: latents={{{names[0]!r}: 2}}."
             )
         smoothing = getattr(learner, "smoothing", 0.0)
         if isinstance(smoothing, Mapping):
@@ -90,18 +75,6 @@ class LinkedQuestions(LatentUses):
         self.link_, self._ignored = link, (*opened.ignored, *link.names)
         self.log_likelihood_ = fit.log_likelihood
         return self
-
-    def _may_be_linked(self) -> bool:
-        """Does the graph, as far as it is known before any row, have columns above latents?"""
-        if self.link:
-            return True
-        if self.graph is None or callable(self.graph):
-            return False
-        try:
-            graph = as_graph(self.graph, self.latents)
-        except LatentiaError:  # told where it is read in earnest
-            return False
-        return any(a not in graph.latent and b in graph.latent for a, b in graph.edges)
 
     def coefficients(self, latent: Label, robust: bool = False) -> Coefficients:
         """What covariates do to the classes of a latent: log odds against the first one, ± errors.
