@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from latentia.model.classifier import LatentClassifier
     from latentia.model.comparing import compare
     from latentia.model.frozen_model import FrozenModel
+    from latentia.model.latent_imputer import LatentImputer
     from latentia.model.latent_model import LatentModel
     from latentia.model.learners import PBP, PublishedPBP, Spectral
     from latentia.networks.em import EM
@@ -62,6 +63,7 @@ __all__ = [
     "LatentClassifier",
     "FrozenModel",
     "SequenceModel",
+    "LatentImputer",
     "compare",
     "save",
     "load",
@@ -106,6 +108,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "LatentClassifier": "model.classifier",
     "FrozenModel": "model.frozen_model",
     "SequenceModel": "sequences.sequence_model",
+    "LatentImputer": "model.latent_imputer",
     "compare": "model.comparing",
     "save": "store.file",
     "load": "store.file",

@@ -78,6 +78,7 @@ class Learning(Learned):
         state_names: Mapping[Any, Sequence[Any]] | None = None,
         order_by: Any = None,
         name_states: Mapping[Any, Sequence[Any]] | None = None,
+        link: Mapping[Any, str] | None = None,
     ) -> None:
         self.graph = graph
         self.latents = latents
@@ -86,6 +87,7 @@ class Learning(Learned):
         self.state_names = state_names
         self.order_by = order_by
         self.name_states = name_states
+        self.link = link
 
     def _wanted(self) -> Specification:
         return Specification(self.graph, self.latents, self.kinds, self.state_names)
@@ -110,6 +112,10 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        return self._fit_opened(opened, learner, groups)
+
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
+        """From a table whose columns are known to what the model keeps."""
         given = learner
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:

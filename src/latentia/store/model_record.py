@@ -159,6 +159,8 @@ def read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
 
 
 def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
+    if hasattr(model, "link_"):
+        raise StoreError("models with covariates (link=...) cannot be kept in files yet.")
     graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
