@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from latentia import doors
 from latentia.announcing import warn
 from latentia.data.sources.opening import open_question
 from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
@@ -19,6 +20,11 @@ from latentia.networks.accelerate import PSEUDO_COUNTS, free_parameters
 from latentia.seeds import as_generator
 from latentia.sequences.cell_beliefs import in_grid_steps
 from latentia.sequences.chain_forecasts import forecast_steps, sampled_inputs
+from latentia.sequences.chain_pictures import (
+    draw_decoded_steps,
+    draw_forecast_steps,
+    draw_latent_moves,
+)
 from latentia.sequences.chain_questions import (
     Beliefs,
     Chain,
@@ -51,6 +57,9 @@ from latentia.sequences.step_answers import (
 )
 from latentia.sequences.step_data import Sequences, missing_cells
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.draw.svg import Drawing
 
 
 class SequenceModel(Estimator):
@@ -341,6 +350,42 @@ class SequenceModel(Estimator):
             name = chain.slice.names[v]
             found[name] = flat if v in chain.slice.latent else own_values(chain.columns[v], flat)
         return found
+
+    # -- pictures ------------------------------------------------------------------------------
+
+    def draw(self, steps: int = 2) -> Drawing:
+        """The slice as a picture: this step and the next; more `steps` show the unrolled graph."""
+        slice_ = self.fitted_.chain.slice if hasattr(self, "fitted_") else None
+        if slice_ is None:
+            slice_ = read_slice(self.slice, self.latents, self.given)
+        return doors.draw_slice(slice_, steps)
+
+    def plot_moves(self, latent: Label | None = None) -> Drawing:
+        """P(next state | state) of a latent, as a heat map."""
+        return draw_latent_moves(self._chain, latent)
+
+    def plot_decoded(self, X: Any, which: Any = None, *, lengths: Any = None) -> Drawing:
+        """The best path of one sequence as bands of colour over its columns; default: the first.
+
+        `which` is the sequence's id, or its number where tables have no ids.
+        """
+        return draw_decoded_steps(self._chain, self._read(X, lengths)[0], which)
+
+    def plot_forecast(
+        self,
+        X: Any,
+        steps: int = 10,
+        which: Any = None,
+        *,
+        columns: Any = None,
+        given: Any = None,
+        lengths: Any = None,
+    ) -> Drawing:
+        """The last rows of one sequence, and a fan of what may come; see `forecast`."""
+        count = int(_at_least("steps", steps, 1))
+        read, naming = self._read(X, lengths)
+        told = forecast_steps(self._chain, read, naming, count, given)
+        return draw_forecast_steps(self._chain, read, told, which, columns)
 
     # -- behind them ---------------------------------------------------------------------------
 
