@@ -19,6 +19,8 @@ COMMANDS = {
         "Say whether a model fits rows: column by column, pair by pair, and what to look at.",
     ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
+    "decode": ("sequence_commands", "Tell the hidden states of sequences, row by row."),
+    "forecast": ("sequence_commands", "Tell what comes next in every sequence."),
     "reproduce": ("reproducing", "Repeat the paper's experiments and write a report."),
     "plan": ("show_commands", "Show how a graph would be learned, before any data."),
     "inspect": ("show_commands", "Show a model: graph, columns, diagnostics, plan."),
