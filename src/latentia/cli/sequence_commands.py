@@ -119,8 +119,8 @@ def read_sequences_model(path: str) -> SequenceModel:
     return found
 
 
-@app.command()
-def decode(
+@app.command("decode")
+def decode_rows(
     model: Model,
     data: Data,
     what: What = "path",
