@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from latentia.networks.stepwise import StepwiseEM
     from latentia.networks.tables import Tables
     from latentia.reproduce import datasets
+    from latentia.sequences.hmmlearn_models import from_hmmlearn, to_hmmlearn
     from latentia.sequences.sequence_model import SequenceModel
     from latentia.store.file import load, save
     from latentia.structure import templates
@@ -82,6 +83,8 @@ __all__ = [
     "to_pyagrum",
     "from_networkx",
     "to_networkx",
+    "from_hmmlearn",
+    "to_hmmlearn",
     "testing",
     "datasets",
     "errors",
@@ -127,6 +130,8 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "to_pyagrum": "formats.pyagrum_models",
     "from_networkx": "formats.networkx_models",
     "to_networkx": "formats.networkx_models",
+    "from_hmmlearn": "sequences.hmmlearn_models",
+    "to_hmmlearn": "sequences.hmmlearn_models",
     "testing": "testing",
     "datasets": "reproduce.datasets",
     "errors": "errors",

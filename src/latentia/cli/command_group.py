@@ -29,6 +29,8 @@ COMMANDS = {
         "Show a model in the browser: click what is known, and see what follows.",
     ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
+    "decode": ("sequence_commands", "Tell the hidden states of sequences, row by row."),
+    "forecast": ("sequence_commands", "Tell what comes next in every sequence."),
     "profile": (
         "profile_command",
         "Show the states of a latent: how large they are, and every column in each of them.",

@@ -90,6 +90,18 @@ def fit(
         typer.Option(metavar="CLASS=LOW,HIGH", help="Names for the states of a latent, in order."),
     ] = None,
     error_bars: ErrorBars = False,
+    sequence: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The sequence that a row belongs to: see `decode`."),
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option("--time", metavar="COLUMN", help="The place of a row in its sequence."),
+    ] = None,
+    inputs: Annotated[
+        str,
+        typer.Option("--given", metavar="A,B", help="Columns of sequences that are only inputs."),
+    ] = "",
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -101,8 +113,17 @@ def fit(
       latentia fit rows.csv --graph "H->X; H->Y; H->Z" --latents H=2 --out m.latentia
       latentia fit rows.csv --graph @graph.json --learner em --set restarts=20 --out m.latentia
       zcat big.csv.gz | latentia fit - --graph @graph.json --out m.latentia --json
+      latentia fit log.csv --graph "z->z', z->sound" --latents z=2 --sequence id --out m.latentia
     """
     with answering(as_json, quiet, debug) as screen:
+        if sequence is not None or time_column is not None or "'" in (graph or ""):
+            from latentia.cli.sequence_commands import fit_sequences
+
+            fit_sequences(
+                screen, data, out, graph, latents, learner, settings or [], kinds, state_names,
+                sequence, time_column, inputs,
+            )  # fmt: skip
+            return
         known = None if graph is None else graph_from_text(graph, latents)
         named = read_state_names(state_names)
         check_folder(out)
