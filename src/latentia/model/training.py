@@ -30,6 +30,7 @@ from latentia.data.sources.table_rows import (
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.learners import has_column_parents, tables_instead
+from latentia.model.mechanism import note_holes
 from latentia.model.mixed_plans import column_cells, has_continuous, prepare_mixed
 from latentia.model.notices import (
     note_constant,
@@ -235,6 +236,8 @@ def warn_of(training: Training, operators: Operators, learner: Any) -> None:
     note_independent(operators)
     note_left_out(operators)
     note_states(operators)
+    if any(share > 0 for share in training.missing.values()):
+        note_holes(training.columns, training.missing, training.first, operators.valid)
 
 
 def learned_plan(training: Training, operators: Operators) -> Plan:
