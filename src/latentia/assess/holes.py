@@ -53,14 +53,20 @@ class HolesDepend:
 
 
 def dependent_holes(
-    columns: Sequence[Column], missing: Sequence[float], source: Source
+    columns: Sequence[Column],
+    missing: Sequence[float],
+    source: Source,
+    aside: Sequence[Label] = (),
 ) -> tuple[HolesDepend, ...]:
-    """For every column with holes the column that they depend on most, if on any."""
+    """For every column with holes the column that they depend on most, if on any.
+
+    Columns that are put `aside` are not asked.
+    """
     holed = tuple(i for i, share in enumerate(missing) if 0 < share < 1)
     if not holed or len(columns) < 2:
         return ()
     found = source.fold(partial(count_holes, tuple(columns), holed))
-    return judge_holes(columns, holed, found.sums[HOLES])
+    return judge_holes(columns, holed, found.sums[HOLES], aside)
 
 
 def count_holes(columns: Sequence[Column], holed: Sequence[int], rows: Rows) -> Moments:
@@ -80,14 +86,14 @@ def count_holes(columns: Sequence[Column], holed: Sequence[int], rows: Rows) -> 
 
 
 def judge_holes(
-    columns: Sequence[Column], holed: Sequence[int], counts: Array
+    columns: Sequence[Column], holed: Sequence[int], counts: Array, aside: Sequence[Label] = ()
 ) -> tuple[HolesDepend, ...]:
     """Which of the pairs depend, corrected for their number; the strongest of each column."""
     starts = np.cumsum([0, *(_states(c) for c in columns)])
     pairs: list[tuple[int, int, float, float, Array]] = []
     for k, i in enumerate(holed):
         for j in range(len(columns)):
-            if i == j:
+            if i == j or columns[j].name in aside:
                 continue
             table = counts[k, :, starts[j] : starts[j + 1]]
             p, v = g_test(table)

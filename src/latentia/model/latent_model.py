@@ -59,6 +59,9 @@ class LatentModel(WhyQuestions):
         continuous, all others discrete; half as many are enough where some are seen only once.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
+    mechanism : dict of column -> list of variables, optional
+        What the holes of a column depend on, columns (itself, too) or latents: the model then has a
+        column ``R_<column>``, "missing" or "present", below these, and answers use it.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from latentia.assess.intervals import Bars, bars_of, checked_confidence
 from latentia.assess.jackknife import Replicates
 from latentia.assess.report import CheckReport, make_report
 from latentia.data.sources.engine import Answer, Engine, Form, OneBlock
+from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows
@@ -24,6 +25,7 @@ from latentia.inference.operators import Operators
 from latentia.inference.questions import column_place, read_levels
 from latentia.inference.row_answers import SCORE, Asking, Found
 from latentia.model.learning import Learning
+from latentia.model.mechanism import indicator_names
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
 from latentia.typing import Label
@@ -286,7 +288,9 @@ class TableQuestions(Learning):
         """The table that is asked about; some of its columns must be the model's."""
         self._check_fitted()
         known = [c.name for c in self.columns_]
-        engine = open_question(X, self.columns_)
+        told = indicator_names(self.mechanism)
+        own = [c for c in self.columns_ if c.name not in told]
+        engine = with_indicators(open_question(X, own), told)
         if engine.names and not set(known) & set(engine.names):
             raise UnknownNameError(
                 "column", engine.names[0], known, "None of the model's columns is there."

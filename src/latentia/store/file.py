@@ -134,6 +134,7 @@ def _version(record: dict[str, Any]) -> int:
         or "own" in record
         or ordered_parents(record)
         or "tables" in record.get("replicates", ())
+        or "mechanism" in record.get("parameters", ())
     ):  # else older readers would misread grids and axes
         return 5
     if record["kind"] == "LatentClassifier":

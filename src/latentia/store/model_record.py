@@ -150,14 +150,25 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
         "learner": _write_learner(model.learner),
         "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
         "state_names": pack(names, "a name in state_names"),
+        **_mechanism_given(model),
     }
 
 
+def _mechanism_given(model: LatentModel) -> dict[str, Any]:
+    """Left out where there is none, so that older readers can read the file."""
+    if not model.mechanism:
+        return {}
+    lists = {column: list(parents) for column, parents in model.mechanism.items()}
+    return {"mechanism": pack(lists, "a name in mechanism")}
+
+
 def read_parameters(record: Any) -> dict[str, Any]:
-    graph, latents, learner, kinds, names = fields(
-        record, "graph", "latents", "learner", "kinds", "state_names"
+    more = ["mechanism"] if isinstance(record, dict) and "mechanism" in record else []
+    graph, latents, learner, kinds, names, *rest = fields(
+        record, "graph", "latents", "learner", "kinds", "state_names", *more
     )
     found = {"latents": unpack(latents), "kinds": unpack(kinds), "state_names": unpack(names)}
+    found |= {name: unpack(value) for name, value in zip(more, rest, strict=True)}
     for name, value in found.items():
         if value is not None and not isinstance(value, dict):
             raise StoreError(f"expected a dict for the parameter {name}, got {value!r:.80}.")
