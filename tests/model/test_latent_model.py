@@ -296,6 +296,7 @@ class TestContract:
             "learner",
             "kinds",
             "state_names",
+            "mechanism",
         }
 
     def test_grid_search_over_learners(self):
