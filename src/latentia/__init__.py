@@ -10,6 +10,8 @@ TYPE_CHECKING = False  # `typing` takes its time; type checkers know the name
 if TYPE_CHECKING:
     from latentia import errors, testing
     from latentia.data.moments import Moments
+    from latentia.discovery.finding import learn_structure
+    from latentia.discovery.found_structure import FoundStructure
     from latentia.draw.svg import Drawing
     from latentia.exact.tabular_model import TabularModel
     from latentia.formats.interchange import read, write
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from latentia.inference.posterior_density import Density
     from latentia.kernels.settings import KernelSettings
     from latentia.model.classifier import LatentClassifier
+    from latentia.model.comparing import compare
     from latentia.model.frozen_model import FrozenModel
     from latentia.model.latent_model import LatentModel
     from latentia.model.learners import PBP, PublishedPBP, Spectral
@@ -45,6 +48,8 @@ __all__ = [
     "Plan",
     "make_plan",
     "templates",
+    "learn_structure",
+    "FoundStructure",
     "Moments",
     "Operators",
     "PBP",
@@ -58,6 +63,7 @@ __all__ = [
     "LatentClassifier",
     "FrozenModel",
     "SequenceModel",
+    "compare",
     "save",
     "load",
     "Posterior",
@@ -87,6 +93,8 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "Plan": "structure.plan",
     "make_plan": "structure.plan",
     "templates": "structure.templates",
+    "learn_structure": "discovery.finding",
+    "FoundStructure": "discovery.found_structure",
     "Moments": "data.moments",
     "Operators": "inference.operators",
     "PBP": "model.learners",
@@ -100,6 +108,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "LatentClassifier": "model.classifier",
     "FrozenModel": "model.frozen_model",
     "SequenceModel": "sequences.sequence_model",
+    "compare": "model.comparing",
     "save": "store.file",
     "load": "store.file",
     "Posterior": "inference.posterior",

@@ -32,7 +32,7 @@ from latentia.data.sources.cell_spelling import find_state
 GRAPH = "A->D; A->E; A->G; A->H"
 EDGES = [["A", name] for name in "DEGH"]
 PATIENCE = 60  # seconds of silence after which a terminal is given up
-COMMANDS = ("plan", "fit", "query", "predict", "score", "check", "sample", "inspect")
+COMMANDS = ("plan", "fit", "query", "predict", "score", "check", "explore", "sample", "inspect")
 
 
 # -- a folder with tables and a model ------------------------------------------------------------

@@ -1,0 +1,85 @@
+// Who answers: the page itself by its junction tree, or Python through the server of the page.
+(function (latentia) {
+  "use strict";
+
+  /** Answers in the page; nodes are those shown, variables those of the junction tree. */
+  class LocalEngine {
+    constructor(facts) {
+      this.nodes = facts.nodes;
+      this.tree = latentia.wire(facts.network);
+    }
+
+    _placed(likelihoods) {
+      return new Map([...likelihoods].map(([v, weights]) => [this.nodes[v].place, weights]));
+    }
+
+    async answer(likelihoods) {
+      const found = latentia.infer(this.tree, this._placed(likelihoods));
+      const own = (node) => (node.place >= 0 ? found.marginals[node.place] : null);
+      const marginals = found.marginals && this.nodes.map(own);
+      return { log: found.log, marginals, up: found.up, down: found.down };
+    }
+
+    async explain(likelihoods) {
+      const { states, log } = latentia.explain(this.tree, this._placed(likelihoods));
+      const own = (node) => (node.place >= 0 ? states[node.place] : null);
+      return { states: states && this.nodes.map(own), log };
+    }
+
+    /** P(v | parents): its scope, and its cells in that order. */
+    table(v) {
+      const scope = this.tree.scopes.find((s) => s[s.length - 1] === this.nodes[v].place);
+      const shown = scope?.map((u) => this.nodes.findIndex((node) => node.place === u));
+      if (!scope || shown.includes(-1)) return null;
+      return { scope: shown, cells: this.tree.tables.get(scope) };
+    }
+  }
+
+  /** Asks the server that the page came from. */
+  class RemoteEngine {
+    constructor(server, model) {
+      this.server = server;
+      this.model = model;
+    }
+
+    _told(likelihoods) {
+      return [...likelihoods].map(([v, weights]) => [v, [...weights]]);
+    }
+
+    async answer(likelihoods) {
+      const asked = { model: this.model, evidence: this._told(likelihoods) };
+      const found = await this.server.ask("answer", asked);
+      return { ...found, log: found.log === null ? -Infinity : found.log, up: [], down: [] };
+    }
+
+    async explain(likelihoods) {
+      const asked = { model: this.model, evidence: this._told(likelihoods) };
+      const found = await this.server.ask("explain", asked);
+      return { ...found, log: found.log === null ? -Infinity : found.log };
+    }
+
+    table() {
+      return null;
+    }
+  }
+
+  /** Requests with the token that came with the page's address. */
+  class Server {
+    constructor(token) {
+      this.token = token;
+    }
+
+    async ask(what, body) {
+      const answer = await fetch(`api/${what}`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Latentia-Token": this.token },
+        body: JSON.stringify(body),
+      });
+      const found = await answer.json();
+      if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
+      return found;
+    }
+  }
+
+  Object.assign(latentia, { LocalEngine, RemoteEngine, Server });
+})((globalThis.latentia ??= {}));
