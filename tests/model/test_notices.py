@@ -118,6 +118,18 @@ def left_out() -> None:
     note_left_out(model.operators_.told(choice=choice))
 
 
+def holes() -> None:
+    data = {name: column.astype(float) for name, column in class_rows().items()}
+    gone = np.random.default_rng(1).random(2000) < 0.1 + 0.5 * data["x"]
+    data["w"][gone] = np.nan
+    fit(data, learner=lt.EM(1, random_state=0))
+
+
+def effect() -> None:
+    learner = lt.EM(1, tol=1e-3, random_state=0)
+    fit(class_rows(), "H->w,x,y,z; w->x", learner=learner).effect("w", "x")
+
+
 CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.IgnoredColumnWarning: ignored,
     errors.ConstantColumnWarning: constant,
@@ -133,6 +145,8 @@ CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.ImpossibleRowWarning: impossible,
     errors.UnknownStateWarning: unknown,
     errors.RestartWarning: anew,
+    errors.HolesWarning: holes,
+    errors.EffectWarning: effect,
 }
 
 
