@@ -66,6 +66,10 @@ class Indicated:
     def local(self) -> bool:
         return self.engine.local
 
+    @property
+    def wraps(self) -> bool:
+        return self.engine.wraps
+
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
         wanted, asked = self._split(columns)
         return self.engine.fold(partial(_work_with, work, asked), wanted)
