@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from latentia.formats.pgmpy_learning import PgmpyEM, pgmpy_em
     from latentia.formats.pgmpy_models import from_pgmpy, to_pgmpy
     from latentia.formats.pyagrum_models import from_pyagrum, to_pyagrum
+    from latentia.formats.stepmix_models import from_stepmix
     from latentia.inference.operators import Operators
     from latentia.inference.posterior import Assignment, Posterior
     from latentia.inference.posterior_density import Density
@@ -85,6 +86,7 @@ __all__ = [
     "to_networkx",
     "from_hmmlearn",
     "to_hmmlearn",
+    "from_stepmix",
     "testing",
     "datasets",
     "errors",
@@ -132,6 +134,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "to_networkx": "formats.networkx_models",
     "from_hmmlearn": "sequences.hmmlearn_models",
     "to_hmmlearn": "sequences.hmmlearn_models",
+    "from_stepmix": "formats.stepmix_models",
     "testing": "testing",
     "datasets": "reproduce.datasets",
     "errors": "errors",

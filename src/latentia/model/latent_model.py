@@ -64,6 +64,9 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         A latent class that its parents, continuous columns or many of them, tell by a multinomial
         logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
         themselves where a parent of a latent is continuous.
+    mechanism : dict of column -> list of variables, optional
+        What the holes of a column depend on, columns (itself, too) or latents: the model then has a
+        column ``R_<column>``, "missing" or "present", below these, and answers use it.
 
     Examples
     --------
@@ -149,19 +152,21 @@ class LatentModel(LinkedQuestions, WhyQuestions):
 
     def map_query(
         self,
-        variables: Any,
+        variables: Any = None,
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Mapping[Any, float]] | None = None,
         random_state: Any = 0,
     ) -> Assignment:
         """The most probable joint assignment of variables, latents or columns, given evidence.
 
+        Without `variables`: of all that is not observed, the most probable explanation.
         Tables (learner="tables" or "em") tell it exactly, however many variables there are: along a
         chain it is Viterbi's path. Of equally probable states the first win, in the order asked.
         Closed forms look at up to a million joint states; beyond, a search answers exact=False.
         """
         self._check_fitted()
-        names = named(variables, self._graph.names)
+        names = self._open_ones(evidence, soft) if variables is None else []
+        names = names or named(variables, self._graph.names)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
         if hidden or self._answers_by_tables:
             own = self._told(hidden)

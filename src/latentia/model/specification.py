@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from latentia.data.columns.discovering import stated_column
@@ -31,6 +31,7 @@ class Specification:
     latents: Any = None
     kinds: Mapping[Any, str] | None = None
     state_names: Mapping[Any, Sequence[Any]] | None = None
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def read(self) -> Specification:
         """The same with its graph read, if that does not depend on the table."""
@@ -50,8 +51,10 @@ class Specification:
 
     @property
     def columns(self) -> tuple[Label, ...] | None:
-        """Names of the graph's columns; None if they depend on the table."""
-        return columns_of(self.graph) if isinstance(self.graph, LatentGraph) else None
+        """Names of the graph's columns in the table; None if they depend on it."""
+        if not isinstance(self.graph, LatentGraph):
+            return None
+        return tuple(name for name in columns_of(self.graph) if name not in self.indicators)
 
     @property
     def stated(self) -> tuple[DiscreteColumn, ...]:

@@ -13,6 +13,7 @@ from latentia.assess.intervals import Bars, bars_of, checked_confidence
 from latentia.assess.jackknife import Replicates
 from latentia.assess.report import CheckReport, make_report
 from latentia.data.sources.engine import Answer, Engine, Form, OneBlock, check_cells
+from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows
@@ -32,6 +33,7 @@ from latentia.model.latent_questions import (
     membership_bars,
 )
 from latentia.model.learning import Learning
+from latentia.model.mechanism import indicator_names
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
 from latentia.typing import Label
@@ -240,8 +242,9 @@ class TableQuestions(Learning):
     @property
     def _answers_by_tables(self) -> bool:
         """Are columns answered by the tables of the user's own graph, too?"""
-        own = self._own_tables()
-        return own is not None and self.operators_.valid and own.graph == self._graph
+        own, operators = self._own_tables(), self.operators_
+        beside = operators.network is None and operators.beside is not None
+        return own is not None and operators.valid and not beside and own.graph == self._graph
 
     def _is_told_latent(self, name: Any) -> bool:
         """Is this a latent of which the model has a table?"""
@@ -373,7 +376,9 @@ class TableQuestions(Learning):
         """The table that is asked about; some of its columns must be the model's."""
         self._check_fitted()
         known = [c.name for c in self.columns_]
-        engine = open_question(X, self.columns_)
+        told = indicator_names(self.mechanism)
+        own = [c for c in self.columns_ if c.name not in told]
+        engine = with_indicators(open_question(X, own), told)
         if engine.names and not set(known) & set(engine.names):
             raise UnknownNameError(
                 "column", engine.names[0], known, "None of the model's columns is there."

@@ -52,7 +52,7 @@ SOME = (
     "nameless",
 )  # fields of some models, of newer files
 
-NEWER = ("order_by", "name_states")  # parameters of some models, of newer files
+NEWER = ("order_by", "name_states", "mechanism")  # parameters of some models, of newer files
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -173,6 +173,7 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
         "learner": _write_learner(model.learner),
         "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
         "state_names": pack(names, "a name in state_names"),
+        **_mechanism_given(model),
     }
     if model.order_by is not None:
         record["order_by"] = pack(model.order_by, "a name in order_by")
@@ -180,6 +181,14 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
         lists = {name: list(states) for name, states in model.name_states.items()}
         record["name_states"] = pack(lists, "a name in name_states")
     return record
+
+
+def _mechanism_given(model: LatentModel) -> dict[str, Any]:
+    """Left out where there is none, so that older readers can read the file."""
+    if not model.mechanism:
+        return {}
+    lists = {column: list(parents) for column, parents in model.mechanism.items()}
+    return {"mechanism": pack(lists, "a name in mechanism")}
 
 
 def read_parameters(record: Any) -> dict[str, Any]:
