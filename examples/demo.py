@@ -1,12 +1,14 @@
-"""What latentia does, in a minute: the paper's synthetic experiment, small, and one answer."""
+"""What latentia does, in a minute: real data with a hidden cause, then the paper's experiment."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from tumours import MEASURES, SIZES, tumour_model, tumours
 
 import latentia as lt
 from latentia.cli import reproducing  # noqa: F401 (its command joins the app)
@@ -28,12 +30,63 @@ OUT = Path("latentia-reports") / "demo"
 
 
 def main() -> None:
-    print("latentia: a loopy graph with four latents, learned from its columns alone")
+    OUT.mkdir(parents=True, exist_ok=True)
+    show_hidden_kinds()
+    print("\n" + "=" * 78)
+    print("The paper's experiment: a loopy graph with four latents, learned from its columns alone")
     print(PICTURE, flush=True)
     given = sys.argv[1:]
     asked = ["reproduce", "synthetic", "--quick", "--out", str(OUT), *given]
     app(asked, standalone_mode=False)
     show_one_answer()
+
+
+# --- a table with a hidden cause ------------------------------------------------------------------
+
+
+def show_hidden_kinds() -> None:
+    """Kinds of tumours that nobody told the model of, one answer, and a page to look at."""
+    columns, diagnosis = tumours()
+    rows = len(diagnosis)
+    print(
+        f"{rows} breast tumours, six measures each, in three sizes. A hidden kind is behind them:"
+    )
+    print("the model finds it from the measures alone. The diagnosis is kept aside.\n", flush=True)
+    model = tumour_model(columns)
+    show_profile(model, columns, diagnosis)
+    show_hole(model, columns)
+    page = model.explore(to=OUT / "tumours.html", title="Breast tumours")
+    print(f"\nLook at it: open {page} in a browser, click a state, and see what follows.")
+
+
+def show_profile(
+    model: lt.LatentModel, columns: dict[str, Any], diagnosis: np.ndarray[Any, Any]
+) -> None:
+    """How large each kind is, what it looks like, and how many of it are malignant in truth."""
+    shares = np.column_stack(list(model.predict_latent(columns, "kind").values()))
+    kinds = range(shares.shape[1])
+    malignant = diagnosis == "malignant"
+    print(f"{'':26}" + "".join(f"{f'kind {k}':>10}" for k in kinds))
+    line = [shares[:, k].mean() for k in kinds]
+    print(f"{'share of all tumours':26}" + "".join(f"{p:10.0%}" for p in line))
+    for measure in MEASURES:
+        line = [model.query(measure, {"kind": k})[SIZES[-1]] for k in kinds]
+        print(f"{f'P({measure} is large)':26}" + "".join(f"{p:10.0%}" for p in line))
+    line = [shares[malignant, k].sum() / shares[:, k].sum() for k in kinds]
+    print(f"{'malignant (never shown)':26}" + "".join(f"{p:10.0%}" for p in line))
+
+
+def show_hole(model: lt.LatentModel, columns: dict[str, Any], row: int = 100) -> None:
+    """A measure that is missing, with its uncertainty, beside what was measured in truth."""
+    given = {m: str(columns[m][row]) for m in MEASURES if m != "concavity"}
+    truth = columns["concavity"][row]
+    print(f"\nTumour {row}, had its concavity not been measured (in truth: {truth}):\n")
+    print(model.query("concavity", given, confidence=0.9))
+    print()
+    print(model.query("kind", given))
+
+
+# --- the paper's experiment -----------------------------------------------------------------------
 
 
 def show_one_answer() -> None:

@@ -140,6 +140,31 @@ def test_names_are_text_and_never_markup(browser: Any, tmp_path: Path) -> None:
     assert browser.execute_script("return document.querySelectorAll('img').length") == 0
 
 
+def test_a_name_of_a_million_characters(browser: Any, tmp_path: Path) -> None:
+    long = "x" * 10**6
+    model = lt.TabularModel(
+        [("a", long)],
+        {"a": [0.5, 0.5], long: [[0.9, 0.1], [0.2, 0.8]]},
+        state_names={"a": [long, long + "y"]},
+    )
+    path = model.explore(to=tmp_path / "page.html", title="short")
+    assert path.stat().st_size < LARGEST / 2
+    hash_ = "#" + "a=" + "y" * 10**6  # and an address as long
+    open_page(browser, path, hash_)
+    cards = shown(browser)
+    assert len(cards) == 2
+    assert all(len(name) < 400 for name in cards)
+    assert [len(states) for states in cards.values()] == [2, 2]
+
+
+def test_a_variable_is_found_by_name(browser: Any, tmp_path: Path) -> None:
+    open_page(browser, shipped("alarm").explore(to=tmp_path / "alarm.html"))
+    browser.find_element(By.CSS_SELECTOR, ".find input").send_keys("ventl" + Keys.ENTER)
+    assert browser.find_element(By.CSS_SELECTOR, ".panel h2").text == "VENTLUNG"
+    browser.find_element(By.CSS_SELECTOR, ".find input").send_keys("!!" + Keys.ENTER)
+    assert "no variable" in browser.find_element(By.CSS_SELECTOR, ".message").text
+
+
 def test_a_page_has_nothing_from_elsewhere(asia: Path) -> None:
     text = asia.read_text(encoding="utf-8")
     assert len(text.encode()) < LARGEST

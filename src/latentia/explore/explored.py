@@ -21,6 +21,7 @@ from latentia.structure.plan import Plan, make_plan
 from latentia.typing import Array
 
 Scope = tuple[int, ...]
+LONGEST_NAME = 300  # characters that are shown
 PLANNED = 60  # variables up to which a graph that was not planned is, to be shown
 
 
@@ -140,7 +141,7 @@ def _shown(
 
 
 def differing(labels: Iterable[Hashable]) -> list[str]:
-    """Labels as text, in which those that look the same get a number.
+    """Labels as text, in which those that look the same get a number; very long ones are cut.
 
     >>> differing([1, "1", "a", ""])
     ['1', '1 (2)', 'a', ' ']
@@ -148,6 +149,7 @@ def differing(labels: Iterable[Hashable]) -> list[str]:
     found: dict[str, None] = {}
     for label in labels:
         text = printable(label) or " "
+        text = text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
         count, different = 1, text
         while different in found:
             count += 1

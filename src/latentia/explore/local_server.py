@@ -139,7 +139,9 @@ def web_application(shop: Shop, port: int) -> Callable[..., Any]:
         return JSONResponse(found, headers=HEADERS)
 
     routes = [Route("/", show, methods=["GET"]), Route("/api/{what}", ask, methods=["POST"])]
-    return Starlette(routes=routes)
+    application = Starlette(routes=routes)
+    application.router.redirect_slashes = False
+    return application
 
 
 # --- running --------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
   "use strict";
   const { el, probability } = latentia;
 
-  const NARROW = 720; // pixels of width below which the list is shown first
+  const MANY = 12; // variables from which on one may look for one by name
+  const NARROW = 560; // pixels of width below which the list is shown first
 
   class App {
     constructor(root, facts) {
@@ -51,19 +52,43 @@
       this.bestButton = tool("★", "Most probable", "Most probable explanation: the best state of all variables together", () => this._explain());
       this.bestButton.setAttribute("aria-pressed", "false");
       const link = tool("", "Copy link", "A link that holds this evidence", () => this._copyLink());
+      const find = this.nodes.length > MANY ? this._finder() : null;
       this.panel = el("aside", { class: "panel", "aria-label": "Details" });
       this.stage = el("main", { class: "stage" });
       this.tabs = el("nav", { class: "tabs", role: "tablist", "aria-label": "Views" });
       root.replaceChildren(
         el("header", { class: "top" },
           el("div", { class: "line" }, el("h1", { title: this.facts.title }, this.facts.title), this.tabs,
-            el("div", { class: "tools" }, this.undoButton, this.redoButton, this.clearButton, this.bestButton, link)),
+            el("div", { class: "tools" }, find, this.undoButton, this.redoButton, this.clearButton, this.bestButton, link)),
           el("div", { class: "line known" }, this.weight, this.chips), this.message),
         el("div", { class: "body" }, this.stage, this.panel));
       this.views = this._views();
       for (const name of Object.keys(this.views)) {
         this.tabs.append(el("button", { type: "button", role: "tab", "data-view": name, onclick: () => this.open(name) }, name));
       }
+    }
+
+    /** A field that leads to a variable by its name. */
+    _finder() {
+      const names = el("datalist", { id: "names" }, ...this.nodes.map((node) => el("option", { value: node.name })));
+      const field = el("input", {
+        type: "search", list: "names", placeholder: "Find a variable", "aria-label": "Find a variable",
+        autocomplete: "off", onchange: () => {
+          const asked = field.value.trim().toLowerCase();
+          const begins = (node) => asked && node.name.toLowerCase().startsWith(asked);
+          const exact = this.nodes.findIndex((node) => node.name === field.value.trim());
+          const v = exact >= 0 ? exact : this.nodes.findIndex(begins);
+          this._tell(asked && v < 0 ? `There is no variable called ${field.value.slice(0, 60)}.` : "");
+          if (v >= 0) this._lead(v);
+        },
+      });
+      return el("span", { class: "find" }, field, names);
+    }
+
+    _lead(v) {
+      if (this.views[this.view].own) this.open("Graph");
+      this._select(v);
+      this.views[this.view].lead(v);
     }
 
     _views() {
@@ -90,8 +115,11 @@
       const inList = cards((card) => list.append(card.element));
       const showAll = (all) => () => all.forEach((card, v) => this._showCard(card, v));
       const views = {
-        Graph: { element: canvas.element, show: showAll(inGraph), fit: () => canvas.fit() },
-        List: { element: list, show: showAll(inList) },
+        Graph: {
+          element: canvas.element, show: showAll(inGraph), fit: () => canvas.fit(),
+          lead: (v) => canvas.centre(this.nodes[v].box),
+        },
+        List: { element: list, show: showAll(inList), lead: (v) => inList[v].element.scrollIntoView() },
       };
       const lazy = (make, panel = true) => {
         let made = null;

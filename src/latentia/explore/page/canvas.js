@@ -67,6 +67,15 @@
       this._apply();
     }
 
+    /** A box in the middle, large enough to be read. */
+    centre([x, y, width, height]) {
+      const room = this.element.getBoundingClientRect();
+      this.scale = Math.max(this.scale, 0.9);
+      this.x = room.width / 2 - (x + width / 2) * this.scale;
+      this.y = room.height / 2 - (y + height / 2) * this.scale;
+      this.move(0, 0);
+    }
+
     /** Brings a box into view, if it is not. */
     reveal([x, y, width, height]) {
       const room = this.element.getBoundingClientRect();

@@ -24,6 +24,9 @@
     }
 
     show(p, prior, pressed, best) {
+      const now = `${p} ${prior} ${pressed} ${best}`;
+      if (now === this.shown) return; // of many variables most stay as they are
+      this.shown = now;
       const known = p !== null;
       this.bar.style.transform = `scaleX(${known ? p : 0})`;
       this.tick.style.left = `${100 * prior}%`;

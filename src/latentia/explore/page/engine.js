@@ -74,9 +74,11 @@
         method: "POST",
         headers: { "Content-Type": "application/json", "X-Latentia-Token": this.token },
         body: JSON.stringify(body),
+      }).catch(() => {
+        throw new Error("The server does not answer; it may have been ended. Start it again.");
       });
-      const found = await answer.json();
-      if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
+      const found = await answer.json().catch(() => ({}));
+      if (!answer.ok) throw new Error(found.error || `The server failed (${answer.status}).`);
       return found;
     }
   }
