@@ -25,7 +25,7 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import make_layout
-from latentia.sequences.potentials import wire_steps
+from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
 
@@ -162,7 +162,7 @@ def one_pass(states: int, n: int, length: int) -> str:
     chain = Chain(slice_, {1: DiscreteColumn("a", tuple(range(symbols)))}, own)
     x = np.random.default_rng(0).integers(symbols, size=n * length)
     sequences = Sequences({1: x}, np.arange(n + 1) * length)
-    wired = wire_steps(layout, sequences)
+    groups = wire_groups(layout, sequences)
     model = CategoricalHMM(
         states, n_features=symbols, implementation="scaling", init_params="", n_iter=1
     )
@@ -174,7 +174,7 @@ def one_pass(states: int, n: int, length: int) -> str:
     path = timed(lambda: model.decode(rows, lengths)) / timed(
         lambda: decode_states(chain, sequences), 3
     )
-    step = timed(lambda: chain_estep(wired, own), 3)
+    step = timed(lambda: chain_estep(groups, own), 3)
     faster = timed(lambda: model.fit(rows, lengths)) / step
     return (
         f"| {states} | {n} x {length} | {1e9 * step / len(x):.0f} | {faster:.1f} | "

@@ -10,10 +10,13 @@ TYPE_CHECKING = False  # `typing` takes its time; type checkers know the name
 if TYPE_CHECKING:
     from latentia import errors, testing
     from latentia.data.moments import Moments
+    from latentia.discovery.finding import learn_structure
+    from latentia.discovery.found_structure import FoundStructure
     from latentia.draw.svg import Drawing
     from latentia.exact.tabular_model import TabularModel
     from latentia.formats.interchange import read, write
     from latentia.formats.networkx_models import from_networkx, to_networkx
+    from latentia.formats.pgmpy_learning import PgmpyEM, pgmpy_em
     from latentia.formats.pgmpy_models import from_pgmpy, to_pgmpy
     from latentia.formats.pyagrum_models import from_pyagrum, to_pyagrum
     from latentia.inference.operators import Operators
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from latentia.inference.posterior_density import Density
     from latentia.kernels.settings import KernelSettings
     from latentia.model.classifier import LatentClassifier
+    from latentia.model.comparing import compare
     from latentia.model.frozen_model import FrozenModel
     from latentia.model.latent_model import LatentModel
     from latentia.model.learners import PBP, PublishedPBP, Spectral
@@ -43,6 +47,8 @@ __all__ = [
     "Plan",
     "make_plan",
     "templates",
+    "learn_structure",
+    "FoundStructure",
     "Moments",
     "Operators",
     "PBP",
@@ -56,6 +62,7 @@ __all__ = [
     "LatentClassifier",
     "FrozenModel",
     "SequenceModel",
+    "compare",
     "save",
     "load",
     "Posterior",
@@ -67,6 +74,8 @@ __all__ = [
     "write",
     "from_pgmpy",
     "to_pgmpy",
+    "PgmpyEM",
+    "pgmpy_em",
     "from_pyagrum",
     "to_pyagrum",
     "from_networkx",
@@ -82,6 +91,8 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "Plan": "structure.plan",
     "make_plan": "structure.plan",
     "templates": "structure.templates",
+    "learn_structure": "discovery.finding",
+    "FoundStructure": "discovery.found_structure",
     "Moments": "data.moments",
     "Operators": "inference.operators",
     "PBP": "model.learners",
@@ -95,6 +106,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "LatentClassifier": "model.classifier",
     "FrozenModel": "model.frozen_model",
     "SequenceModel": "sequences.sequence_model",
+    "compare": "model.comparing",
     "save": "store.file",
     "load": "store.file",
     "Posterior": "inference.posterior",
@@ -106,6 +118,8 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "write": "formats.interchange",
     "from_pgmpy": "formats.pgmpy_models",
     "to_pgmpy": "formats.pgmpy_models",
+    "PgmpyEM": "formats.pgmpy_learning",
+    "pgmpy_em": "formats.pgmpy_learning",
     "from_pyagrum": "formats.pyagrum_models",
     "to_pyagrum": "formats.pyagrum_models",
     "from_networkx": "formats.networkx_models",

@@ -56,10 +56,52 @@ def draw_check(*shown: Any) -> Drawing:
     return draw_check(*shown)
 
 
+def draw_criteria(*shown: Any) -> Drawing:
+    from latentia.draw.criteria import draw_criteria
+
+    return draw_criteria(*shown)
+
+
 def save_check(report: Any, path: str | os.PathLike[str]) -> None:
     from latentia.draw.check_pictures import save_check
 
     save_check(report, path)
+
+
+def draw_profile(*shown: Any) -> Drawing:
+    from latentia.draw.profiles import draw_profile
+
+    return draw_profile(*shown)
+
+
+def plot_effect(*shown: Any) -> Drawing:
+    from latentia.draw.explanations import plot_effect
+
+    return plot_effect(*shown)
+
+
+def effect_of(*asked: Any, **how: Any) -> Any:
+    from latentia.model.effects import effect_of
+
+    return effect_of(*asked, **how)
+
+
+def plot_explanation(*shown: Any) -> Drawing:
+    from latentia.draw.explanations import plot_explanation
+
+    return plot_explanation(*shown)
+
+
+def explain_tables(*asked: Any, **how: Any) -> Any:
+    from latentia.model.explaining import explain_tables
+
+    return explain_tables(*asked, **how)
+
+
+def sensitivity_of_tables(*asked: Any, **how: Any) -> Any:
+    from latentia.model.explaining import sensitivity_of_tables
+
+    return sensitivity_of_tables(*asked, **how)
 
 
 def explore(model: Any, to: Any, **options: Any) -> Any:

@@ -12,6 +12,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataError",
     "DatasetError",
+    "EffectWarning",
     "EvidenceError",
     "EvidenceWarning",
     "FeatureWarning",
@@ -196,3 +197,7 @@ class LeftOutWarning(LatentiaWarning):
 
 class StatesWarning(LatentiaWarning):
     """A latent has far more states than the data show, or far fewer."""
+
+
+class EffectWarning(LatentiaWarning):
+    """An effect that the columns alone do not tell: it rests on what was learned of latents."""

@@ -378,7 +378,7 @@ def test_lockstep_is_one_climb_after_the_other():
     starts = [own.shrink(s.tables) for s in drawn]
     many = own.repeated(starts[0], 5)
     counts, fits = many(
-        np.stack([np.concatenate([t.ravel() for t in s.values()]) for s in starts]), range(5)
+        np.stack([np.concatenate([t.ravel() for t in s.values()]) for s in starts])
     )
     for k, start in enumerate(starts):
         expected, fit = own.climbed_estep(start)
@@ -390,13 +390,13 @@ def test_lockstep_is_one_climb_after_the_other():
     for k, start in enumerate(starts):
         alone = accelerate(start, own.climbed_prior, own.climbed_estep, 1e-3, 12)
         if field.steps[k] == alone.steps:
-            assert field.here.level[k] == pytest.approx(alone.history[-1], abs=1e-6)
+            assert field.level[k] == pytest.approx(alone.history[-1], abs=1e-6)
     field.advance(range(3), 400)
     assert field.rests[:3].all()
     assert field.steps[3:].max() <= 12
     for k in range(3):
         alone = accelerate(starts[k], own.climbed_prior, own.climbed_estep, 1e-3, 400)
-        assert field.here.level[k] == pytest.approx(alone.history[-1], abs=0.2)
+        assert field.level[k] == pytest.approx(alone.history[-1], abs=0.2)
 
 
 def test_rows_that_no_data_speak_of_stay_the_priors():

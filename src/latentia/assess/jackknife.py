@@ -166,7 +166,8 @@ def _padded(operators: Operators, ranks: Sequence[int]) -> Operators:
         tensors[k] = _filled(tensor, below if plan.nodes[k].parent == k else (*below, ranks[k]))
     marginals = tuple(np.array(mu) for mu in operators.marginals)
     mix = max(operators.mix, LEAST_MIX)
-    return Operators(plan, tuple(leaves), tensors, marginals, operators.weight, mix)
+    tables = operators.tables  # what effects are computed from
+    return Operators(plan, tuple(leaves), tensors, marginals, operators.weight, mix, tables)
 
 
 def _filled(array: Array, shape: tuple[int, ...]) -> Array:

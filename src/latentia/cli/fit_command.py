@@ -9,7 +9,13 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from sklearn.base import clone
 
-from latentia.cli.asking import read_counts, read_kinds, read_learner
+from latentia.cli.asking import (
+    read_counts,
+    read_kinds,
+    read_latent_names,
+    read_learner,
+    read_order,
+)
 from latentia.cli.options import (
     Data,
     Debug,
@@ -72,6 +78,17 @@ def fit(
             metavar="FILE.json", help='States in order: {"D": ["low", "high"]}; default: as seen.'
         ),
     ] = None,
+    order_by: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="States of latents go along a column, CLASS=COLUMN for one; default: by size.",
+        ),
+    ] = "",
+    name_states: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CLASS=LOW,HIGH", help="Names for the states of a latent, in order."),
+    ] = None,
     error_bars: ErrorBars = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -92,7 +109,13 @@ def fit(
         alone = read_counts(latents, "--latents") if known is None else None
         chosen = read_learner(learner, settings or []) if settings else learner
         model = LatentModel(
-            known, alone or None, chosen, kinds=read_kinds(kinds) or None, state_names=named
+            known,
+            alone or None,
+            chosen,
+            kinds=read_kinds(kinds) or None,
+            state_names=named,
+            order_by=read_order(order_by),
+            name_states=read_latent_names(name_states or []),
         )
         columns = [DiscreteColumn(name, tuple(s)) for name, s in (named or {}).items()]
         with screen.working(f"reading {data}"):

@@ -210,6 +210,7 @@ def posterior_facts(
         "probabilities": posterior.table.tolist(),
         "given": given,
         "soft": soft,
+        **({"do": dict(posterior.do)} if posterior.do else {}),
         "log_evidence": posterior.log_evidence,
         "clipped": posterior.clipped,
         **_interval_facts(posterior),
@@ -247,7 +248,7 @@ def posterior_view(posterior: Posterior, cut: bool) -> View:
         style = "bold" if p == best else ""
         between = [f"{end:.4f}" for end in both]
         _add(table, *states, f"{p:.4f}", *between, _bar(p), style=style)
-    view: View = [_heading(f"P({_asked(posterior.variables, posterior.evidence)})"), table]
+    view: View = [_heading(f"P({_question(posterior)})"), table]
     if hidden > 0:
         view.append(Text(f"… and {hidden:,} less probable", style="dim"))
     foot = [f"log P(evidence) = {posterior.log_evidence:.4f}"] if posterior.evidence else []
@@ -384,6 +385,15 @@ def _asked(variables: Sequence[Any], evidence: Mapping[Any, Any] | None) -> str:
     what = ", ".join(str(v) for v in variables)
     given = ", ".join(f"{k}={_given(v)}" for k, v in (evidence or {}).items())
     return f"{what} | {given}" if given else what
+
+
+def _question(posterior: Posterior) -> str:
+    """The same with what is set by hand."""
+    asked = _asked(posterior.variables, posterior.evidence)
+    if not posterior.do:
+        return asked
+    hand = ", ".join(f"{k}={_given(v)}" for k, v in posterior.do.items())
+    return f"{asked}{', ' if posterior.evidence else ' | '}do({hand})"
 
 
 def _cell(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, final
 
@@ -33,6 +33,7 @@ from latentia.exact.shafer_shenoy import (
     shares,
     wire,
 )
+from latentia.exact.surgery import check_apart, check_can_be_set, cut_tables, read_do
 from latentia.inference.posterior import Posterior
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
@@ -152,9 +153,21 @@ class TabularModel:
         """P(variables | evidence), (rows, states of the first, of the second, …)."""
         return self._joint(numbers_of(self.names, variables), evidence, soft)[1]
 
-    def query(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Posterior:
-        """P(variables | one row of evidence): by state name, and an array of all its cells."""
+    def query(
+        self,
+        variables: Any,
+        evidence: RowsGiven = None,
+        soft: Soft = None,
+        do: Mapping[Any, Any] | None = None,
+    ) -> Posterior:
+        """P(variables | one row of evidence): by state name, and an array of all its cells.
+
+        `do` sets variables by hand, ``do={"x": 2}``: they no longer listen to their parents.
+        """
         asked = numbers_of(self.names, variables)
+        if do is not None:
+            check_apart(do, [self.names[v] for v in asked], evidence, soft)
+            return replace(self.set_by_hand(do).query(variables, evidence, soft), do=dict(do))
         log_total, table = self._joint(asked, evidence, soft)
         if len(table) != 1:
             raise EvidenceError(
@@ -167,6 +180,25 @@ class TabularModel:
             log_evidence=float(log_total[0]),
             evidence=self._told(evidence, soft),
         )
+
+    def set_by_hand(self, do: Mapping[Any, Any]) -> TabularModel:
+        """The model after an intervention, which does not know what it was before."""
+        tables = {scope[-1]: table for scope, table in self.tables.items()}
+        check_can_be_set(self.graph)
+        graph, cpts = cut_tables(self.graph, tables, read_do(self, do))
+        return TabularModel(graph, cpts, None, self.order, dict(self.state_names))
+
+    def effect(self, treatment: Any, outcome: Any, evidence: Any = None, **how: Any) -> Any:
+        """P(outcome | do treatment) for each of its states: see `LatentModel.effect`."""
+        return doors.effect_of(self, treatment, outcome, evidence, **how)
+
+    def explain(self, target: Any, row: Any, **how: Any) -> Any:
+        """How far each piece of evidence has moved the answer: see `LatentModel.explain`."""
+        return doors.explain_tables(self, target, row, **how)
+
+    def sensitivity(self, target: Any, evidence: Any = None, **how: Any) -> Any:
+        """How an answer depends on the cells of tables: see `LatentModel.sensitivity`."""
+        return doors.sensitivity_of_tables(self, target, evidence, **how)
 
     def joint_table(self, variables: Any) -> Array:
         """P(variables), (states of the first, of the second, …)."""

@@ -89,4 +89,5 @@ class Provenance:
     settings: Mapping[str, float] = field(default_factory=dict)  # of a kernel embedding
     notes: tuple[str, ...] = ()  # on stated numbers of states
     remarks: tuple[str, ...] = ()  # on rows that were left out
-    pieces: tuple[str, ...] = ()  # how the graph's own tables were found; files leave them out
+    nameless: str = ""  # why there are no tables with the names of latents
+    pieces: tuple[str, ...] = ()  # how the graph's own tables were found

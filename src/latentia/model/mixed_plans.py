@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from latentia.data.columns.bells import bell_column, missed_by_masses
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import PAIRED_POINTS, ContinuousColumn, straightened
+from latentia.data.sources.sketch import ColumnSketch
 from latentia.exact.estep_wiring import check_graph
+from latentia.inference.operators import Operators
 from latentia.networks.learner import Abilities
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, checked_groups, make_plan
@@ -44,20 +47,62 @@ def state_labels(column: Column) -> tuple[Any, ...]:
 
 
 def prepare_mixed(
-    graph: LatentGraph, columns: Sequence[Column], able: Abilities
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    able: Abilities,
+    sketches: Mapping[Label, ColumnSketch] | None = None,
+    bent: Collection[Label] = (),
 ) -> tuple[Plan, tuple[Column, ...]]:
-    """Which columns share leaves, their grids, and the plan."""
-    if able.straight or able.gaussian:  # a latent tells clusters apart, not a curve
+    """Which columns share leaves, their grids, and the plan.
+
+    For Gaussian leaves `sketches` tell what the columns look like; those of `bent` go on a curve.
+    """
+    if able.straight:
         columns = [straightened(c) for c in columns]
-    if able.gaussian:  # leaves that need states above, and hold no atoms
+    if able.gaussian:  # leaves that need states above
         check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))
-        columns = [without_atoms(c) for c in columns]
+        columns = bell_columns(graph, columns, able, sketches or {}, bent)
     groups = able.groups
     if groups is None:
         groups = pair_children(graph, columns) if able.pairs else []
     groups = checked_groups(groups)
     placed = paired_grids(columns, groups)
     return plan_mixed(graph, placed, groups, able.most_directions), placed
+
+
+def bell_columns(
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    able: Abilities,
+    sketches: Mapping[Label, ColumnSketch],
+    bent: Collection[Label],
+) -> list[Column]:
+    """Continuous columns on scales for Gaussian leaves; tied ones share theirs, and go straight."""
+    tied = {name for group in able.tied or () for name in group}
+    parents, found = graph.parents(), []
+    for v, c in zip(graph.observed, columns, strict=True):
+        numbers = sketches[c.name].numbers if c.name in sketches else None
+        if not isinstance(c, ContinuousColumn):
+            found.append(c)
+        elif c.name in tied or numbers is None:
+            found.append(without_atoms(straightened(c)))
+        else:
+            states = math.prod(graph.states[u] or 1 for u in parents[v])
+            found.append(bell_column(c, numbers, 0 if c.name in bent else states * able.mixture))
+    return found
+
+
+def missed_levels(
+    operators: Operators, columns: Sequence[Column], sketches: Mapping[Label, ColumnSketch]
+) -> dict[Label, float]:
+    """By how much Gaussian leaves miss the levels of columns; more than 1 is too much."""
+    plan, found = operators.plan, {}
+    place = {v: i for i, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
+    for v, c in zip(plan.graph.observed, columns, strict=True):
+        numbers = sketches[c.name].numbers
+        if v in operators.gaussians and isinstance(c, ContinuousColumn) and numbers is not None:
+            found[c.name] = missed_by_masses(c, numbers, operators.marginals[place[v]])
+    return found
 
 
 def without_atoms(column: Column) -> Column:

@@ -10,12 +10,16 @@ from latentia.data.columns.discovering import stated_column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table_rows import TableRows
+from latentia.discovery.finding import StructureWish
+from latentia.discovery.structure_search import METHODS
 from latentia.errors import DataError, UnknownNameError
 from latentia.model.notices import note_ignored
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
+
+LATENT_CLASS = "class"  # one latent tells every column
 
 
 @final
@@ -30,9 +34,19 @@ class Specification:
 
     def read(self) -> Specification:
         """The same with its graph read, if that does not depend on the table."""
-        if self.graph is None or callable(self.graph):
+        if self.graph is None or callable(self.graph) or self.wish is not None:
             return self
+        if isinstance(self.graph, str) and self.graph == LATENT_CLASS:
+            return replace(self, graph=None)
         return replace(self, graph=as_graph(self.graph, self.latents), latents=None)
+
+    @property
+    def wish(self) -> StructureWish | None:
+        """How to find the graph, if that is what the user wants."""
+        if isinstance(self.graph, StructureWish):
+            return self.graph
+        named = isinstance(self.graph, str) and self.graph in METHODS
+        return StructureWish(self.graph) if named else None
 
     @property
     def columns(self) -> tuple[Label, ...] | None:

@@ -23,6 +23,12 @@ from latentia.inference.many_rows import in_precision
 from latentia.inference.operators import Operators
 from latentia.inference.questions import column_place, read_levels
 from latentia.inference.row_answers import SCORE, Asking, Found
+from latentia.model.latent_questions import (
+    OwnTables,
+    asking_latent,
+    check_can_tell,
+    kept_tables,
+)
 from latentia.model.learning import Learning
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
@@ -108,9 +114,8 @@ class TableQuestions(Learning):
             kinds = {c.name: c.answer_type for c in self.columns_}
             return self._ask(X, asking.filled, kinds)
         if self._is_told_latent(target):
-            return self._ask(
-                X, self._asking_latent(target, unknown).best, {target: int}, form="column"
-            )
+            latent = self._asking_latent(target, unknown)
+            return self._ask(X, latent.best, {target: latent.column.answer_type}, form="column")
         place = self._place(target)
         column = self.columns_[place]
         kinds = {column.name: column.answer_type}
@@ -133,11 +138,19 @@ class TableQuestions(Learning):
         kinds = dict.fromkeys((f"{q:g}" for q in levels), float)
         return self._ask(X, partial(asking.spread, place, levels), kinds, place)
 
-    def marginals(self, X: Any, *, dtype: Any = None, unknown: str = "error") -> dict[Any, Any]:
+    def marginals(
+        self, X: Any, *, dtype: Any = None, unknown: str = "error", latents: bool = False
+    ) -> dict[Any, Any]:
         """P(column | all other present cells) for every column: name -> (rows, states).
 
-        Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95.
+        Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95. With `latents`, those
+        of latents given all present cells come along, behind the columns; that needs tables.
         """
+        if latents:
+            hidden = self._told(self._hidden).hidden
+            quiet = "missing" if unknown == "warn" else unknown  # told once, with the columns
+            found = self.marginals(X, dtype=dtype, unknown=unknown)
+            return found | {h: self.predict_latent(X, h, unknown=quiet) for h in hidden}
         asking = self._asking(unknown).in_precision(dtype)
         engine = self._open(X)
         if isinstance(engine, OneBlock):  # all columns in one look
@@ -158,30 +171,55 @@ class TableQuestions(Learning):
     def predict_latent(self, X: Any, name: Any, *, unknown: str = "error") -> Any:
         """P(latent | all present cells) of every row: (rows, states), as the frame came.
 
-        States are numbered as in `cpts_`. Only learners of tables (learner='em') tell latents.
+        States are numbered as in `cpts_`, or have the names of `name_states`. Only learners of
+        tables (learner='em') tell latents.
         """
         asking = self._asking_latent(name, unknown)
-        states = asking.graph.states[asking.latent] or 1
-        return self._ask(X, asking.memberships, dict.fromkeys(range(states), float))
+        return self._ask(X, asking.memberships, dict.fromkeys(asking.column.summary_names, float))
+
+    def _told(self, hidden: Sequence[Label]) -> OwnTables:
+        """Tables of the user's own graph, or an error that names a latent."""
+        own = self._own_tables()
+        why = self.operators_.provenance.nameless
+        check_can_tell(own, hidden, self.diagnostics_.learner, why)
+        assert own is not None
+        return own
+
+    def _own_tables(self) -> OwnTables | None:
+        """Tables of the user's own graph, if there are any."""
+        self._check_fitted()
+        return kept_tables(self.plan_, self.operators_, self.columns_, self.name_states)
+
+    @property
+    def _hidden(self) -> list[Label]:
+        """The latents by name; a model without any is refused what needs one."""
+        self._check_fitted()
+        names = list(self.states_)
+        if not names:
+            raise EvidenceError("this model has no latents. Name one in the graph, or in latents.")
+        return names
+
+    @property
+    def _answers_by_tables(self) -> bool:
+        """Are columns answered by the tables of the user's own graph, too?"""
+        own = self._own_tables()
+        return own is not None and self.operators_.valid and own.graph == self._graph
 
     def _is_told_latent(self, name: Any) -> bool:
         """Is this a latent of which the model has a table?"""
-        if not self.operators_.valid:
-            return False
-        graph = self.operators_.model_graph
-        return name in [graph.names[v] for v in sorted(graph.latent)] and name in self._graph.names
+        own = self._own_tables()
+        return own is not None and name in own.hidden
 
     def _asking_latent(self, name: Any, unknown: str) -> AskingLatent:
         self._check_fitted()
-        tables, graph = self._tables("predict_latent"), self.operators_.model_graph
-        latents = {graph.names[v]: v for v in sorted(graph.latent)}
         if name in [c.name for c in self.columns_]:
             raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
-        if name not in list(latents):  # a list: names may be of any kind, and be compared only
-            raise UnknownNameError("latent", name, latents)
-        v, leaves = latents[name], self.operators_.gaussians
-        network = self.operators_.network
-        return AskingLatent(graph, self.columns_, tables, leaves, v, unknown, network)
+        own = self._own_tables()
+        if own is None:
+            raise NotLearnedError(self._lacks("predict_latent", "tables"))
+        if name not in own.hidden:  # a tuple: names may be of any kind, and be compared only
+            raise UnknownNameError("latent", name, own.hidden)
+        return asking_latent(own, self.columns_, name, unknown)
 
     def score_samples(self, X: Any, *, unknown: str = "error") -> Any:
         """log P(present cells) of each row: an array, or a column of the engine's own kind.

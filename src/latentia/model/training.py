@@ -6,10 +6,10 @@ Every table takes it, in memory or not, and everyone who learns: `fit`, `partial
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
@@ -27,10 +27,17 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
+from latentia.discovery.finding import StructureWish
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
+from latentia.model.class_counts import counted_class, is_class
 from latentia.model.learners import has_column_parents, tables_instead
-from latentia.model.mixed_plans import column_cells, has_continuous, prepare_mixed
+from latentia.model.mixed_plans import (
+    column_cells,
+    has_continuous,
+    missed_levels,
+    prepare_mixed,
+)
 from latentia.model.notices import (
     note_constant,
     note_independent,
@@ -48,6 +55,8 @@ from latentia.structure.plan import Plan, make_plan
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
+T = TypeVar("T")
+
 KEPT_NAMES = 500  # variables of a graph whose plan is kept
 SAME_WEIGHT = 1e-6  # relative, of the same rows
 CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
@@ -64,6 +73,7 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
+    wish: StructureWish | None = None  # the graph is to be found
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -112,25 +122,29 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     seen = rows.look(names if rows.label is None else (*names, rows.label))
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
-    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)
+    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored, wanted.wish)
 
 
-def plan_training(opened: Opened, learner: Any, groups: int = 0) -> Training:
+def plan_training(
+    opened: Opened, learner: Any, groups: int = 0, bent: Collection[Label] = ()
+) -> Training:
     """Numbers of states where they are not stated, the plan, and rows on its columns.
 
-    Error bars, from so many `groups` of rows, are made by the learner as it was given.
+    Error bars, from so many `groups` of rows, are made by the learner as it was given. `bent` are
+    columns that Gaussian leaves need on a curve.
     """
     if has_continuous(opened.columns):
-        plan, columns = plan_continuous(opened, learner, partial(opened.first, opened.columns))
-        graph, first = plan.graph, opened.first(columns)
+        first = partial(opened.first, opened.columns)
+        plan, columns = plan_continuous(opened, learner, first, bent)
+        graph, pilot = plan.graph, opened.first(columns)
     else:
-        columns, first = opened.columns, opened.first(opened.columns)
-        graph = counted_graph(opened.graph, columns, first, opened.counted)
+        columns, pilot = opened.columns, opened.first(opened.columns)
+        graph = counted_graph(opened.graph, columns, pilot, opened.counted)
         plan, learner = choose_road(graph, learner, opened, groups)
-    source = opened.source(columns) if opened.rows.once else first
+    source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
-    return Training(graph, plan, learner, columns, source, first, opened.rows.once, gaps, flat)
+    return Training(graph, plan, learner, columns, source, pilot, opened.rows.once, gaps, flat)
 
 
 def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
@@ -146,9 +160,14 @@ def counted_graph(
     """The graph of discrete columns; numbers of states that are not stated come from the rows."""
     names, sizes = columns_of(graph), [column_cells(c) for c in columns]
     if counted:
-        graph = latent_class(names, class_states(sizes, first))
-    known = graph.with_states(dict(zip(names, sizes, strict=True)))
-    return latent_states(relevant(known), first)
+        graph = latent_class(names, None)
+    known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
+    unknown = [v for v in sorted(known.latent) if known.states[v] is None]
+    if len(unknown) != 1 or not is_class(known, unknown[0]):
+        return latent_states(known, first)
+    (v,) = unknown
+    guess = class_states(sizes, first) if counted else latent_states(known, first).states[v] or 1
+    return known.with_states({known.names[v]: counted_class(known, v, first, guess)})
 
 
 def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
@@ -177,7 +196,7 @@ def plan_for(graph: LatentGraph, learner: Any) -> Plan:
 
 
 def plan_continuous(
-    opened: Opened, learner: Any, first: Callable[[], Source]
+    opened: Opened, learner: Any, first: Callable[[], Source], bent: Collection[Label] = ()
 ) -> tuple[Plan, tuple[Column, ...]]:
     """The plan of mixed columns, and these on their grids."""
     if not learner.abilities.mixed:
@@ -192,11 +211,14 @@ def plan_continuous(
             "function that opens them anew, or write them to a Parquet file and pass its path."
         )
     graph = opened.graph
+    if not learner.abilities.plans:
+        cells = {c.name: column_cells(c) for c in opened.columns}
+        return column_plan(graph.with_states(cells)), opened.columns
     if opened.counted:
         free = learner.abilities.chooses_ranks  # no need to count states then
         count = None if free else _class_states(opened.columns, first())
         graph = latent_class(columns_of(graph), count)
-    return prepare_mixed(graph, opened.columns, learner.abilities)
+    return prepare_mixed(graph, opened.columns, learner.abilities, opened.seen.columns, bent)
 
 
 def _class_states(columns: Sequence[Column], first: Source) -> int:
@@ -206,25 +228,66 @@ def _class_states(columns: Sequence[Column], first: Source) -> int:
     return max(class_states(sizes, LocalRows(rows)), 2)
 
 
-def learn_training(training: Training, groups: int = 0) -> tuple[Operators, Replicates | None]:
-    """What the learner makes of the rows, and without each of so many groups of them."""
+def learn_training(
+    training: Training,
+    groups: int = 0,
+    latents: bool = False,
+    arrange: Callable[[Operators], Operators] = lambda operators: operators,
+) -> tuple[Operators, Replicates | None]:
+    """What the learner makes of the rows, and without each of so many groups of them.
+
+    With `latents` they are to have names, whatever answers for the columns; `arrange` puts their
+    states into order.
+    """
     plan, columns, source = training.plan, training.columns, training.source
     learner = training.learner
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
-        return learner.learn_mixed(plan, columns, source), None
+        return arrange(learner.learn_mixed(plan, columns, source)), None
     if not training.once:
-        planned = learner.abilities.plans
-        operators = (
-            learner.learn(plan, source) if planned else learner.learn_graph(training.graph, source)
-        )
+        operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
         return operators, replicate(learner, operators, source, groups) if groups else None
     if groups:  # one pass for both
         found = replicate_once(learner, plan, training.first, source, groups)
         return found.whole, found
     frozen = freeze_learner(learner, plan, training.first)
     return frozen.solve(source.fold(frozen.summary)), None
+
+
+def learn_opened(
+    opened: Opened, learner: Any, groups: int, learn: Callable[[Training], tuple[Operators, T]]
+) -> tuple[Training, Operators, T]:
+    """Plan and learn; again, where Gaussian leaves missed the levels of columns, on curves.
+
+    A latent may not tell the bells apart that a column is made of. Kept is what misses least.
+    """
+    training = plan_training(opened, learner, groups)
+    operators, rest = learn(training)
+    if not operators.gaussians:
+        return training, operators, rest
+    missed = missed_levels(operators, training.columns, opened.seen.columns)
+    bent = [name for name, share in missed.items() if share > 1.0]
+    other = plan_training(opened, learner, groups, bent) if bent else training
+    if other.columns == training.columns:
+        return training, operators, rest
+    better, own = learn(other)
+    again = missed_levels(better, other.columns, opened.seen.columns)
+    if max(again.values()) < max(missed.values()):
+        return other, better, own
+    return training, operators, rest
+
+
+def _learned(training: Training, latents: bool) -> Operators:
+    learner, plan, source = training.learner, training.plan, training.source
+    found: Operators
+    if not learner.abilities.plans:
+        found = learner.learn_graph(training.graph, source)
+    elif latents and learner.abilities.names_latents:
+        found = learner.learn_with_latents(plan, source)
+    else:
+        found = learner.learn(plan, source)
+    return found
 
 
 def warn_of(training: Training, operators: Operators, learner: Any) -> None:

@@ -22,7 +22,8 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Source
 from latentia.errors import DataError, LatentiaError
 from latentia.exact.estep import Tables
-from latentia.exact.gaussian_leaves import grid_masses, leaf_prior, maximise_leaf, rescaled
+from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf, rescaled
+from latentia.exact.leaf_pieces import Pieces, WideGraph, cell_masses, widened
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Ascent
 from latentia.linear_algebra import one_thread
@@ -134,6 +135,7 @@ class EM(BaseEstimator):
             frozen=False,
             partial=False,
             gaussian=True,
+            mixture=self.mixture,
             known=self.known,
             tied=self.tied,
         )
@@ -142,29 +144,38 @@ class EM(BaseEstimator):
         """With continuous columns; levels are log densities per row in their own units."""
         tied = read_knowledge(plan.graph, None, self.tied).tied
         scales = grid_scales(plan.graph, columns, tied)
-        return in_column_units(self.learn(plan, source, scales), columns, source, scales)
+        found = self.learn(plan, source, scales, widened(plan.graph, columns))
+        return in_column_units(found, columns, source, scales)
 
     def learn(
-        self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
+        self,
+        plan: Plan,
+        source: Source,
+        scales: Mapping[int, Scale] | None = None,
+        wide: WideGraph | None = None,
     ) -> Operators:
         """One pass over the rows for every iteration of every start.
 
         `scales` are mean and deviation by which continuous columns are standardised; default:
-        those of the rows.
+        those of the rows. `wide` tells which of them come in pieces; default: none.
         """
         at_least("max_iter", self.max_iter, 1, whole=True)
         at_least("tol", self.tol, 0)
         at_least("variance_floor", self.variance_floor, 0)
         knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
         problem = pose(
-            plan, source, self.smoothing, self.variance_floor, scales=scales, knowledge=knowledge
+            *(plan, source, self.smoothing, self.variance_floor),
+            scales=scales,
+            knowledge=knowledge,
+            wide=wide,
         )
         seeding = seeding_of(problem, source, self.mixture)
         if isinstance(self.init, str) and self.init == "pbp":
             first = self._closed_form_start(plan, source, problem)
             starts: list[Callable[[], dict[int, Array]]] = [partial(dict, first)]
         else:
-            starts = make_starts(plan.graph, self.init, self.restarts, self.random_state, seeding)
+            graph = problem.estep.graph
+            starts = make_starts(graph, self.init, self.restarts, self.random_state, seeding)
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
@@ -275,13 +286,22 @@ def best_of(
     """The start that ended highest, with its states in a fixed order, ready for questions."""
     if best is None:
         best = int(np.argmax([c.path[-1] for c in climbs]))
-    found = dict(climbs[best].tables)
-    leaves = {v: rescaled(found[v], *scale) for v, scale in problem.scales.items()}
-    found |= {v: leaf_masses(leaf, plan.graph.states[v] or 1) for v, leaf in leaves.items()}
+    found, wide = dict(climbs[best].tables), problem.wide
+    found |= {v: rescaled(found[v], *scale) for v, scale in problem.scales.items()}
+    if wide.pieces:
+        kinds = {p.kind: problem.marginals[p.kind] for p in wide.pieces.values()}
+        found = wide.joined(with_unseen(found, kinds))
+    leaves = {v: found[v] for v in problem.scales if v in found}
+    found |= {
+        v: leaf_masses(leaf, plan.graph.states[v] or 1, wide.pieces.get(v))
+        for v, leaf in leaves.items()
+    }
     orders = problem.knowledge.orders(fixed_orders(plan.graph, found))
     tables = renumbered(plan.graph, found, orders)
     leaves = renumbered(plan.graph, leaves, orders)
-    tables = with_unseen(tables, problem.learned_marginals)
+    tables = with_unseen(
+        tables, {v: x for v, x in problem.learned_marginals.items() if v in tables}
+    )
     ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
     return operators_of(plan, tables, problem.weight, ascent, leaves)
 
@@ -316,9 +336,9 @@ def log_units(
     return shift / found.weight
 
 
-def leaf_masses(leaf: Array, points: int) -> Array:
-    """Masses at the points of a grid, none of them quite zero: rows may lie far out."""
-    return (1.0 - LEAST_MASS) * grid_masses(leaf, points) + LEAST_MASS / points
+def leaf_masses(leaf: Array, cells: int, pieces: Pieces | None = None) -> Array:
+    """Masses at the cells of a grid, none of them quite zero: rows may lie far out."""
+    return (1.0 - LEAST_MASS) * cell_masses(leaf, pieces, cells) + LEAST_MASS / cells
 
 
 # --- running --------------------------------------------------------------------------------------

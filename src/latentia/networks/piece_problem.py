@@ -7,6 +7,7 @@ those who lack little stay narrow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,20 +20,21 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import PlanError
 from latentia.exact.estep import pack_rows, packed_counts, sum_counts
+from latentia.exact.estep_many import ManyRows, wire_many
 from latentia.exact.estep_wiring import EStep, Scope, TooWideError
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
-from latentia.networks.accelerate import Prior, Tables
+from latentia.networks.accelerate import EStepOf, Prior, Tables
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
-from latentia.networks.lockstep import EStepOfMany, repeat_rows
+from latentia.networks.lockstep import EStepOfMany
 from latentia.networks.spoken_rows import SpokenRows, spoken_rows
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
 EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
-MOST_REPEATED = 2**19  # numbers of an E-step for all starts at once
+MOST_REPEATED = 2**18  # numbers of a product of a row, for all starts at once
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
 
@@ -79,6 +81,11 @@ class PieceProblem:
         """Pseudo-counts of what the climb moves."""
         return self.prior if self.spoken is None else self.spoken.prior(self.prior)
 
+    @property
+    def likelihood(self) -> bool:
+        """Is there no prior?"""
+        return not any(a.any() for a in self.prior.counts.values())
+
     def climbed_estep(self, tables: Tables) -> tuple[Tables, float]:
         """The E-step on what the climb moves."""
         counts, log_likelihood = self.estep(self.grow(tables))
@@ -104,19 +111,52 @@ class PieceProblem:
 
     def repeated(self, tables: Tables, starts: int) -> EStepOfMany | None:
         """One climbed E-step for many starts; None where it cannot be, or nothing is gained."""
-        whole = self.grow(tables)
-        cells = starts * max(self.width * self.rows, 2 * sum(t.size for t in whole.values()))
-        simple = len(self.parts) == 1 and self.knowledge.empty and not self.parts[0].estep.free
-        if not simple or self.distinct is None or cells > MOST_REPEATED:
+        widest = max(part.estep.widest for part in self.parts)
+        if self.spoken is None or starts * widest > MOST_REPEATED:
             return None
-        many = repeat_rows(self.piece, self.distinct, whole, starts)
-        return many if self.spoken is None else self.spoken.many(many)
+        places, cells = self.spoken.places(tables)
+        many = [
+            wire_many(part.estep, part.source.rows, places, cells, starts)
+            for part in self.parts
+            if isinstance(part.source, LocalRows)
+        ]
+        order = {k: t.shape for k, t in tables.items()}
+        return SumOfMany(tuple(many), self.climbed_estep, order)
 
     @property
     def width(self) -> int:
         """Numbers that an E-step works out for a row, about."""
         esteps = [part.estep for part in self.parts]
         return max(e.width + sum(e.size(p.scope) for p in e.packs) for e in esteps)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SumOfMany:
+    """The E-step of many starts, over rows that are wired in different ways."""
+
+    parts: tuple[ManyRows, ...]
+    alone: EStepOf  # of a single start, with care
+    shapes: Mapping[int, tuple[int, ...]]  # own number -> shape of the table, in order
+
+    def __call__(self, X: Array) -> tuple[Array, Array]:
+        counts, fits = np.zeros(X.shape), np.zeros(len(X))
+        for part in self.parts:
+            found = part(X)
+            if found is None:
+                return self._with_care(X)
+            counts += found[0]
+            fits += found[1]
+        return counts, fits
+
+    def _with_care(self, X: Array) -> tuple[Array, Array]:
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
+        counts, fits = np.empty(X.shape), np.empty(len(X))
+        for i, x in enumerate(X):
+            cut = zip(self.shapes.items(), np.split(x, ends[:-1]), strict=True)
+            own, fits[i] = self.alone({k: part.reshape(shape) for (k, shape), part in cut})
+            counts[i] = np.concatenate([own[k].ravel() for k in self.shapes])
+        return counts, fits
 
 
 def _counts_of_some(estep: EStep, tables: Tables, columns: Scope, rows: Rows) -> Moments:

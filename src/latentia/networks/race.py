@@ -17,7 +17,7 @@ import numpy as np
 
 from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate, flattened
 from latentia.networks.lockstep import EStepOfMany, Lockstep
-from latentia.typing import Array, Codes
+from latentia.typing import Array
 
 Schedule: TypeAlias = Sequence[tuple[int, int]]
 
@@ -30,10 +30,12 @@ SAME = 0.02  # nats: starts that stand at the same level are one
 LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
 GAIN_SHARE = 0.005  # … or less than this for each parameter
 LEAST_APART, APART_SHARE = 0.5, 0.005  # nats, and for each parameter: nearer starts agree
-DRY_ROUNDS = 2
+DRY_ROUNDS = 1
 SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came to the best level
-MOST_ROUNDS = 6
+MOST_ROUNDS = 4
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
+PRECISE = 0.05  # nats, where the very maximum is looked for: other optima may be as near
+PRECISE_DRY, PRECISE_TIMES = 4, 3  # dry rounds, then, and times as many in all
 
 
 @final
@@ -77,7 +79,7 @@ class Course:
         """One E-step after the other; the climbs keep what they remember."""
         flat = flattened(like, self.prior)
 
-        def many(X: Array, live: Codes) -> tuple[Array, Array]:
+        def many(X: Array) -> tuple[Array, Array]:
             found = [self.estep(flat.tables(x)) for x in X]
             counts = np.stack([flat.pack(own) for own, _ in found])
             return counts, np.array([fit for _, fit in found])
@@ -141,7 +143,7 @@ class _Together:
         return Runner(
             self.kinds[k],
             climbs.tables(k),
-            float(climbs.here.level[k]),
+            float(climbs.level[k]),
             int(climbs.steps[k]),
             bool(climbs.rests[k]),
         )
@@ -213,10 +215,10 @@ class Race:
     winner: Runner
     rounds: tuple[RoundResult, ...]
 
-    def finalists(self, count: int, parameters: int) -> list[Runner]:
+    def finalists(self, count: int, parameters: int, precise: bool = False) -> list[Runner]:
         """The best that differ, and may be better on other rows: the winner first."""
         near = FINAL_SHARE * parameters + LEAST_GAIN
-        apart = agreement(parameters)
+        apart = PRECISE if precise else agreement(parameters)
         found = [self.winner]
         seen = (runner for result in self.rounds for runner in result.seen)
         for runner in sorted(seen, key=lambda r: -r.level):
@@ -237,14 +239,17 @@ def race(
     parameters: int,
     most_rounds: int = MOST_ROUNDS,
     most_steps: float = float("inf"),
+    precise: bool = False,
 ) -> Race:
-    """Rounds of starts, until they gain nothing worth their while.
+    """Rounds of starts, until they gain nothing worth their while; if `precise`, nothing at all.
 
     `starts_of(k)` makes those of round k. Two dry rounds in a row end the race; a single one where
     some starts of one round had come to the same best level; none where half of them had. After
     `most_steps` E-steps no more rounds begin.
     """
     worth, near = max(LEAST_GAIN, GAIN_SHARE * parameters), agreement(parameters)
+    if precise:
+        worth, near, most_rounds = PRECISE, PRECISE, PRECISE_TIMES * most_rounds
     best: Runner | None = None
     rounds: list[RoundResult] = []
     dry, steps, agreed = 0, 0, 0.0
@@ -258,7 +263,10 @@ def race(
         dry = dry + 1 if gain < worth else 0
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
         agreed = max(agreed, result.share_within(near, best.level))
-        if dry >= _dry_rounds(agreed) or steps >= most_steps:
+        if (
+            dry >= _dry_rounds(agreed, PRECISE_DRY if precise else DRY_ROUNDS)
+            or steps >= most_steps
+        ):
             break
     assert best is not None  # there is at least one round
     return Race(best, tuple(rounds))
@@ -269,5 +277,5 @@ def agreement(parameters: int) -> float:
     return max(LEAST_APART, APART_SHARE * parameters)
 
 
-def _dry_rounds(agreed: float) -> int:
-    return 0 if agreed >= MOST_AGREE else 1 if agreed >= SOME_AGREE else DRY_ROUNDS
+def _dry_rounds(agreed: float, most: int) -> int:
+    return 0 if agreed >= MOST_AGREE else 1 if agreed >= SOME_AGREE else most

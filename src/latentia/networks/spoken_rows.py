@@ -15,7 +15,6 @@ import numpy as np
 from latentia.data.rows import Rows
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import Prior, Tables
-from latentia.networks.lockstep import EStepOfMany
 from latentia.typing import Array, Codes
 
 
@@ -49,24 +48,18 @@ class SpokenRows:
             }
         )
 
-    def many(self, estep: EStepOfMany) -> EStepOfMany:
-        """An E-step for many starts on whole tables, as one on the rows that are spoken of."""
-        order = sorted(self.rows)
-        flat = np.concatenate([self.rest[k].ravel() for k in order])
-        cells, start = [], 0
-        for k in order:
-            states = self.rest[k].shape[-1]
-            cells.append(start + (self.rows[k][:, None] * states + np.arange(states)).ravel())
-            start += self.rest[k].size
-        place = np.concatenate(cells)
+    def places(self, tables: Tables) -> tuple[dict[int, Codes], int]:
+        """Where each cell of a whole table lies among all that are spoken of; and how many these are.
 
-        def reduced(X: Array, live: Codes) -> tuple[Array, Array]:
-            whole = np.tile(flat, (len(X), 1))
-            whole[:, place] = X
-            counts, fits = estep(whole, live)
-            return counts[:, place], fits
-
-        return reduced
+        `tables` are those of the spoken rows, one after the other. Elsewhere the place is -1.
+        """
+        found, start = {}, 0
+        for k, own in tables.items():
+            place = np.full((self.rest[k].size // own.shape[-1], own.shape[-1]), -1)
+            place[self.rows[k]] = start + np.arange(own.size).reshape(own.shape)
+            found[k] = place.reshape(self.rest[k].shape)
+            start += own.size
+        return found, start
 
 
 def spoken_rows(piece: Piece, rows: Rows, prior: Prior) -> SpokenRows:

@@ -28,6 +28,7 @@ from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import DataError
 from latentia.exact.estep import Tables, packed_counts
 from latentia.exact.gaussian_leaves import leaf_sums, rescaled
+from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.exact.tabular_model import TabularModel
 from latentia.inference.operators import Operators
 from latentia.networks.em import (
@@ -124,6 +125,7 @@ class StepwiseEM(BaseEstimator):
             frozen=False,
             partial=True,
             gaussian=True,
+            mixture=self.mixture,
             known=self.known,
             tied=self.tied,
         )
@@ -131,10 +133,15 @@ class StepwiseEM(BaseEstimator):
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
         scales = self._scales(plan, columns)
-        return in_column_units(self.learn(plan, source, scales), columns, source, scales)
+        found = self.learn(plan, source, scales, widened(plan.graph, columns))
+        return in_column_units(found, columns, source, scales)
 
     def learn(
-        self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
+        self,
+        plan: Plan,
+        source: Source,
+        scales: Mapping[int, Scale] | None = None,
+        wide: WideGraph | None = None,
     ) -> Operators:
         """Two passes over the rows for every epoch of every start: one learns, one looks.
 
@@ -144,7 +151,7 @@ class StepwiseEM(BaseEstimator):
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
         kept, remarks = rows_to_shuffle(source)
-        problem = self._pose(plan, kept, None, scales)
+        problem = self._pose(plan, kept, None, scales, wide)
         seeding = seeding_of(problem, kept, self.mixture)
         size = batch_rows(self.batch_size, problem.weight * self.epochs)
         alone = problem if self.n_jobs is None else problem.on(1)
@@ -169,9 +176,10 @@ class StepwiseEM(BaseEstimator):
         """
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
-        before = _seen(plan, previous)
+        wide = widened(plan.graph, columns)
+        before = _seen(plan, previous, wide)
         kept, remarks = rows_to_shuffle(source)
-        problem = self._pose(plan, kept, before, self._scales(plan, columns))
+        problem = self._pose(plan, kept, before, self._scales(plan, columns), wide)
         now = _resumed(self, problem, kept, previous)
         rows = kept.rows.total
         size, k = batch_rows(self.batch_size, rows), now.steps
@@ -196,9 +204,11 @@ class StepwiseEM(BaseEstimator):
         source: Source,
         before: Seen | None,
         scales: Mapping[int, Scale] | None,
+        wide: WideGraph | None,
     ) -> Problem:
         knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
-        return pose(plan, source, self.smoothing, self.variance_floor, before, scales, knowledge)
+        rest = (before, scales, knowledge, wide)
+        return pose(plan, source, self.smoothing, self.variance_floor, *rest)
 
     def _scales(self, plan: Plan, columns: Sequence[Column]) -> dict[int, Scale]:
         tied = read_knowledge(plan.graph, None, self.tied).tied
@@ -311,7 +321,7 @@ class StepwiseState:
     seen: Seen
 
 
-def _seen(plan: Plan, previous: StepwiseState | Operators | None) -> Seen:
+def _seen(plan: Plan, previous: StepwiseState | Operators | None, wide: WideGraph) -> Seen:
     if isinstance(previous, StepwiseState):
         return previous.seen
     if previous is None:
@@ -319,7 +329,12 @@ def _seen(plan: Plan, previous: StepwiseState | Operators | None) -> Seen:
     graph, N = plan.graph, previous.weight
     places = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
     discrete = [v for v in graph.observed if v not in previous.gaussians]
-    return Seen(N, {v: N * previous.marginals[places[v]] for v in discrete})
+    counts = {v: N * previous.marginals[places[v]] for v in discrete}
+    for v, own in wide.pieces.items():
+        cells = N * previous.marginals[places[v]]
+        kind, _ = own.split(np.arange(len(cells), dtype=float))
+        counts[own.kind] = np.bincount(kind, cells, own.states).astype(float)
+    return Seen(N, counts)
 
 
 def _resumed(
@@ -338,10 +353,9 @@ def _resumed(
         starts = [problem.knowledge.imposed(tables) for tables in drawn]
         runs = [Run(t, first_sums(problem, t), 0.0, ()) for t in starts]
         return StepwiseState(tuple(runs), 0, 0, Seen())
-    tables = dict(previous.tables)
-    for v, leaf in previous.gaussians.items():
-        mean, deviation = problem.scales[v]
-        tables[v] = rescaled(leaf, -mean / deviation, 1.0 / deviation)
+    tables = problem.wide.apart({**previous.tables, **previous.gaussians})
+    for v, (mean, deviation) in problem.scales.items():
+        tables[v] = rescaled(tables[v], -mean / deviation, 1.0 / deviation)
     path = (
         previous.provenance.ascent.paths[previous.provenance.ascent.best]
         if previous.provenance.ascent
@@ -354,7 +368,7 @@ def _resumed(
 
 def expected_sums(problem: Problem, masses: Tables, tables: Tables) -> dict[int, Array]:
     """Sums of one row drawn from the model itself: P(parents, variable)."""
-    graph, parents = problem.estep.graph, problem.estep.parents
+    graph, parents = problem.wide.graph, problem.estep.parents
     model = TabularModel(graph, {name: masses[v] for v, name in enumerate(graph.names)})
     found = {}
     for v, table in tables.items():

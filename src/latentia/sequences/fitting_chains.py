@@ -14,13 +14,15 @@ from latentia.data.columns.continuous import ContinuousColumn, straightened
 from latentia.data.sources.table_rows import TableRows, discover_columns, open_rows
 from latentia.errors import ConvergenceWarning, DataError, IgnoredColumnWarning, UnknownNameError
 from latentia.model.mixed_plans import without_atoms
+from latentia.sequences.chain_learners import learn_as_told
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import ChainLayout, Tables
-from latentia.sequences.learn_chain import ChainLearning, LearnedChain, learn_chain
+from latentia.sequences.known_tables import read_known
+from latentia.sequences.learn_chain import ChainLearning, LearnedChain
 from latentia.sequences.long_rows import Naming, is_list_of_frames, joined_arrays, read_long
-from latentia.sequences.potentials import wire_steps
+from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
@@ -45,6 +47,7 @@ def fit_chain(
     rng: np.random.Generator,
     kinds: Mapping[Any, str] | None,
     state_names: Mapping[Any, Any] | None,
+    learner: Any = None,
 ) -> FittedChain:
     """Learn the tables of a slice from a long table."""
     if is_list_of_frames(X):
@@ -58,14 +61,16 @@ def fit_chain(
     columns, sequences = standardised_steps(columns, steps.sequences)
     chain = Chain(slice_, columns, {})
     layout = chain.layout(sequences.holes())
-    learned = learn_chain(layout, sequences, how, rng)
+    learned = learn_as_told(learner, layout, sequences, how, rng)
     if not learned.converged:
         warn(
             f"learning stopped after {len(learned.history)} steps before it came to rest. Raise "
             "max_iter.",
             ConvergenceWarning,
         )
-    learned = replace(learned, tables=ordered(layout, sequences, learned.tables))
+    known = how.known if getattr(learner, "known", None) is None else learner.known
+    fixed = read_known(layout, known).pinned
+    learned = replace(learned, tables=ordered(layout, sequences, learned.tables, fixed))
     step = None if steps.times is None else steps.times.step
     kept = replace(naming, lengths=None, blocks=False)
     return FittedChain(replace(chain, tables=learned.tables), learned, kept, step)
@@ -111,12 +116,17 @@ def standardised_steps(
     return found, Sequences(cells, sequences.offsets)
 
 
-def ordered(layout: ChainLayout, sequences: Sequences, tables: Tables) -> dict[int, Array]:
-    """The same tables with the states of every latent by size, the largest first."""
-    counts, _, _ = chain_estep(wire_steps(layout, sequences), tables)
+def ordered(
+    layout: ChainLayout, sequences: Sequences, tables: Tables, fixed: frozenset[int]
+) -> dict[int, Array]:
+    """The same tables with the states of every latent by size, the largest first.
+
+    Latents of `fixed` stay: what is known of them tells their states by number.
+    """
+    counts, _, _ = chain_estep(wire_groups(layout, sequences), tables)
     found = dict(tables)
     families = families_of(layout.slice)
-    for v in sorted(layout.slice.latent):
+    for v in sorted(layout.slice.latent - fixed):
         size = np.zeros(layout.sizes[v])
         for n, family in enumerate(families):
             if family.variable == v:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from latentia.announcing import warn
-from latentia.data.columns.labels import joint_summary_labels
 from latentia.data.sources.opening import open_question
 from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
 from latentia.exact.gaussian_leaves import as_table
@@ -19,6 +18,7 @@ from latentia.model.contract import Estimator
 from latentia.networks.accelerate import PSEUDO_COUNTS, free_parameters
 from latentia.seeds import as_generator
 from latentia.sequences.cell_beliefs import in_grid_steps
+from latentia.sequences.chain_forecasts import forecast_steps, sampled_inputs
 from latentia.sequences.chain_questions import (
     Beliefs,
     Chain,
@@ -29,6 +29,7 @@ from latentia.sequences.chain_questions import (
     sample_steps_of,
     smooth_states,
 )
+from latentia.sequences.chain_templates import template
 from latentia.sequences.families import families_of, family_name
 from latentia.sequences.fitting_chains import FittedChain, fit_chain
 from latentia.sequences.learn_chain import ChainLearning
@@ -47,7 +48,6 @@ from latentia.sequences.step_answers import (
     like_column,
     like_tables,
     new_table,
-    repeated_labels,
 )
 from latentia.sequences.step_data import Sequences, missing_cells
 from latentia.typing import Label
@@ -69,14 +69,22 @@ class SequenceModel(Estimator):
         Kinds of columns, where the library's rule is not wanted.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
-    pseudo_counts : float
-        For every row of every table, spread like the column's marginal (uniformly for latents).
+    pseudo_counts : float, or dict of table -> float or array
+        For every row of every table, spread like the column's marginal (uniformly for latents). A
+        dict tells them table by table, by the names of `cpts_` (none for those it leaves out).
     max_iter : int
         E-steps on all sequences.
     tol : float
         With continuous columns: climbing stops at this gain in log-likelihood per step.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the starts.
+    known : dict of table -> array, optional
+        Cells of tables that are known and held fixed, NaN where they are to be learned; a zero
+        stays a zero. Names and axes as in `cpts_`. States of latents with known tables keep their
+        numbers; others are put in order of their size.
+    learner : None, "em", "stepwise", EM(...) or StepwiseEM(...)
+        None: starts from the closed form and at random race, the best climbs. Others start at
+        random, as often as they say; their smoothing and known, if any, take the place of these.
 
     Examples
     --------
@@ -100,10 +108,12 @@ class SequenceModel(Estimator):
         given: Any = (),
         kinds: Mapping[Any, str] | None = None,
         state_names: Mapping[Any, Any] | None = None,
-        pseudo_counts: float = PSEUDO_COUNTS,
+        pseudo_counts: Any = PSEUDO_COUNTS,
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: Any = 0,
+        known: Mapping[Any, Any] | None = None,
+        learner: Any = None,
     ) -> None:
         self.slice = slice
         self.latents = latents
@@ -114,6 +124,24 @@ class SequenceModel(Estimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.known = known
+        self.learner = learner
+
+    @classmethod
+    def named(cls, name: str, columns: Any, states: int, **more: Any) -> SequenceModel:
+        """A common model by its name; `more` are its own settings, and those of any model.
+
+        "hmm"; "left-right" (states are never gone back to; ``jump=1`` state at most); "factorial"
+        (``chains=2`` latents); "input-output" (``inputs=["dose"]`` tell the latent of their step);
+        "autoregressive" (each column also tells itself in the next step). The latent is called z.
+
+        >>> SequenceModel.named("left-right", ["sound"], 4).latents
+        {'z': 4}
+        """
+        own = {key: more.pop(key) for key in ("jump", "chains", "inputs") if key in more}
+        found = template(name, columns, states, **own)
+        known = {**(found.known or {}), **(more.pop("known", None) or {})} or None
+        return cls(found.edges, found.latents, list(found.given), known=known, **more)
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -136,12 +164,15 @@ class SequenceModel(Estimator):
         slice_ = read_slice(self.slice, self.latents, self.given)
         naming = Naming(sequence, time, lengths)
         how = ChainLearning(
-            pseudo_counts=_at_least("pseudo_counts", self.pseudo_counts, 0.0),
+            pseudo_counts=self.pseudo_counts,
             max_iter=int(_at_least("max_iter", self.max_iter, 3)),
             tol=_at_least("tol", self.tol, 0.0),
+            known=self.known,
         )
         rng = as_generator(self.random_state)
-        self.fitted_ = fit_chain(slice_, X, naming, how, rng, self.kinds, self.state_names)
+        self.fitted_ = fit_chain(
+            slice_, X, naming, how, rng, self.kinds, self.state_names, self.learner
+        )
         return self
 
     @property
@@ -242,31 +273,16 @@ class SequenceModel(Estimator):
         """2 k − 2 log P(rows): less is better."""
         return self._penalised(X, lengths, 2.0)
 
-    def forecast(self, X: Any, steps: int = 1, *, lengths: Any = None) -> Any:
+    def forecast(self, X: Any, steps: int = 1, *, given: Any = None, lengths: Any = None) -> Any:
         """The next `steps` steps of every sequence: a long table.
 
         A row for each sequence and step ahead: probabilities of states as ``word=a``, of continuous
-        columns mean and quantiles, and P(latent).
+        columns mean and quantiles, and P(latent). `given` is a table of the inputs of these steps,
+        if the slice has any: as many rows for each sequence.
         """
-        if self.slice_.given:
-            raise EvidenceError(
-                "a forecast needs the inputs of the steps to come. Add rows with these inputs and "
-                "with the other cells missing, and ask query(name, at=…, given=rows)."
-            )
         count = int(_at_least("steps", steps, 1))
         read, naming = self._read(X, lengths)
-        longer = read.sequences.longer(count)
-        found = smooth_states(self._chain, longer)
-        ends = longer.offsets[1:] - count
-        at = (ends[:, None] + np.arange(count)).ravel()
-        told: dict[Any, Any] = {
-            "sequence" if naming.sequence is None else naming.sequence: repeated_labels(
-                read.labels, count
-            ),
-            "ahead": np.tile(np.arange(1, count + 1), len(read.labels)),
-        }
-        told |= self._believed(found, longer, at)
-        return new_table(read.tables, told)
+        return new_table(read.tables, forecast_steps(self._chain, read, naming, count, given))
 
     def query(self, variable: Label, at: int, given: Any = None) -> Posterior | Density:
         """P(variable at step `at` of one sequence | its rows): steps count from 0.
@@ -310,7 +326,7 @@ class SequenceModel(Estimator):
         """
         n, length = int(_at_least("n", n, 1)), int(_at_least("length", length, 1))
         chain, rng = self._chain, as_generator(random_state)
-        inputs = self._sampled_inputs(given, n, length)
+        inputs = sampled_inputs(chain, given, n, length)
         drawn = sample_steps_of(chain, n, length, rng, inputs)
         found: dict[Any, Any] = {
             "sequence" if self.fitted_.naming.sequence is None else self.fitted_.naming.sequence: (
@@ -372,17 +388,6 @@ class SequenceModel(Estimator):
                 ImpossibleRowWarning,
             )
 
-    def _believed(self, found: Beliefs, sequences: Sequences, at: Any) -> dict[Any, Any]:
-        slice_ = self.slice_
-        told: dict[Any, Any] = {}
-        columns = [self._chain.columns[v] for v in slice_.columns]
-        for v, labels in zip(slice_.columns, joint_summary_labels(columns), strict=True):
-            p = believed_cells(self._chain, found, sequences, v, at)
-            told |= dict(zip(labels, self._chain.columns[v].summary(p), strict=True))
-        for v in sorted(slice_.latent):
-            told |= {f"{slice_.names[v]}={k}": p for k, p in enumerate(found.of(v)[:, at])}
-        return told
-
     def _penalised(self, X: Any, lengths: Any, per: float | None) -> float:
         scores = self.score_samples(X, lengths=lengths)
         flat = np.concatenate(scores) if isinstance(scores, list) else scores
@@ -395,22 +400,6 @@ class SequenceModel(Estimator):
     def _is_bell(self, number: int) -> bool:
         chain = self._chain
         return chain.sizes[families_of(chain.slice)[number].variable] == 0
-
-    def _sampled_inputs(self, given: Any, n: int, length: int) -> dict[int, Any]:
-        slice_ = self.slice_
-        found = {}
-        for v in sorted(slice_.given):
-            name = slice_.names[v]
-            if given is None or name not in given:
-                raise DataError(
-                    f"sample needs the inputs: given={{{name!r}: {n * length} values}}."
-                )
-            engine = open_question({name: given[name]}, [self._chain.columns[v]])
-            cells = read_long(engine, {v: self._chain.columns[v]}, Naming()).sequences.cells[v]
-            if len(cells) != n * length or missing_cells(cells).any():
-                raise DataError(f"expected {n * length} values of {name!r}, none missing.")
-            found[v] = cells.reshape(n, length)
-        return found
 
 
 def _at_least(name: str, value: Any, least: float) -> float:

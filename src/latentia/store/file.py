@@ -30,8 +30,8 @@ from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.store.array_table import Fetch
 from latentia.store.classifier_record import read_classifier, write_classifier
-from latentia.store.column_record import newer_columns
-from latentia.store.model_record import read_latent_model, write_latent_model
+from latentia.store.column_record import leaves_with_atoms, newer_columns
+from latentia.store.model_record import NEWER, read_latent_model, write_latent_model
 from latentia.store.plain import text
 from latentia.store.sequence_record import read_sequence_model, write_sequence_model
 from latentia.store.structure_record import ordered_parents
@@ -128,10 +128,16 @@ def _version(record: dict[str, Any]) -> int:
     if record["kind"] == "SequenceModel":
         return 5
     states = record.get("states", ())
-    newer = any(newer_columns(x.get("states", ())) for x in (record, *record.get("models", ())))
+    parts = (record, *record.get("models", ()))
+    newer = any(newer_columns(x.get("states", ())) for x in parts) or leaves_with_atoms(parts)
+    named = any(name in record.get("parameters", ()) for name in NEWER)
     if (
-        newer or "own" in record or ordered_parents(record)
-    ):  # else older readers would misread grids and axes
+        newer
+        or named
+        or "own" in record
+        or ordered_parents(record)
+        or "tables" in record.get("replicates", ())
+    ):  # else older readers would misread grids, leaves and axes
         return 5
     if record["kind"] == "LatentClassifier":
         return 4

@@ -27,8 +27,10 @@ from latentia.store.operators_record import (
     write_operators,
 )
 from latentia.store.own_record import (
+    BESIDE,
     own_shapes,
     read_own_graph,
+    with_beside,
     with_own_tables,
     write_own_tables,
 )
@@ -46,7 +48,12 @@ SOME = (
     "settings",
     "replicates",
     "own",
+    "beside",
+    "pieces",
+    "nameless",
 )  # fields of some models, of newer files
+
+NEWER = ("order_by", "name_states")  # parameters of some models, of newer files
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -76,8 +83,17 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.network is not None:
         record["own"], more = write_own_tables(operators.network)
         arrays += more
+    if operators.beside is not None:
+        record["beside"], more = write_own_tables(operators.beside)
+        arrays += more
+    if operators.provenance.pieces:
+        record["pieces"] = list(operators.provenance.pieces)
+    if operators.provenance.nameless:
+        record["nameless"] = operators.provenance.nameless
     if hasattr(model, "error_bars_"):
-        record["replicates"], more = write_replicates(model.error_bars_)
+        record["replicates"], more = write_replicates(
+            model.error_bars_, operators.plan is model.plan_
+        )
         arrays += more
     return record, arrays
 
@@ -100,11 +116,15 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
     beyond = {} if bars is None else replicate_shapes(bars, inner)
     own = read_own_graph(given["own"], plan) if "own" in given else None
+    beside = read_own_graph(given["beside"], plan) if "beside" in given else None
     tables = {} if own is None else own_shapes(own)
+    tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
+    if beside is not None:
+        operators = with_beside(operators, beside, arrays)
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
@@ -121,6 +141,10 @@ def _with_history(operators: Operators, given: Mapping[str, Any]) -> Operators:
         operators = operators.told(choice=read_choice(given["choice"]))
     if "settings" in given:
         operators = operators.told(settings=read_embedding_settings(given["settings"]))
+    if "pieces" in given:
+        operators = operators.told(pieces=tuple(text(line) for line in items(given["pieces"])))
+    if "nameless" in given:
+        operators = operators.told(nameless=text(given["nameless"]))
     return operators
 
 
@@ -142,20 +166,31 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
         latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
     given = model.state_names
     names = None if given is None else {name: list(states) for name, states in given.items()}
-    return {
+    record = {
         "graph": None if graph is None else write_graph(graph),
         "latents": pack(latents, "a latent"),
         "learner": _write_learner(model.learner),
         "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
         "state_names": pack(names, "a name in state_names"),
     }
+    if model.order_by is not None:
+        record["order_by"] = pack(model.order_by, "a name in order_by")
+    if model.name_states is not None:
+        lists = {name: list(states) for name, states in model.name_states.items()}
+        record["name_states"] = pack(lists, "a name in name_states")
+    return record
 
 
 def read_parameters(record: Any) -> dict[str, Any]:
-    graph, latents, learner, kinds, names = fields(
-        record, "graph", "latents", "learner", "kinds", "state_names"
+    there = record if isinstance(record, dict) else {}
+    more = [name for name in NEWER if name in there]
+    graph, latents, learner, kinds, names, *rest = fields(
+        record, "graph", "latents", "learner", "kinds", "state_names", *more
     )
+    newer = {name: unpack(value) for name, value in zip(more, rest, strict=True)}
+    order = {"order_by": newer.pop("order_by")} if "order_by" in newer else {}
     found = {"latents": unpack(latents), "kinds": unpack(kinds), "state_names": unpack(names)}
+    found |= newer
     for name, value in found.items():
         if value is not None and not isinstance(value, dict):
             raise StoreError(f"expected a dict for the parameter {name}, got {value!r:.80}.")
@@ -163,6 +198,7 @@ def read_parameters(record: Any) -> dict[str, Any]:
         "graph": None if graph is None else read_graph(graph),
         "learner": _read_learner(learner),
         **found,
+        **order,
     }
 
 

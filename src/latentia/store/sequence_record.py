@@ -8,6 +8,8 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.errors import StoreError
+from latentia.networks.em import EM
+from latentia.networks.stepwise import StepwiseEM
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.families import families_of
 from latentia.sequences.fitting_chains import FittedChain
@@ -23,7 +25,8 @@ from latentia.typing import Array
 
 MOST = 2**20  # variables, states, points of a grid
 LONGEST_STEP = 2**62
-PARAMETERS = ("pseudo_counts", "max_iter", "tol")
+PARAMETERS = ("pseudo_counts", "max_iter", "tol", "known", "learner")
+LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM}
 
 
 def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Array]]:
@@ -32,7 +35,7 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
     chain, slice_ = fitted.chain, fitted.chain.slice
     record = {
         "kind": "SequenceModel",
-        "parameters": {name: pack(getattr(model, name), name) for name in PARAMETERS},
+        "parameters": {name: pack(_plain(getattr(model, name)), name) for name in PARAMETERS},
         "names": [pack(name, "a name") for name in slice_.names],
         "latent": sorted(slice_.latent),
         "given": sorted(slice_.given),
@@ -77,10 +80,35 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     latents = {slice_.names[v]: slice_.states[v] for v in sorted(slice_.latent)}
     model = SequenceModel(slice_, latents, [slice_.names[v] for v in sorted(slice_.given)])
     for name, value in zip(PARAMETERS, fields(given, *PARAMETERS), strict=True):
-        setattr(model, name, unpack(value))
+        setattr(model, name, _learner(unpack(value)) if name == "learner" else unpack(value))
     naming = Naming(unpack(sequence), unpack(time))
     model.fitted_ = FittedChain(chain, learned, naming, every)
     return model
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, learners as their names and the settings that differ from the usual."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(x) for key, x in value.items()}
+    for name, kind in LEARNERS.items():
+        if type(value) is kind:
+            usual = kind().get_params(deep=False)
+            own = {k: _plain(x) for k, x in value.get_params(deep=False).items()}
+            return {"learner": name, **{k: x for k, x in own.items() if x != usual[k]}}
+    return value
+
+
+def _learner(value: Any) -> Any:
+    """What `_plain` made of a learner, as it was."""
+    if not isinstance(value, dict):
+        return value
+    settings = dict(value)
+    name = settings.pop("learner", None)
+    if name not in LEARNERS or not set(settings) <= set(LEARNERS[name]().get_params(deep=False)):
+        raise StoreError(f"expected a learner with its settings, got {value!r:.80}.")
+    return LEARNERS[name](**settings)
 
 
 def _read_slice(names: Any, latent: Any, given: Any, counts: Any, parents: Any) -> Slice:

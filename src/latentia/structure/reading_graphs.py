@@ -35,8 +35,11 @@ def as_graph(
     >>> str(as_graph("a--b--c[3]"))
     'a--b; b--c[3]'
     """
+    found = getattr(graph, "graph", None)  # of a FoundStructure
     if isinstance(graph, LatentGraph):
         read = _Reading.of_graph(graph)
+    elif isinstance(found, LatentGraph):
+        read = _Reading.of_graph(found)
     elif isinstance(graph, str | os.PathLike):
         read = _read_text(graph)
     elif isinstance(graph, Mapping) and not isinstance(graph, AbstractSet):
