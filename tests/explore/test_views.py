@@ -105,6 +105,8 @@ def test_ranges_of_a_density_are_pythons_intervals(browser: Any, tmp_path: Path)
             np.asarray(answer).tolist(), abs=1e-6
         )
         assert log_evidence(browser) == pytest.approx(answer.log_evidence, abs=1e-6)
+        hidden = np.asarray(model.query("H", interval)).tolist()
+        assert list(shown(browser)["H"].values()) == pytest.approx(hidden, abs=1e-6)
 
 
 def _nodes(model: Any) -> Any:

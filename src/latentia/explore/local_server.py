@@ -66,7 +66,7 @@ class Shop:
         weights = read_weights(explored, asked.get("evidence"))
         if what == "explain":
             return explain_page(explored, weights)
-        return answer_page(explored, weights).plain()
+        return answer_page(explored, weights, asked.get("coherent") is True).plain()
 
 
 def open_shop(models: Sequence[Any], rows: Any, titles: Sequence[str | None]) -> Shop:
@@ -74,10 +74,10 @@ def open_shop(models: Sequence[Any], rows: Any, titles: Sequence[str | None]) ->
     explored = tuple(as_explored(m, t) for m, t in zip(models, titles, strict=True))
     token = secrets.token_urlsafe(24)
     panel = None if rows is None else open_rows_panel(explored[0], rows)
-    facts = page_facts(explored[0])
+    facts = page_facts(explored[0], server=True)
     facts["server"] = {"token": token, "rows": panel is not None}
     if len(explored) > 1:
-        facts["other"] = page_facts(explored[1])
+        facts["other"] = page_facts(explored[1], server=True)
     return Shop(explored, panel, token, make_page(facts))
 
 

@@ -60,7 +60,8 @@
         el("header", { class: "top" },
           el("div", { class: "line" }, el("h1", { title: this.facts.title }, this.facts.title), this.tabs,
             el("div", { class: "tools" }, find, this.undoButton, this.redoButton, this.clearButton, this.bestButton, link)),
-          el("div", { class: "line known" }, this.weight, this.chips), this.message),
+          el("div", { class: "line known" }, this.weight, this.chips), this.message,
+          this.facts.note ? el("p", { class: "hint note" }, this.facts.note) : null),
         el("div", { class: "body" }, this.stage, this.panel));
       this.views = this._views();
       for (const name of Object.keys(this.views)) {

@@ -9,14 +9,14 @@
 
   /** What the others are like in each state of v: P(state), and P(other | state), all | evidence. */
   async function conditioned(engine, nodes, v, likelihoods) {
-    const now = await engine.answer(likelihoods);
+    const now = await engine.answer(likelihoods, true);
     if (!now.marginals) return null;
     const shares = now.marginals[v], given = [];
     for (let k = 0; k < shares.length; k++) {
       const told = new Map(likelihoods), own = new Float64Array(shares.length);
       own[k] = 1;
       told.set(v, own);
-      given.push(shares[k] > 0 ? (await engine.answer(told)).marginals : null);
+      given.push(shares[k] > 0 ? (await engine.answer(told, true)).marginals : null);
     }
     return { shares, given, now: now.marginals };
   }

@@ -2,22 +2,38 @@
 (function (latentia) {
   "use strict";
 
-  /** Answers in the page; nodes are those shown, variables those of the junction tree. */
+  /**
+   * Answers in the page; nodes are those shown, variables those of a junction tree.
+   *
+   * A model may predict its columns by another network than that of its latents: then columns are
+   * answered by it, unless a latent is known.
+   */
   class LocalEngine {
     constructor(facts) {
       this.nodes = facts.nodes;
       this.tree = latentia.wire(facts.network);
+      this.places = facts.network.places;
+      this.columns = facts.columns && latentia.wire(facts.columns);
+      this.columnPlaces = facts.columns?.places;
     }
 
-    _placed(likelihoods) {
-      return new Map([...likelihoods].map(([v, weights]) => [this.nodes[v].place, weights]));
+    _placed(likelihoods, places = this.places) {
+      return new Map([...likelihoods].map(([v, weights]) => [places[v], weights]));
     }
 
-    async answer(likelihoods) {
+    /** `coherent`: everything by the tables of the graph. */
+    async answer(likelihoods, coherent = false) {
       const found = latentia.infer(this.tree, this._placed(likelihoods));
-      const own = (node) => (node.place >= 0 ? found.marginals[node.place] : null);
-      const marginals = found.marginals && this.nodes.map(own);
-      return { log: found.log, marginals, up: found.up, down: found.down };
+      const own = (v) => (this.places[v] >= 0 ? found.marginals?.[this.places[v]] ?? null : null);
+      const hidden = [...likelihoods.keys()].some((v) => this.nodes[v].latent);
+      if (!this.columns || coherent || hidden) {
+        const marginals = found.marginals && this.nodes.map((_, v) => own(v));
+        return { log: found.log, marginals, up: found.up, down: found.down };
+      }
+      const told = latentia.infer(this.columns, this._placed(likelihoods, this.columnPlaces));
+      const column = (v) => told.marginals[this.columnPlaces[v]] ?? null;
+      const marginals = told.marginals && this.nodes.map((node, v) => (node.latent ? own(v) : column(v)));
+      return { log: told.log, marginals, up: found.up, down: found.down };
     }
 
     async explain(likelihoods) {
@@ -46,8 +62,8 @@
       return [...likelihoods].map(([v, weights]) => [v, [...weights]]);
     }
 
-    async answer(likelihoods) {
-      const asked = { model: this.model, evidence: this._told(likelihoods) };
+    async answer(likelihoods, coherent = false) {
+      const asked = { model: this.model, evidence: this._told(likelihoods), coherent };
       const found = await this.server.ask("answer", asked);
       return { ...found, log: found.log === null ? -Infinity : found.log, up: [], down: [] };
     }
