@@ -114,6 +114,25 @@ def test_the_most_probable_explanation_is_starred(browser: Any, asia: Path) -> N
     assert dict(starred) == truth
 
 
+def test_what_is_set_by_hand_tells_nothing_about_its_causes(browser: Any, asia: Path) -> None:
+    model = shipped("asia")
+    open_page(browser, asia)
+    click(browser, "dysp", "yes")
+    click(browser, "bronc", "yes")
+    browser.find_element(By.CSS_SELECTOR, '.card[aria-label^="bronc"] .head').click()
+    browser.find_element(By.CSS_SELECTOR, ".panel label.hand input").click()
+    assert "do(bronc = yes)" in browser.find_element(By.CSS_SELECTOR, ".chips").text
+    for address in (None, browser.current_url):  # as it was clicked, and from its link
+        if address is not None:
+            open_page(browser, address)
+        page = shown(browser)
+        for name in ("smoke", "lung", "asia", "xray"):
+            truth = model.query(name, {"dysp": "yes"}, do={"bronc": "yes"})
+            assert list(page[name].values()) == pytest.approx(np.asarray(truth).tolist(), abs=1e-6)
+        assert log_evidence(browser) == pytest.approx(truth.log_evidence, abs=1e-9)
+        assert len(browser.find_elements(By.CSS_SELECTOR, ".edge.cut")) == 1  # from smoke
+
+
 def test_alarm_is_answered_as_by_python(browser: Any, tmp_path: Path) -> None:
     model = shipped("alarm")
     open_page(browser, model.explore(to=tmp_path / "alarm.html"))

@@ -20,10 +20,11 @@ PAGE = Path(__file__).parents[2] / "src" / "latentia" / "explore" / "page"
 NODE = shutil.which("node")
 LOOPS = "A->B; A->C; B->F; C->F; B->D; C->E; F->G; F->H"  # of the paper
 ASK = """
-for (const name of ["inference.js", "engine.js"]) require(`${process.argv[1]}/${name}`);
+const names = ["inference.js", "evidence.js", "engine.js"];
+for (const name of names) require(`${process.argv[1]}/${name}`);
 const { facts, evidence } = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const engine = new latentia.LocalEngine(facts);
-const told = new Map(evidence.map(([v, weights]) => [v, Float64Array.from(weights)]));
+const told = new latentia.Known(evidence.map(([v, weights]) => [v, Float64Array.from(weights)]));
 engine.answer(told).then(({ log, marginals }) =>
   console.log(JSON.stringify({ log, marginals: marginals.map((p) => p && Array.from(p)) })));
 """

@@ -50,7 +50,7 @@ def test_information_is_that_of_the_joint(browser: Any, tmp_path: Path) -> None:
     open_page(browser, model.explore(to=tmp_path / "page.html"))
     told = browser.execute_async_script(
         "const done = arguments[0], app = latentia.app;"
-        "latentia.conditioned(app.engine, app.nodes, 0, new Map())"
+        "latentia.conditioned(app.engine, app.nodes, 0, new latentia.Known())"
         ".then((found) => done(latentia.information(found, app.nodes, 0)));"
     )
     for v, bits in told:

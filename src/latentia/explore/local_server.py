@@ -25,7 +25,9 @@ from latentia.explore.page_answers import (
     answer_page,
     explain_page,
     model_numbered,
+    read_hand,
     read_weights,
+    set_by_hand,
 )
 from latentia.explore.page_file import make_page
 from latentia.explore.row_panel import RowPanel, open_rows_panel
@@ -64,6 +66,7 @@ class Shop:
             return self.panel.page(asked.get("start"), asked.get("count"), asked.get("sort"))
         explored = model_numbered(self.models, asked.get("model"))
         weights = read_weights(explored, asked.get("evidence"))
+        explored = set_by_hand(explored, read_hand(explored, weights, asked.get("hand")))
         if what == "explain":
             return explain_page(explored, weights)
         return answer_page(explored, weights, asked.get("coherent") is True).plain()

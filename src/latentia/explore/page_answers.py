@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from latentia.errors import EvidenceError, LatentiaError, LatentiaWarning
 from latentia.exact.shafer_shenoy import FactorNetwork, axes_without, wire
+from latentia.exact.surgery import cut_tables
 from latentia.exact.table_answers import TableAnswers
 from latentia.exact.tabular_model import TabularModel
 from latentia.explore.explored import Explored, TableNetwork
@@ -52,6 +53,35 @@ def read_weights(explored: Explored, given: Any) -> dict[int, Array]:
             raise EvidenceError("expected weights of 0 or more, and finite ones.")
         found[v] = np.asarray(weights, dtype=float)
     return found
+
+
+def read_hand(explored: Explored, weights: Weights, given: Any) -> dict[int, int]:
+    """{variable: state} of what is set by hand: a list of variables with one state each."""
+    if given is None or given == []:
+        return {}
+    if not isinstance(given, list) or not all(type(v) is int and v in weights for v in given):
+        raise EvidenceError("expected variables set by hand to be among the evidence.")
+    if explored.network is None or not explored.graph.directed:
+        raise EvidenceError("expected tables of a directed graph to set variables by hand.")
+    found = {v: _certain_state(weights[v]) for v in given}
+    if None in found.values():
+        raise EvidenceError("expected one state for each variable that is set by hand.")
+    return {v: state for v, state in found.items() if state is not None}
+
+
+def set_by_hand(explored: Explored, hand: Mapping[int, int]) -> Explored:
+    """The model after an intervention: its own tables, some of them cut off from their parents."""
+    network = explored.network
+    if not hand or network is None:
+        return explored
+    own = {scope[-1]: table for scope, table in network.tables.items()}
+    names = network.graph.names
+    done = {network.place[v]: state for v, state in hand.items()}
+    graph, cpts = cut_tables(network.graph, own, done)
+    above = graph.parents()
+    tables = {(*above[v], v): np.asarray(cpts[names[v]]) for v in range(len(names))}
+    cut = TableNetwork(graph, tables, network.place)
+    return replace(explored, network=cut, predicting=None, signed=False)
 
 
 def answer_page(explored: Explored, weights: Weights, coherent: bool = False) -> PageAnswer:

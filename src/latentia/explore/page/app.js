@@ -23,7 +23,7 @@
       this.prior = null;
       this.select = (v) => this._select(v);
       this.actions = {
-        toggle: (v, state) => this.evidence.toggle(v, state),
+        toggle: (v, state, hand) => this.evidence.toggle(v, state, Boolean(hand) && this.facts.directed),
         select: (v) => this._select(this.selected === v ? null : v),
         range: (v, from, to) => this._range(v, from, to),
       };
@@ -143,7 +143,7 @@
 
     async _begin() {
       this._listen();
-      this.prior = await this.engine.answer(new Map());
+      this.prior = await this.engine.answer(new latentia.Known());
       this._readHash();
       this.open(window.innerWidth < NARROW ? "List" : "Graph");
     }
@@ -245,7 +245,9 @@
     show() {
       if (!this.now) return;
       const possible = this.now.marginals !== null;
-      this.weight.textContent = `P(evidence) = ${probability(this.now.log)}`;
+      const hand = [...this.evidence.entries.values()].some((entry) => entry.hand);
+      this.weight.textContent = `P(evidence${hand ? " | do" : ""}) = ${probability(this.now.log)}`;
+      this._dimEdges();
       this.weight.dataset.log = String(this.now.log);
       this.weight.classList.toggle("impossible", !possible);
       this._showChips(possible);
@@ -256,9 +258,18 @@
       this._showPanel();
     }
 
+    /** What is set by hand no longer listens to its parents. */
+    _dimEdges() {
+      for (const path of document.querySelectorAll(".edge[data-edge]")) {
+        const edge = this.view === "Graph" ? this.edges[path.dataset.edge] : null;
+        path.classList.toggle("cut", Boolean(edge && this.evidence.get(edge.to)?.hand));
+      }
+    }
+
     _showChips(possible) {
       const chips = [...this.evidence.entries].map(([v, entry]) => {
-        const node = this.nodes[v], text = `${node.name} = ${latentia.told(node, entry)}`;
+        const node = this.nodes[v], said = `${node.name} = ${latentia.told(node, entry)}`;
+        const text = entry.hand ? `do(${said})` : said;
         return el("button", {
           type: "button", class: "chip", title: `Forget ${text}`, "aria-label": `forget ${text}`,
           onclick: () => this.evidence.set(v, null),

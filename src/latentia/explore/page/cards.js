@@ -17,7 +17,7 @@
         "button",
         {
           class: "state", type: "button", "aria-pressed": "false", tabindex: state ? -1 : 0,
-          title: name, onclick: () => card.onState(state),
+          title: name, onclick: (event) => card.onState(state, event.shiftKey),
         },
         this.bar, this.tick, el("span", { class: "label" }, name), this.number,
       );
@@ -44,7 +44,7 @@
     constructor(node, v, actions, listed = false) {
       this.node = node;
       this.v = v;
-      this.onState = (state) => actions.toggle(v, state);
+      this.onState = (state, hand) => actions.toggle(v, state, hand);
       const kind = node.latent ? "latent" : "column";
       this.head = el(
         "button",
@@ -91,6 +91,7 @@
     show(shares, prior, entry, best, selected) {
       this.element.classList.toggle("known", Boolean(entry) && !entry.weights);
       this.element.classList.toggle("soft", Boolean(entry?.weights));
+      this.element.classList.toggle("hand", Boolean(entry?.hand));
       this.element.classList.toggle("selected", selected);
       this.lines.forEach((line, k) => {
         const before = prior ? prior[k] : 0;

@@ -24,9 +24,10 @@
 
     async show() {
       const other = new Map(this.pairs);
-      const known = [...this.app.evidence.likelihoods()];
+      const given = this.app.evidence.likelihoods(), known = [...given];
       const lost = known.filter(([v]) => !other.has(v)).map(([v]) => this.app.nodes[v].name);
-      const asked = new Map(known.filter(([v]) => other.has(v)).map(([v, w]) => [other.get(v), w]));
+      const hand = new Set([...given.hand].filter((v) => other.has(v)).map((v) => other.get(v)));
+      const asked = new latentia.Known(known.filter(([v]) => other.has(v)).map(([v, w]) => [other.get(v), w]), hand);
       const theirs = await this.engine.answer(asked);
       const ours = this.app.now;
       this.told.textContent = `P(evidence): ${latentia.probability(ours.log)} and ${latentia.probability(theirs.log)}`

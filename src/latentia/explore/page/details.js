@@ -13,9 +13,9 @@
     if (!now.marginals) return null;
     const shares = now.marginals[v], given = [];
     for (let k = 0; k < shares.length; k++) {
-      const told = new Map(likelihoods), own = new Float64Array(shares.length);
+      const own = new Float64Array(shares.length);
       own[k] = 1;
-      told.set(v, own);
+      const told = likelihoods.with(v, own);
       given.push(shares[k] > 0 ? (await engine.answer(told, true)).marginals : null);
     }
     return { shares, given, now: now.marginals };
@@ -176,6 +176,16 @@
     );
   }
 
+  /** Whether a known state was set instead of seen: then it tells nothing about its causes. */
+  function byHand(app, v, entry) {
+    if (entry?.state === undefined || !app.facts.directed) return null;
+    const box = el("input", {
+      type: "checkbox", checked: Boolean(entry.hand),
+      onchange: () => app.evidence.toggle(v, entry.state, box.checked),
+    });
+    return el("label", { class: "hand" }, box, " Set by hand (do), not seen: it tells nothing about its causes");
+  }
+
   // --- the panel ---------------------------------------------------------------------------------
 
   /** Fills the panel for variable v; `app` has nodes, engine, evidence and what can be done. */
@@ -197,7 +207,7 @@
     const forget = entry
       ? el("button", { type: "button", class: "quiet", onclick: () => app.evidence.set(v, null) }, "Forget this evidence")
       : null;
-    const first = [head, card.element, forget,
+    const first = [head, card.element, byHand(app, v, entry), forget,
       again ? panel.querySelector(".sliders") : el("div", { class: "sliders" },
         sliders(node, entry, (weights, merge) => app.setWeights(v, weights, merge)),
         bounds(node, entry, (from, to) => app.actions.range(v, from, to)))];
@@ -207,8 +217,7 @@
       later.append(...[table(app.engine.table(v), app.nodes)].filter(Boolean));
       return;
     }
-    const without = app.evidence.likelihoods();
-    without.delete(v); // of itself a variable tells nothing once it is known
+    const without = app.evidence.likelihoods().without(v); // of itself it tells nothing once known
     const found = await conditioned(app.engine, app.nodes, v, without);
     if (app.selected !== v || !found) return;
     const told = information(found, app.nodes, v);

@@ -11,7 +11,9 @@
   class LocalEngine {
     constructor(facts) {
       this.nodes = facts.nodes;
+      this.network = facts.network;
       this.tree = latentia.wire(facts.network);
+      this.cut = { key: "", tree: this.tree }; // the last one with variables set by hand
       this.places = facts.network.places;
       this.columns = facts.columns && latentia.wire(facts.columns);
       this.columnPlaces = facts.columns?.places;
@@ -21,12 +23,22 @@
       return new Map([...likelihoods].map(([v, weights]) => [places[v], weights]));
     }
 
+    /** The junction tree in which these nodes are set by hand. */
+    _treeWith(hand) {
+      const key = [...hand].sort().join();
+      if (key !== this.cut.key) {
+        const places = new Set([...hand].map((v) => this.places[v]));
+        this.cut = { key, tree: hand.size ? latentia.wire(this.network, places) : this.tree };
+      }
+      return this.cut.tree;
+    }
+
     /** `coherent`: everything by the tables of the graph. */
     async answer(likelihoods, coherent = false) {
-      const found = latentia.infer(this.tree, this._placed(likelihoods));
+      const found = latentia.infer(this._treeWith(likelihoods.hand), this._placed(likelihoods));
       const own = (v) => (this.places[v] >= 0 ? found.marginals?.[this.places[v]] ?? null : null);
       const hidden = [...likelihoods.keys()].some((v) => this.nodes[v].latent);
-      if (!this.columns || coherent || hidden) {
+      if (!this.columns || coherent || hidden || likelihoods.hand.size) {
         const marginals = found.marginals && this.nodes.map((_, v) => own(v));
         return { log: found.log, marginals, up: found.up, down: found.down };
       }
@@ -37,7 +49,7 @@
     }
 
     async explain(likelihoods) {
-      const { states, log } = latentia.explain(this.tree, this._placed(likelihoods));
+      const { states, log } = latentia.explain(this._treeWith(likelihoods.hand), this._placed(likelihoods));
       const own = (node) => (node.place >= 0 ? states[node.place] : null);
       return { states: states && this.nodes.map(own), log };
     }
@@ -59,18 +71,18 @@
     }
 
     _told(likelihoods) {
-      return [...likelihoods].map(([v, weights]) => [v, [...weights]]);
+      const evidence = [...likelihoods].map(([v, weights]) => [v, [...weights]]);
+      return { model: this.model, evidence, hand: [...likelihoods.hand] };
     }
 
     async answer(likelihoods, coherent = false) {
-      const asked = { model: this.model, evidence: this._told(likelihoods), coherent };
+      const asked = { ...this._told(likelihoods), coherent };
       const found = await this.server.ask("answer", asked);
       return { ...found, log: found.log === null ? -Infinity : found.log, up: [], down: [] };
     }
 
     async explain(likelihoods) {
-      const asked = { model: this.model, evidence: this._told(likelihoods) };
-      const found = await this.server.ask("explain", asked);
+      const found = await this.server.ask("explain", this._told(likelihoods));
       return { ...found, log: found.log === null ? -Infinity : found.log };
     }
 

@@ -45,19 +45,25 @@
     return Float64Array.from({ length: bytes.length / 8 }, (_, k) => view.getFloat64(8 * k, true));
   }
 
-  /** The junction tree with its tables multiplied into its cliques, ready to be asked. */
-  function wire(network) {
+  /**
+   * The junction tree with its tables multiplied into its cliques, ready to be asked.
+   *
+   * `cut`: variables that are set by hand, which no longer listen to their parents.
+   */
+  function wire(network, cut = new Set()) {
     const { states, cliques, parent, order, scopes, homes } = network;
     const cells = decodeCells(network.cells);
     const psi = cliques.map((clique) => new Float64Array(size(clique, states)).fill(1));
     const tables = new Map();
     let start = 0;
     scopes.forEach((scope, k) => {
+      tables.set(scope, cells.subarray(start, start + size(scope, states)));
+      const first = start;
+      start += size(scope, states);
+      if (cut.has(scope[scope.length - 1])) return;
       const table = psi[homes[k]];
       const map = cellMap(cliques[homes[k]], scope, states);
-      for (let c = 0; c < table.length; c++) table[c] *= cells[start + map[c]];
-      tables.set(scope, cells.subarray(start, start + size(scope, states)));
-      start += size(scope, states);
+      for (let c = 0; c < table.length; c++) table[c] *= cells[first + map[c]];
     });
     let logScale = 0; // potentials may be of any size; probabilities stay about as they are
     for (const table of psi) {
@@ -84,7 +90,8 @@
       logPsi: null,
       logPartition: 0,
     };
-    tree.logPartition = collect(tree, new Map()).log; // 0 for tables of conditional probabilities
+    // 0 for tables of conditional probabilities; what is set by hand has one state only
+    if (!cut.size) tree.logPartition = collect(tree, new Map()).log;
     return tree;
   }
 
