@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tumours import MEASURES, SIZES, tumour_model, tumours
+from tumours import KINDS, MEASURES, tumour_model, tumours
 
 import latentia as lt
 from latentia.cli import reproducing  # noqa: F401 (its command joins the app)
@@ -53,27 +53,24 @@ def show_hidden_kinds() -> None:
     )
     print("the model finds it from the measures alone. The diagnosis is kept aside.\n", flush=True)
     model = tumour_model(columns)
-    show_profile(model, columns, diagnosis)
+    print(model.profile("kind"))
+    show_truth(model, columns, diagnosis)
     show_hole(model, columns)
     page = model.explore(to=OUT / "tumours.html", title="Breast tumours")
     print(f"\nLook at it: open {page} in a browser, click a state, and see what follows.")
 
 
-def show_profile(
+def show_truth(
     model: lt.LatentModel, columns: dict[str, Any], diagnosis: np.ndarray[Any, Any]
 ) -> None:
-    """How large each kind is, what it looks like, and how many of it are malignant in truth."""
+    """How many tumours of each kind are malignant in truth."""
     shares = np.column_stack(list(model.predict_latent(columns, "kind").values()))
-    kinds = range(shares.shape[1])
     malignant = diagnosis == "malignant"
-    print(f"{'':26}" + "".join(f"{f'kind {k}':>10}" for k in kinds))
-    line = [shares[:, k].mean() for k in kinds]
-    print(f"{'share of all tumours':26}" + "".join(f"{p:10.0%}" for p in line))
-    for measure in MEASURES:
-        line = [model.query(measure, {"kind": k})[SIZES[-1]] for k in kinds]
-        print(f"{f'P({measure} is large)':26}" + "".join(f"{p:10.0%}" for p in line))
-    line = [shares[malignant, k].sum() / shares[:, k].sum() for k in kinds]
-    print(f"{'malignant (never shown)':26}" + "".join(f"{p:10.0%}" for p in line))
+    told = ", ".join(
+        f"{shares[malignant, k].sum() / shares[:, k].sum():.0%} of the {kind} ones"
+        for k, kind in enumerate(KINDS)
+    )
+    print(f"\nThe diagnosis, which the model never saw: malignant are {told}.")
 
 
 def show_hole(model: lt.LatentModel, columns: dict[str, Any], row: int = 100) -> None:

@@ -15,6 +15,7 @@ import latentia as lt
 
 MEASURES = ("radius", "texture", "smoothness", "compactness", "concavity", "symmetry")
 SIZES = ("small", "medium", "large")
+KINDS = ("mild", "middling", "wild")  # what we call them, once we have seen what they look like
 
 
 def tumours() -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
@@ -33,8 +34,10 @@ def tumour_model(columns: dict[str, Any], error_bars: bool = True) -> lt.LatentM
     """One hidden kind of tumour tells all measures."""
     model = lt.LatentModel(
         {measure: ["kind"] for measure in MEASURES},
-        latents={"kind": 3},
+        latents={"kind": len(KINDS)},
         learner=lt.EM(random_state=0),
         state_names={measure: list(SIZES) for measure in MEASURES},
+        order_by="concavity",
+        name_states={"kind": list(KINDS)},
     )
     return model.fit(columns, error_bars=error_bars)
