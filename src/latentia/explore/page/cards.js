@@ -16,10 +16,17 @@
       this.element = el(
         "button",
         {
-          class: "state", type: "button", "aria-pressed": "false", tabindex: state ? -1 : 0,
-          title: name, onclick: (event) => card.onState(state, event.shiftKey),
+          class: "state",
+          type: "button",
+          "aria-pressed": "false",
+          tabindex: state ? -1 : 0,
+          title: name,
+          onclick: (event) => card.onState(state, event.shiftKey),
         },
-        this.bar, this.tick, el("span", { class: "label" }, name), this.number,
+        this.bar,
+        this.tick,
+        el("span", { class: "label" }, name),
+        this.number,
       );
     }
 
@@ -70,7 +77,9 @@
         return;
       }
       this.chart = new latentia.Chart(node, (from, to) => actions.range(v, from, to));
-      const meaning = node.grid ? "mean (middle 90 %); drag over the chart to set a range" : "most probable state";
+      const meaning = node.grid
+        ? "mean (middle 90 %); drag over the chart to set a range"
+        : "most probable state";
       this.note = el("p", { class: "summary", title: meaning });
       this.element.append(this.chart.element, this.note);
     }

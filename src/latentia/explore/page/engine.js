@@ -36,7 +36,7 @@
     /** `coherent`: everything by the tables of the graph. */
     async answer(likelihoods, coherent = false) {
       const found = latentia.infer(this._treeWith(likelihoods.hand), this._placed(likelihoods));
-      const own = (v) => (this.places[v] >= 0 ? found.marginals?.[this.places[v]] ?? null : null);
+      const own = (v) => (this.places[v] >= 0 ? (found.marginals?.[this.places[v]] ?? null) : null);
       const hidden = [...likelihoods.keys()].some((v) => this.nodes[v].latent);
       if (!this.columns || coherent || hidden || likelihoods.hand.size) {
         const marginals = found.marginals && this.nodes.map((_, v) => own(v));
@@ -44,12 +44,16 @@
       }
       const told = latentia.infer(this.columns, this._placed(likelihoods, this.columnPlaces));
       const column = (v) => told.marginals[this.columnPlaces[v]] ?? null;
-      const marginals = told.marginals && this.nodes.map((node, v) => (node.latent ? own(v) : column(v)));
+      const marginals =
+        told.marginals && this.nodes.map((node, v) => (node.latent ? own(v) : column(v)));
       return { log: told.log, marginals, up: found.up, down: found.down };
     }
 
     async explain(likelihoods) {
-      const { states, log } = latentia.explain(this._treeWith(likelihoods.hand), this._placed(likelihoods));
+      const { states, log } = latentia.explain(
+        this._treeWith(likelihoods.hand),
+        this._placed(likelihoods),
+      );
       const own = (node) => (node.place >= 0 ? states[node.place] : null);
       return { states: states && this.nodes.map(own), log };
     }

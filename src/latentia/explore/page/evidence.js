@@ -26,7 +26,8 @@
       if (edge === j + 1 && j < points - 1) return 0.875;
       return 1;
     };
-    const low = values[from] - widths[from] / 2, high = values[to] + widths[to] / 2;
+    const low = values[from] - widths[from] / 2,
+      high = values[to] + widths[to] / 2;
     return Float64Array.from(values, (x, j) => {
       if (j >= points) return x >= low && x <= high ? 1 : 0;
       return from >= points ? 0 : until(j, to + 1) - until(j, from);
@@ -46,7 +47,10 @@
 
     without(v) {
       const hand = new Set([...this.hand].filter((u) => u !== v));
-      return new Known([...this].filter(([u]) => u !== v), hand);
+      return new Known(
+        [...this].filter(([u]) => u !== v),
+        hand,
+      );
     }
   }
 
@@ -101,14 +105,18 @@
 
     likelihoods() {
       const hand = [...this.entries].filter(([, entry]) => entry.hand).map(([v]) => v);
-      return new Known([...this.entries].map(([v, e]) => [v, likelihood(this.nodes[v], e)]), new Set(hand));
+      return new Known(
+        [...this.entries].map(([v, e]) => [v, likelihood(this.nodes[v], e)]),
+        new Set(hand),
+      );
     }
 
     // --- links -----------------------------------------------------------------------------------
 
     toHash() {
       const parts = [...this.entries].map(([v, entry]) => {
-        const node = this.nodes[v], name = encoded(node.name);
+        const node = this.nodes[v],
+          name = encoded(node.name);
         if (entry.weights) return `${name}~${entry.weights.map((w) => +w.toFixed(4)).join(",")}`;
         if (entry.state === undefined) return `${name}:${entry.from}-${entry.to}`;
         return `${name}${entry.hand ? "!" : "="}${encoded(node.states[entry.state])}`;
@@ -118,7 +126,8 @@
 
     /** Entries of a link; what this model does not know is left out and told. */
     static fromHash(hash, nodes) {
-      const entries = new Map(), unknown = [];
+      const entries = new Map(),
+        unknown = [];
       const number = new Map(nodes.map((node, v) => [node.name, v]));
       for (const part of hash.replace(/^#/, "").split("&").slice(0, nodes.length)) {
         const found = /^([^=~:!]*)([=~:!])(.*)$/.exec(part);

@@ -83,7 +83,16 @@
       }
     });
     const tree = {
-      states, cliques, parent, order, scopes, tables, psi, shared, home, logScale,
+      states,
+      cliques,
+      parent,
+      order,
+      scopes,
+      tables,
+      psi,
+      shared,
+      home,
+      logScale,
       below: cliques.map((clique, i) => cellMap(clique, shared[i], states)),
       above: cliques.map((_, i) => cellMap(cliques[parent[i]], shared[i], states)),
       own: states.map((_, v) => cellMap(cliques[home[v]], [v], states)),
@@ -111,7 +120,8 @@
   function collect(tree, likelihoods) {
     const beliefs = tree.psi.map((table) => table.slice());
     for (const [v, likelihood] of likelihoods) {
-      const belief = beliefs[tree.home[v]], map = tree.own[v];
+      const belief = beliefs[tree.home[v]],
+        map = tree.own[v];
       for (let c = 0; c < belief.length; c++) belief[c] *= likelihood[map[c]];
     }
     const up = new Array(beliefs.length);
@@ -168,7 +178,8 @@
   function logBeliefs(tree, likelihoods) {
     const beliefs = logPsi(tree).map((table) => table.slice());
     for (const [v, likelihood] of likelihoods) {
-      const belief = beliefs[tree.home[v]], map = tree.own[v];
+      const belief = beliefs[tree.home[v]],
+        map = tree.own[v];
       for (let c = 0; c < belief.length; c++) belief[c] += Math.log(likelihood[map[c]]);
     }
     return beliefs;
@@ -177,7 +188,8 @@
   /** The same sweeps in logs; slower, and nothing is too small for it. */
   function inferInLogs(tree, likelihoods) {
     const beliefs = logBeliefs(tree, likelihoods);
-    const up = new Array(beliefs.length), down = new Array(beliefs.length);
+    const up = new Array(beliefs.length),
+      down = new Array(beliefs.length);
     let log = tree.logScale;
     for (let k = tree.order.length - 1; k >= 0; k--) {
       const i = tree.order[k];
@@ -248,7 +260,8 @@
     for (let k = tree.order.length - 1; k >= 0; k--) {
       const i = tree.order[k];
       const message = new Float64Array(size(tree.shared[i], tree.states)).fill(-Infinity);
-      const belief = beliefs[i], map = tree.below[i];
+      const belief = beliefs[i],
+        map = tree.below[i];
       for (let c = 0; c < belief.length; c++) {
         if (belief[c] > message[map[c]]) message[map[c]] = belief[c];
       }
@@ -259,7 +272,8 @@
     const states = new Array(tree.states.length).fill(0);
     for (const i of tree.order) {
       const wanted = flat(tree.shared[i], states, tree.states);
-      const belief = beliefs[i], map = tree.below[i];
+      const belief = beliefs[i],
+        map = tree.below[i];
       let best = -1;
       for (let c = 0; c < belief.length; c++) {
         if (map[c] === wanted && (best < 0 || belief[c] > belief[best])) best = c;
