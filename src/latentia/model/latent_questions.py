@@ -209,7 +209,7 @@ def _read(
         code, likelihood = codes[v], likelihoods.get(v)
         if isinstance(column, ContinuousColumn):
             if code is not None:
-                seen[v] = log_density(tables[v], own.leaves.get(v), float(code[0]))
+                seen[v] = log_density(column, tables[v], own.leaves.get(v), float(code[0]))
                 shift += float(
                     column.log_density_factor(np.array([float(evidence[column.name])]))[0]
                 )
