@@ -29,7 +29,8 @@ from latentia.typing import Array
 METHODS = ("auto", "islands", "tree", "chow-liu")
 SAMPLE_CELLS = 2**26  # features of rows that are kept in memory while candidates race
 MOST_ROWS = 200_000
-HELD_OUT = 0.15
+HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
+ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
 MOST_HELD_OUT = 10_000.0
 RATE = 1.6e10  # multiplications a second, about, on one core
 EFFORT = (1.0, 8.0)  # seconds at that rate: for any table, and more for a million cells
@@ -155,7 +156,8 @@ def _members(search: Search, most: int, budget: float) -> Members:
 
 
 def _split(sample: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    share = min(HELD_OUT, MOST_HELD_OUT / max(sample.total, 1.0))
+    wanted = float(np.clip(ENOUGH_HELD_OUT / max(sample.total, 1.0), *HELD_OUT))
+    share = min(wanted, MOST_HELD_OUT / max(sample.total, 1.0))
     large, small = split_rows(sample, share, rng)
     if not small.total > 0 or not large.total > 0:
         raise DataError(

@@ -20,6 +20,7 @@ from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
 LATENT_CLASS = "class"  # one latent tells every column
+SOUGHT = (*METHODS, LATENT_CLASS)  # words instead of a graph
 
 
 @final
