@@ -125,7 +125,8 @@ def search_structure(
     race_islands(search, budget if alone else budget / 2, say)
     found = _members(search, settings.members, budget)
     learned = []
-    for candidate in found.candidates:
+    order = np.argsort(-found.weights, kind="stable")
+    for candidate in (found.candidates[i] for i in order):
         climb = search.climbs[candidate]
         counts = climb.best_counts
         if not given:
@@ -134,7 +135,7 @@ def search_structure(
         learned.append(LearnedIslands(candidate, climb.layout, counts))
     return SearchResult(
         tuple(learned),
-        found.weights,
+        found.weights[order],
         {each: search.climbs[each].best for each in search.ranked()},
         search.information,
         watched.total,

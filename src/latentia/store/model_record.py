@@ -11,6 +11,7 @@ import numpy as np
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
+from latentia.exact.mixture_network import MixtureNetwork
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
@@ -28,10 +29,14 @@ from latentia.store.operators_record import (
 )
 from latentia.store.own_record import (
     BESIDE,
+    member_shapes,
     own_shapes,
+    read_members,
     read_own_graph,
     with_beside,
+    with_members,
     with_own_tables,
+    write_members,
     write_own_tables,
 )
 from latentia.store.plain import fields, items, number, pack, text, unpack
@@ -49,6 +54,7 @@ SOME = (
     "replicates",
     "own",
     "beside",
+    "members",
     "pieces",
     "nameless",
 )  # fields of some models, of newer files
@@ -83,6 +89,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.network is not None:
         record["own"], more = write_own_tables(operators.network)
         arrays += more
+        if isinstance(operators.network, MixtureNetwork):
+            record["members"], more = write_members(operators.network)
+            arrays += more
     if operators.beside is not None:
         record["beside"], more = write_own_tables(operators.beside)
         arrays += more
@@ -118,11 +127,15 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     own = read_own_graph(given["own"], plan) if "own" in given else None
     beside = read_own_graph(given["beside"], plan) if "beside" in given else None
     tables = {} if own is None else own_shapes(own)
+    members, weights = read_members(given["members"], plan) if "members" in given else ((), None)
+    tables |= member_shapes(members)
     tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
+        if weights is not None:
+            operators = with_members(operators, members, weights, arrays)
     if beside is not None:
         operators = with_beside(operators, beside, arrays)
     learner, missing = fields(fit, "learner", "missing")
