@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # `typing` takes its time; type checkers know the name
 if TYPE_CHECKING:
     from latentia import errors, testing
     from latentia.data.moments import Moments
-    from latentia.discovery.finding import learn_structure
+    from latentia.discovery.finding import Structure, learn_structure
     from latentia.discovery.found_structure import FoundStructure
     from latentia.draw.svg import Drawing
     from latentia.exact.tabular_model import TabularModel
@@ -51,6 +51,7 @@ __all__ = [
     "make_plan",
     "templates",
     "learn_structure",
+    "Structure",
     "FoundStructure",
     "Moments",
     "Operators",
@@ -99,6 +100,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "make_plan": "structure.plan",
     "templates": "structure.templates",
     "learn_structure": "discovery.finding",
+    "Structure": "discovery.finding",
     "FoundStructure": "discovery.found_structure",
     "Moments": "data.moments",
     "Operators": "inference.operators",

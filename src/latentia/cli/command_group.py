@@ -35,6 +35,10 @@ COMMANDS = {
         "profile_command",
         "Show the states of a latent: how large they are, and every column in each of them.",
     ),
+    "structure": (
+        "structure_command",
+        "Find a graph for a table: which columns hang together, and latents that tie them.",
+    ),
     "reproduce": ("reproducing", "Repeat the paper's experiments and write a report."),
     "plan": ("show_commands", "Show how a graph would be learned, before any data."),
     "inspect": ("show_commands", "Show a model: graph, columns, diagnostics, plan."),

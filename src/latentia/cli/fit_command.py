@@ -42,6 +42,7 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
+from latentia.model.specification import SOUGHT
 
 
 def _known_learner(name: str) -> str:
@@ -64,7 +65,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="GRAPH",
-            help='Text such as "A->B; A->C", or a file; default: one latent class for all columns.',
+            help='Text such as "A->B; A->C", or a file; or how to find one: auto, islands, tree, '
+            "chow-liu; default: one latent class for all columns.",
         ),
     ] = None,
     latents: Latents = "",
@@ -111,6 +113,7 @@ def fit(
     \b
     Examples:
       latentia fit rows.csv --graph "H->X; H->Y; H->Z" --latents H=2 --out m.latentia
+      latentia fit rows.csv --graph tree --out m.latentia
       latentia fit rows.csv --graph @graph.json --learner em --set restarts=20 --out m.latentia
       zcat big.csv.gz | latentia fit - --graph @graph.json --out m.latentia --json
       latentia fit log.csv --graph "z->z', z->sound" --latents z=2 --sequence id --out m.latentia
@@ -124,13 +127,14 @@ def fit(
                 sequence, time_column, inputs,
             )  # fmt: skip
             return
-        known = None if graph is None else graph_from_text(graph, latents)
+        sought = graph in SOUGHT
+        known = None if graph is None or sought else graph_from_text(graph, latents)
         named = read_state_names(state_names)
         check_folder(out)
         alone = read_counts(latents, "--latents") if known is None else None
         chosen = read_learner(learner, settings or []) if settings else learner
         model = LatentModel(
-            known,
+            graph if sought else known,
             alone or None,
             chosen,
             kinds=read_kinds(kinds) or None,

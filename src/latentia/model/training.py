@@ -28,7 +28,7 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
-from latentia.discovery.finding import StructureWish
+from latentia.discovery.finding import Structure
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.class_counts import counted_class, is_class
@@ -75,7 +75,7 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
-    wish: StructureWish | None = None  # the graph is to be found
+    wish: Structure | None = None  # the graph is to be found
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def source(self, columns: Sequence[Column]) -> Source:

@@ -11,6 +11,7 @@ import numpy as np
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
+from latentia.exact.mixture_network import MixtureNetwork
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
@@ -27,10 +28,14 @@ from latentia.store.operators_record import (
 )
 from latentia.store.own_record import (
     BESIDE,
+    member_shapes,
     own_shapes,
+    read_members,
     read_own_graph,
     with_beside,
+    with_members,
     with_own_tables,
+    write_members,
     write_own_tables,
 )
 from latentia.store.plain import fields, items, number, pack, text, unpack
@@ -48,6 +53,7 @@ SOME = (
     "replicates",
     "own",
     "beside",
+    "members",
     "pieces",
     "nameless",
 )  # fields of some models, of newer files
@@ -82,6 +88,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.network is not None:
         record["own"], more = write_own_tables(operators.network)
         arrays += more
+        if isinstance(operators.network, MixtureNetwork):
+            record["members"], more = write_members(operators.network)
+            arrays += more
     if operators.beside is not None:
         record["beside"], more = write_own_tables(operators.beside)
         arrays += more
@@ -117,11 +126,15 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     told = own or beside or inner.graph  # whose tables error bars may have
     beyond = {} if bars is None else replicate_shapes(bars, inner, told)
     tables = {} if own is None else own_shapes(own)
+    members, weights = read_members(given["members"], plan) if "members" in given else ((), None)
+    tables |= member_shapes(members)
     tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
+        if weights is not None:
+            operators = with_members(operators, members, weights, arrays)
     if beside is not None:
         operators = with_beside(operators, beside, arrays)
     learner, missing = fields(fit, "learner", "missing")
