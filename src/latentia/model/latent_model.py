@@ -23,7 +23,6 @@ from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
 from latentia.model.aligning import Alignment, align_models
 from latentia.model.latent_questions import best_own, draw_own, hidden_names, query_own
-from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
 from latentia.model.profile import Profile
 from latentia.model.profiling import profile_of
@@ -122,7 +121,7 @@ class LatentModel(WhyQuestions):
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
-            table = flat.reshape([column_cells(self.columns_[i]) for i in places])
+            table = flat.reshape([self.columns_[i].cells for i in places])
         ends: tuple[Any, Any] = (None, None)
         if level is not None and replicates is not None:
             ask = partial(one_answer, codes=codes, soft=likelihoods, places=places)
@@ -137,7 +136,7 @@ class LatentModel(WhyQuestions):
         first = self.columns_[places[0]]
         if len(places) == 1 and isinstance(first, ContinuousColumn):
             return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
-        states = tuple(state_labels(self.columns_[i]) for i in places)
+        states = tuple(self.columns_[i].labels for i in places)
         return Posterior(tuple(names), states, np.array(table), log, clipped, shown, *ends, level)
 
     def map_query(
@@ -171,7 +170,7 @@ class LatentModel(WhyQuestions):
             self.operators_, codes, likelihoods, places, as_generator(random_state)
         )
         values = {
-            name: state_labels(self.columns_[i])[c]
+            name: self.columns_[i].labels[c]
             for name, i, c in zip(names, places, found, strict=True)
         }
         return Assignment(values, log, exact)
@@ -237,7 +236,7 @@ class LatentModel(WhyQuestions):
             i for i in range(len(codes)) if i not in known
         ]
         variables, columns = plan.graph.observed, self.columns_
-        shown = {v: state_labels(c) for v, c in zip(variables, columns, strict=True)}
+        shown = {v: c.labels for v, c in zip(variables, columns, strict=True)}
         seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
         what = ", ".join(str(self.columns_[i].name) for i in places)
         given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())

@@ -21,7 +21,6 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
 from latentia.exact.latent_rows import AskingLatent
-from latentia.exact.leaf_pieces import Pieces, widened
 from latentia.exact.max_product import max_product_states
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.seen_densities import log_density, log_of_likelihood, with_seen
@@ -59,12 +58,6 @@ class OwnTables:
     def mixed(self) -> bool:
         """Is one of the columns continuous?"""
         return any(c.continuous for c in self.variables)
-
-    @property
-    def pieces(self) -> Mapping[int, Pieces]:
-        """Columns with Gaussian leaves that have atoms or wide gaps."""
-        observed = [self.variables[v] for v in self.graph.observed]
-        return widened(self.graph, observed).pieces if self.leaves else {}
 
     @property
     def hidden(self) -> tuple[Label, ...]:
@@ -264,13 +257,12 @@ def _read(
     row = np.full(len(columns), -1, dtype=np.int64)
     discrete: dict[int, Array] = {}
     seen: dict[int, Array] = {}
-    pieces = own.pieces
     shift = 0.0
     for v, column in enumerate(columns):
         code, likelihood = codes[v], likelihoods.get(v)
         if isinstance(column, ContinuousColumn):
             if code is not None:
-                seen[v] = log_density(tables[v], own.leaves.get(v), float(code[0]), pieces.get(v))
+                seen[v] = log_density(column, tables[v], own.leaves.get(v), float(code[0]))
                 shift += float(
                     column.log_density_factor(np.array([float(evidence[column.name])]))[0]
                 )

@@ -33,7 +33,6 @@ from latentia.inference.operators import Operators
 from latentia.model.class_counts import counted_class, is_class
 from latentia.model.learners import has_column_parents, tables_instead
 from latentia.model.mixed_plans import (
-    column_cells,
     has_continuous,
     missed_levels,
     prepare_mixed,
@@ -158,7 +157,7 @@ def counted_graph(
     graph: LatentGraph, columns: Sequence[Column], first: Source, counted: bool
 ) -> LatentGraph:
     """The graph of discrete columns; numbers of states that are not stated come from the rows."""
-    names, sizes = columns_of(graph), [column_cells(c) for c in columns]
+    names, sizes = columns_of(graph), [c.cells for c in columns]
     if counted:
         graph = latent_class(names, None)
     known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
@@ -212,7 +211,7 @@ def plan_continuous(
         )
     graph = opened.graph
     if not learner.abilities.plans:
-        cells = {c.name: column_cells(c) for c in opened.columns}
+        cells = {c.name: c.cells for c in opened.columns}
         return column_plan(graph.with_states(cells)), opened.columns
     if opened.counted:
         free = learner.abilities.chooses_ranks  # no need to count states then
@@ -224,7 +223,7 @@ def plan_continuous(
 def _class_states(columns: Sequence[Column], first: Source) -> int:
     """States of a latent class, continuous columns counted in bins; two at least."""
     some = first.sample(CLASS_SAMPLE, np.random.default_rng(0))
-    rows, sizes = binned(some, [column_cells(c) for c in columns])
+    rows, sizes = binned(some, [c.cells for c in columns])
     return max(class_states(sizes, LocalRows(rows)), 2)
 
 

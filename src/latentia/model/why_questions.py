@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.assess.intervals import Bars, bars_of, checked_confidence, intervals
-from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.column import Column, is_present
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError
@@ -299,7 +299,7 @@ class AskingSet:
                 values, odd = without_odd(c, values)
                 if self.unknown == "warn" and odd.any():
                     note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
-            cells = place_cells(c, values)
+            cells = c.place(values)
             found[:, v] = np.where(is_present(cells), cells, -1)
         for v, code in read_do(self.answers, self.do).items():
             found[:, v] = code

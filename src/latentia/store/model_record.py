@@ -15,7 +15,6 @@ from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
-from latentia.model.mixed_plans import column_cells
 from latentia.store.array_table import Fetch, fetch_named
 from latentia.store.column_record import read_column, write_column
 from latentia.store.operators_record import (
@@ -111,7 +110,7 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     plan = read_plan(structure)
     columns = read_columns(states, plan)
     inner = read_plan(given["network"]) if "network" in given else plan
-    if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
+    if [inner.graph.states[v] for v in inner.graph.observed] != [c.cells for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
     own = read_own_graph(given["own"], plan) if "own" in given else None
