@@ -296,6 +296,10 @@ class TestContract:
             "learner",
             "kinds",
             "state_names",
+            "order_by",
+            "name_states",
+            "link",
+            "mechanism",
         }
 
     def test_grid_search_over_learners(self):

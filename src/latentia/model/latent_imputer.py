@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_feature_names_in
 
-from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.column import Column
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
@@ -161,7 +161,7 @@ def drawn_cells(
 
     So those of a row are drawn together: P(a, b | rest) = P(a | rest) P(b | a, rest).
     """
-    places = [place_cells(c, table.column(c.name)) for c in columns]
+    places = [c.place(table.column(c.name)) for c in columns]
     observed, filled = operators.plan.graph.observed, {}
     for i, c in enumerate(columns):
         gone = np.flatnonzero(~c.present(places[i]))

@@ -24,7 +24,6 @@ from latentia.inference.sampling import sample_rows
 from latentia.model.aligning import Alignment, align_models
 from latentia.model.latent_questions import best_own, draw_own, hidden_names, query_own
 from latentia.model.linked_questions import LinkedQuestions
-from latentia.model.mixed_plans import column_cells, state_labels
 from latentia.model.notices import note_outside
 from latentia.model.profile import Profile
 from latentia.model.profiling import profile_of
@@ -65,6 +64,9 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         A latent class that its parents, continuous columns or many of them, tell by a multinomial
         logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
         themselves where a parent of a latent is continuous.
+    mechanism : dict of column -> list of variables, optional
+        What the holes of a column depend on, columns (itself, too) or latents: the model then has a
+        column ``R_<column>``, "missing" or "present", below these, and answers use it.
 
     Examples
     --------
@@ -112,8 +114,10 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         if do is not None:
             return self._query_set(names, evidence, soft, do, level)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
-        if hidden and level is None:
-            return query_own(self._told(hidden), names, evidence or {}, soft or {})
+        if hidden:
+            own = self._told(hidden)
+            without = [] if level is None else self._tables_without(hidden[0])
+            return query_own(own, names, evidence or {}, soft or {}, without, level)
         codes, likelihoods = one_row(
             self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
@@ -128,7 +132,7 @@ class LatentModel(LinkedQuestions, WhyQuestions):
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
-            table = flat.reshape([column_cells(self.columns_[i]) for i in places])
+            table = flat.reshape([self.columns_[i].cells for i in places])
         ends: tuple[Any, Any] = (None, None)
         if level is not None and replicates is not None:
             ask = partial(one_answer, codes=codes, soft=likelihoods, places=places)
@@ -143,24 +147,26 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         first = self.columns_[places[0]]
         if len(places) == 1 and isinstance(first, ContinuousColumn):
             return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
-        states = tuple(state_labels(self.columns_[i]) for i in places)
+        states = tuple(self.columns_[i].labels for i in places)
         return Posterior(tuple(names), states, np.array(table), log, clipped, shown, *ends, level)
 
     def map_query(
         self,
-        variables: Any,
+        variables: Any = None,
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Mapping[Any, float]] | None = None,
         random_state: Any = 0,
     ) -> Assignment:
         """The most probable joint assignment of variables, latents or columns, given evidence.
 
+        Without `variables`: of all that is not observed, the most probable explanation.
         Tables (learner="tables" or "em") tell it exactly, however many variables there are: along a
         chain it is Viterbi's path. Of equally probable states the first win, in the order asked.
         Closed forms look at up to a million joint states; beyond, a search answers exact=False.
         """
         self._check_fitted()
-        names = named(variables, self._graph.names)
+        names = self._open_ones(evidence, soft) if variables is None else []
+        names = names or named(variables, self._graph.names)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
         if hidden or self._answers_by_tables:
             own = self._told(hidden)
@@ -177,7 +183,7 @@ class LatentModel(LinkedQuestions, WhyQuestions):
             self.operators_, codes, likelihoods, places, as_generator(random_state)
         )
         values = {
-            name: state_labels(self.columns_[i])[c]
+            name: self.columns_[i].labels[c]
             for name, i, c in zip(names, places, found, strict=True)
         }
         return Assignment(values, log, exact)
@@ -206,7 +212,9 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         Print it for words, `.plot()` it for a picture, `.to_frame()` for a data frame. With error
         bars (fit(frame, error_bars=True)) every figure has its standard error.
         """
-        return profile_of(self._told([name]), name, self.operators_.weight)
+        own = self._told([name])
+        others = self._tables_without(name) if hasattr(self, "error_bars_") else []
+        return profile_of(own, name, self.operators_.weight, others)
 
     def align(self, other: LatentModel, X: Any = None) -> Alignment:
         """Which states of another model's latents are the same as this one's.
@@ -241,7 +249,7 @@ class LatentModel(LinkedQuestions, WhyQuestions):
             i for i in range(len(codes)) if i not in known
         ]
         variables, columns = plan.graph.observed, self.columns_
-        shown = {v: state_labels(c) for v, c in zip(variables, columns, strict=True)}
+        shown = {v: c.labels for v, c in zip(variables, columns, strict=True)}
         seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
         what = ", ".join(str(self.columns_[i].name) for i in places)
         given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())

@@ -9,7 +9,6 @@ from typing import Any, Self, final
 import numpy as np
 
 from latentia.assess.diagnostics import diagnose
-from latentia.data.columns.column import place_cells
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.values import Values
 from latentia.data.sources.engine import Engine, row_weights
@@ -116,7 +115,7 @@ class LinkedQuestions(LatentUses):
             raise EvidenceError(
                 f"{twice[0]!r} is asked for and observed at once. Leave it out of the evidence."
             )
-        places = [place_cells(c, Values(np.array([given[c.name]]))) for c in link.columns]
+        places = [c.place(Values(np.array([given[c.name]]))) for c in link.columns]
         both = {**soft, link.latent: link.of_places(places)[0]}
         table = np.asarray(answers.joint(list(names), rest, both)[0])
         log = float(answers.log_evidence(rest, both)[0])

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
@@ -65,7 +65,7 @@ class LogitLink:
             raise UnknownNameError(
                 "column", lacking[0], table.names, f"It tells {self.latent!r}: add it."
             )
-        places = [place_cells(c, table.column(c.name)) for c in self.columns]
+        places = [c.place(table.column(c.name)) for c in self.columns]
         return self.of_places(places)
 
     def of_places(self, places: Sequence[Any]) -> Array:

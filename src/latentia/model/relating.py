@@ -19,7 +19,7 @@ from latentia.assess.three_steps import (
     wald_test,
     weighted_estimates,
 )
-from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.column import Column
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows, discover_columns, open_rows
@@ -161,7 +161,7 @@ def _one(
     there = np.ones(table.length, dtype=bool)
     if values.missing is not None:
         there &= ~np.asarray(values.missing, dtype=bool)
-    codes = None if column.continuous else np.asarray(place_cells(column, values))
+    codes = None if column.continuous else np.asarray(column.place(values))
     if codes is not None:
         there &= codes >= 0
     if there.sum() < FEWEST:
