@@ -13,8 +13,8 @@ from latentia.networks.logit import (
     LogitFit,
     answers_of,
     covariance_of,
-    member_shares,
     newton,
+    row_memberships,
     shares_of,
 )
 from latentia.store.link_record import read_link, write_link
@@ -86,7 +86,7 @@ def test_errors_are_of_the_observed_information(model):
         B[1] = theta[:2]
         p = 1 / (1 + np.exp(-theta[2:].reshape(2, 3)))
         own = np.stack([1 - p, p], axis=-1).reshape(2, 6)
-        return float(member_shares(rows, LogitFit(B, own, 0.0, True, 0))[1] @ rows.weight)
+        return float(row_memberships(rows, LogitFit(B, own, 0.0, True, 0))[1] @ rows.weight)
 
     yes = table.reshape(2, 3, 2)[..., 1]
     theta = np.concatenate([fit.B[1], np.log(yes / (1 - yes)).ravel()])
