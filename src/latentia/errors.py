@@ -200,6 +200,10 @@ class StatesWarning(LatentiaWarning):
     """A latent has far more states than the data show, or far fewer."""
 
 
+class StartsDisagreeWarning(LatentiaWarning):
+    """The best of many starts stands alone: another seed might find other tables."""
+
+
 class EffectWarning(LatentiaWarning):
     """An effect that the columns alone do not tell: it rests on what was learned of latents."""
 

@@ -104,6 +104,25 @@ def test_a_learned_model_is_written_with_its_latents(tmp_path: Path) -> None:
         lt.write(mixed, tmp_path / "x.bif")
 
 
+@pytest.mark.parametrize("graph", ["H->a,b,c", "H->a,b,c; a->b"])
+@pytest.mark.parametrize("learner", ["pbp", "em"])
+def test_own_tables_are_written_however_they_answer(
+    graph: str, learner: str, tmp_path: Path
+) -> None:
+    """Beside the winner, or by themselves."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(2, size=500)
+    frame = {
+        name: np.where(rng.random(500) < 0.8, hidden, 1 - hidden).astype(str) for name in "abc"
+    }
+    model = lt.LatentModel(graph, {"H": 2}, learner=learner).fit(frame)
+    lt.write(model, tmp_path / "x.bif")
+    again = lt.read(tmp_path / "x.bif")
+    assert set(again.cpts) == {*"abcH"}
+    for name, table in model.cpts_.items():
+        np.testing.assert_array_equal(again.cpts[name], table)
+
+
 def test_latents_are_added_to_those_of_the_file(tmp_path: Path) -> None:
     lt.write(odd_model(), tmp_path / "x.bif")
     both = lt.read(tmp_path / "x.bif", latents=["x"])

@@ -23,6 +23,7 @@ from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
 from latentia.model.aligning import Alignment, align_models
 from latentia.model.latent_questions import best_own, draw_own, hidden_names, query_own
+from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.notices import note_outside
 from latentia.model.profile import Profile
 from latentia.model.profiling import profile_of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 
-class LatentModel(WhyQuestions):
+class LatentModel(LinkedQuestions, WhyQuestions):
     """A latent-variable graphical model over the columns of a table.
 
     Parameters
@@ -59,6 +60,10 @@ class LatentModel(WhyQuestions):
     name_states : dict of latent -> list of names, optional
         Names of the states of latents, in that order, for answers and evidence; default: 0, 1, ….
         They may be given after the fit as well: `with_state_names`.
+    link : dict of latent -> "logit", optional
+        A latent class that its parents, continuous columns or many of them, tell by a multinomial
+        logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
+        themselves where a parent of a latent is continuous.
     mechanism : dict of column -> list of variables, optional
         What the holes of a column depend on, columns (itself, too) or latents: the model then has a
         column ``R_<column>``, "missing" or "present", below these, and answers use it.
@@ -102,12 +107,17 @@ class LatentModel(WhyQuestions):
         self._check_fitted()
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
+        linked = self._query_linked(variables, evidence or {}, soft or {})
+        if linked is not None:
+            return linked
         names = named(variables, self._graph.names)
         if do is not None:
             return self._query_set(names, evidence, soft, do, level)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
-        if hidden and level is None:
-            return query_own(self._told(hidden), names, evidence or {}, soft or {})
+        if hidden:
+            own = self._told(hidden)
+            without = [] if level is None else self._tables_without(hidden[0])
+            return query_own(own, names, evidence or {}, soft or {}, without, level)
         codes, likelihoods = one_row(
             self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
@@ -202,7 +212,9 @@ class LatentModel(WhyQuestions):
         Print it for words, `.plot()` it for a picture, `.to_frame()` for a data frame. With error
         bars (fit(frame, error_bars=True)) every figure has its standard error.
         """
-        return profile_of(self._told([name]), name, self.operators_.weight)
+        own = self._told([name])
+        others = self._tables_without(name) if hasattr(self, "error_bars_") else []
+        return profile_of(own, name, self.operators_.weight, others)
 
     def align(self, other: LatentModel, X: Any = None) -> Alignment:
         """Which states of another model's latents are the same as this one's.

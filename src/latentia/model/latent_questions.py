@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
+from latentia.assess.intervals import intervals
+from latentia.assess.jackknife import Replicates
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
 from latentia.exact.latent_rows import AskingLatent
-from latentia.exact.max_product import best_states
+from latentia.exact.max_product import max_product_states
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.seen_densities import log_density, log_of_likelihood, with_seen
 from latentia.exact.table_answers import TableAnswers
@@ -27,10 +30,13 @@ from latentia.inference.operators import Operators
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.inference.questions import one_row
+from latentia.inference.row_answers import Found
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes, Label
+
+T = TypeVar("T")
 
 StateNames = Mapping[Any, Sequence[Any]]
 
@@ -87,17 +93,44 @@ def own_answers(plan: Plan, operators: Operators, columns: Sequence[Column]) -> 
     return None if own is None else own.answers
 
 
-def kept_tables(*asked: Any) -> OwnTables | None:
+def kept_tables(
+    plan: Plan, operators: Operators, columns: Sequence[Column], name_states: StateNames | None
+) -> OwnTables | None:
     """`own_tables` of the same objects as one of the last times: made once."""
+    return _kept(own_tables, plan, operators, columns, name_states)
+
+
+def kept_tables_without(
+    replicates: Replicates, plan: Plan, columns: Sequence[Column], name_states: StateNames | None
+) -> list[OwnTables]:
+    """The tables of all rows but one group each; none if the replicates have no tables."""
+    return _kept(_tables_without, replicates, plan, columns, name_states)
+
+
+def _tables_without(
+    replicates: Replicates, plan: Plan, columns: Sequence[Column], name_states: StateNames | None
+) -> list[OwnTables]:
+    found = [own_tables(plan, each, columns, name_states) for each in replicates.without]
+    return [each for each in found if each is not None]
+
+
+def _kept(make: Callable[..., T], *asked: Any) -> T:
+    """What was made of these very objects; the last few are kept.
+
+    A model is asked again and again, and must not change when it is asked.
+    """
     for objects, found in _KEPT:
-        if all(a is b for a, b in zip(objects, asked, strict=True)):
-            return found
-    own = own_tables(*asked)
-    _KEPT.append((asked, own))
-    return own
+        if len(objects) == 1 + len(asked) and all(
+            a is b for a, b in zip(objects, (make, *asked), strict=True)
+        ):
+            kept: T = found
+            return kept
+    made = make(*asked)
+    _KEPT.append(((make, *asked), made))
+    return made
 
 
-_KEPT: deque[tuple[tuple[Any, ...], OwnTables | None]] = deque(maxlen=4)
+_KEPT: deque[tuple[tuple[Any, ...], Any]] = deque(maxlen=6)
 
 
 def own_tables(
@@ -162,9 +195,17 @@ def check_can_tell(own: object, hidden: Sequence[Label], learner: str, why: str 
 
 
 def query_own(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables,
+    names: Sequence[Label],
+    evidence: Mapping[Any, Any],
+    soft: Mapping[Any, Any],
+    others: Sequence[OwnTables] = (),
+    confidence: float | None = None,
 ) -> Posterior | Density:
-    """P(names | evidence) by the graph's own tables."""
+    """P(names | evidence) by the graph's own tables.
+
+    With a confidence: intervals from `others`, the tables without one group of rows each.
+    """
     asked = _read(own, names, evidence, soft)
     row, likelihoods = asked.row[None], _by_name(asked)
     table = np.asarray(asked.answers.joint(list(names), row, likelihoods)[0])
@@ -176,7 +217,19 @@ def query_own(
     columns = [own.variables[own.graph.index(name)] for name in names]
     if len(columns) == 1 and isinstance(columns[0], ContinuousColumn):
         return Density(columns[0], table, log, 0.0, shown)
-    return Posterior(tuple(names), tuple(c.labels for c in columns), table, log, 0.0, shown)
+    ends: tuple[Any, Any] = (None, None)
+    if confidence is not None:
+        replicas = (_table(each, names, evidence, soft) for each in others)
+        ends = intervals(table, table, replicas, confidence)
+    states = tuple(c.labels for c in columns)
+    return Posterior(tuple(names), states, table, log, 0.0, shown, *ends, confidence)
+
+
+def _table(
+    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+) -> Array:
+    asked = _read(own, names, evidence, soft)
+    return np.asarray(asked.answers.joint(list(names), asked.row[None], _by_name(asked))[0])
 
 
 def best_own(
@@ -186,7 +239,7 @@ def best_own(
     asked = _read(own, names, evidence, soft)
     graph, tables = asked.answers.graph, asked.answers.tables
     places = [graph.index(name) for name in names]
-    found = best_states(graph, tables, asked.row, asked.soft, places)
+    found = max_product_states(graph, tables, asked.row, asked.soft, places)
     check_rows_possible(np.array([found.log_evidence]))
     columns = [own.variables[v] for v in places]
     values = {c.name: c.labels[k] for c, k in zip(columns, found.codes, strict=True)}
@@ -247,6 +300,21 @@ def asking_latent(
         own.latent(name),
         unknown,
         network,
+    )
+
+
+def membership_bars(
+    asking: AskingLatent, others: Sequence[AskingLatent], confidence: float, table: Table
+) -> tuple[Found, Found, Found]:
+    """Memberships of a block of rows, and both ends of their intervals."""
+    found = asking.memberships(table)
+    p = np.stack(list(found.values()))
+    replicas = (np.stack(list(each.memberships(table).values())) for each in others)
+    lower, upper = intervals(p, p, replicas, confidence)
+    return (
+        found,
+        dict(zip(found, lower, strict=True)),
+        dict(zip(found, upper, strict=True)),
     )
 
 

@@ -80,6 +80,7 @@ class Learning(Learned):
         state_names: Mapping[Any, Sequence[Any]] | None = None,
         order_by: Any = None,
         name_states: Mapping[Any, Sequence[Any]] | None = None,
+        link: Mapping[Any, str] | None = None,
         mechanism: Mapping[Any, Sequence[Any]] | None = None,
     ) -> None:
         self.graph = graph
@@ -89,6 +90,7 @@ class Learning(Learned):
         self.state_names = state_names
         self.order_by = order_by
         self.name_states = name_states
+        self.link = link
         self.mechanism = mechanism
 
     def _wanted(self) -> Specification:
@@ -125,13 +127,17 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        return self._fit_opened(opened, learner, groups)
+
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
+        """From a table whose columns are known to what the model keeps."""
         given = learner
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:
             self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
-        training, operators, replicates = learn_opened(opened, given, groups, learn)
+        training, operators, replicates = learn_opened(opened, given, learn)
         return self._keep_learned(training, learner, operators, replicates)
 
     structure_: FoundStructure  # where no graph was given
@@ -154,7 +160,7 @@ class Learning(Learned):
     def _keep_learned(
         self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
     ) -> Self:
-        warn_of(training, operators, training.learner)
+        warn_of(training, operators, learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
         self._keep(learned_plan(training, operators), operators, training.columns, told)
@@ -233,7 +239,7 @@ class Learning(Learned):
         if not hasattr(self, "operators_"):
             opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
             start = partial(_first_step, learner)
-            training, operators, self.progress_ = learn_opened(opened, learner, 0, start)
+            training, operators, self.progress_ = learn_opened(opened, learner, start, True)
             plan, columns, gaps = training.plan, training.columns, training.missing
         else:
             plan, columns = self.plan_, self.columns_

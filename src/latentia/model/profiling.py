@@ -31,14 +31,16 @@ class _Figures:
     columns: Mapping[int, tuple[Array, Array, float]]  # table, overall, information
 
 
-def profile_of(own: OwnTables, name: Label, weight: float) -> Profile:
+def profile_of(
+    own: OwnTables, name: Label, weight: float, others: Sequence[OwnTables] = ()
+) -> Profile:
     """The profile of a latent by name; an error for what is none."""
     if name not in own.hidden:
         raise UnknownNameError("latent", name, own.hidden)
     notes = latent_doubts(own.answers, name, weight, own.latent(name).labels, not own.mixed)
     if notes:
         warn(" ".join(notes), IdentifiabilityWarning)
-    return make_profile(own, name, weight, notes=notes)
+    return make_profile(own, name, weight, [each.answers for each in others], notes)
 
 
 def make_profile(

@@ -10,7 +10,7 @@ from latentia.data.columns.discovering import stated_column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table_rows import TableRows
-from latentia.discovery.finding import StructureWish
+from latentia.discovery.finding import Structure
 from latentia.discovery.structure_search import METHODS
 from latentia.errors import DataError, UnknownNameError
 from latentia.model.notices import note_ignored
@@ -20,6 +20,7 @@ from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
 LATENT_CLASS = "class"  # one latent tells every column
+SOUGHT = (*METHODS, LATENT_CLASS)  # words instead of a graph
 
 
 @final
@@ -42,12 +43,12 @@ class Specification:
         return replace(self, graph=as_graph(self.graph, self.latents), latents=None)
 
     @property
-    def wish(self) -> StructureWish | None:
+    def wish(self) -> Structure | None:
         """How to find the graph, if that is what the user wants."""
-        if isinstance(self.graph, StructureWish):
+        if isinstance(self.graph, Structure):
             return self.graph
         named = isinstance(self.graph, str) and self.graph in METHODS
-        return StructureWish(self.graph) if named else None
+        return Structure(self.graph) if named else None
 
     @property
     def columns(self) -> tuple[Label, ...] | None:

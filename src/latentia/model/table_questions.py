@@ -29,6 +29,8 @@ from latentia.model.latent_questions import (
     asking_latent,
     check_can_tell,
     kept_tables,
+    kept_tables_without,
+    membership_bars,
 )
 from latentia.model.learning import Learning
 from latentia.model.mechanism import indicator_names
@@ -62,7 +64,7 @@ class TableQuestions(Learning):
         """
         asking = self._asking(unknown).in_precision(dtype)
         if target is not None and self._is_told_latent(target):
-            return self.predict_latent(X, target, unknown=unknown)
+            return self.predict_latent(X, target, confidence=confidence, unknown=unknown)
         place = None if target is None else self._place(target)
         if confidence is not None:
             return self._bars(X, place, asking, dtype, checked_confidence(confidence))
@@ -93,6 +95,18 @@ class TableQuestions(Learning):
         replicates = Replicates(in_precision(kept.whole, dtype), without)
         ask = partial(bars_of, partial(_asked, asking, place), asking.operators, replicates)
         kinds = asking.everything_kinds() if place is None else asking.one_kinds(place)
+        return self._three_tables(X, ask, kinds, place, confidence, asking.unknown)
+
+    def _three_tables(
+        self,
+        X: Any,
+        ask: Any,
+        kinds: Mapping[Any, type],
+        place: int | None,
+        confidence: float,
+        unknown: str,
+    ) -> Bars:
+        """What `ask(confidence, table)` finds of every block: probabilities, and both ends."""
         engine = self._open(X)
         if isinstance(engine, OneBlock):
             found = ask(confidence, engine.table)
@@ -102,7 +116,7 @@ class TableQuestions(Learning):
                 "these rows can be read only once, but probabilities with a confidence are three "
                 "tables. Pass a function that opens them anew, or write them to a Parquet file."
             )
-        wanted = self._checked(engine, place, asking.unknown)
+        wanted = self._checked(engine, place, unknown)
         ends = (partial(_one_of, ask, confidence, k) for k in range(3))
         return Bars(*(engine.answer(work, kinds, wanted) for work in ends))
 
@@ -172,15 +186,36 @@ class TableQuestions(Learning):
             for i, c in enumerate(self.columns_)
         }
 
-    def predict_latent(self, X: Any, name: Any, *, unknown: str = "error") -> Any:
+    def predict_latent(
+        self, X: Any, name: Any, *, confidence: float | None = None, unknown: str = "error"
+    ) -> Any:
         """P(latent | all present cells) of every row: (rows, states), as the frame came.
 
-        States are numbered as in `cpts_`, or have the names of `name_states`. Only learners of
-        tables (learner='em') tell latents.
+        States are numbered as in `cpts_`, or have the names of `name_states`. With a `confidence`
+        three such tables, as `predict_proba` has them. Only learners of tables tell latents.
         """
         asking = self._asking_latent(name, unknown)
         kinds = dict.fromkeys(asking.column.summary_names, float)
-        return self._ask(X, asking.memberships, kinds, unknown=unknown)
+        if confidence is None:
+            return self._ask(X, asking.memberships, kinds, unknown=unknown)
+        quiet = "missing" if unknown == "warn" else unknown
+        others = [
+            asking_latent(own, self.columns_, name, quiet) for own in self._tables_without(name)
+        ]
+        ask = partial(membership_bars, asking, others)
+        level = checked_confidence(confidence)
+        return self._three_tables(X, ask, kinds, None, level, unknown)
+
+    def _tables_without(self, name: Any) -> list[OwnTables]:
+        """Tables of the user's own graph without one group of rows each."""
+        kept = self._error_bars()
+        found = kept_tables_without(kept, self.plan_, self.columns_, self.name_states)
+        if not found:
+            raise NotLearnedError(
+                f"the error bars of this model have no tables of {name!r}. Make them anew: "
+                "model.with_error_bars(frame) with the same rows."
+            )
+        return found
 
     def _told(self, hidden: Sequence[Label]) -> OwnTables:
         """Tables of the user's own graph, or an error that names a latent."""

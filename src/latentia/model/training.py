@@ -28,7 +28,7 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
-from latentia.discovery.finding import StructureWish
+from latentia.discovery.finding import Structure
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.class_counts import counted_class, is_class
@@ -41,6 +41,7 @@ from latentia.model.mixed_plans import (
 )
 from latentia.model.notices import (
     note_constant,
+    note_doubts,
     note_independent,
     note_left_out,
     note_plan,
@@ -48,7 +49,7 @@ from latentia.model.notices import (
     note_unfinished,
 )
 from latentia.model.specification import Specification, columns_of
-from latentia.networks.learner import freeze_learner
+from latentia.networks.learner import OnPieces, freeze_learner
 from latentia.networks.tables import column_plan
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
@@ -74,7 +75,7 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
-    wish: StructureWish | None = None  # the graph is to be found
+    wish: Structure | None = None  # the graph is to be found
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def source(self, columns: Sequence[Column]) -> Source:
@@ -131,12 +132,15 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
 
 
 def plan_training(
-    opened: Opened, learner: Any, groups: int = 0, bent: Collection[Label] = ()
+    opened: Opened,
+    learner: Any,
+    bent: Collection[Label] = (),
+    planned: bool = False,
 ) -> Training:
     """Numbers of states where they are not stated, the plan, and rows on its columns.
 
-    Error bars, from so many `groups` of rows, are made by the learner as it was given. `bent` are
-    columns that Gaussian leaves need on a curve.
+    `bent` are columns that Gaussian leaves need on a curve. Models that are `planned` are made by
+    the learner as it was given, to be learned on.
     """
     if has_continuous(opened.columns):
         first = partial(opened.first, opened.columns)
@@ -145,7 +149,10 @@ def plan_training(
     else:
         columns, pilot = opened.columns, opened.first(opened.columns)
         graph = counted_graph(opened.graph, columns, pilot, opened.counted)
-        plan, learner = choose_road(graph, learner, opened, groups)
+        if planned:
+            plan = plan_for(graph, learner)
+        else:
+            plan, learner = choose_road(graph, learner, opened)
     source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
@@ -176,13 +183,13 @@ def counted_graph(
     return known.with_states({known.names[v]: counted_class(known, v, first, guess)})
 
 
-def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
-    """A plan for the learner; or that of tables, which the default takes where columns are parents.
+def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan, Any]:
+    """A plan for the learner; or that of tables, which answer where columns are parents.
 
-    It takes them, too, where no plan can be made: what is too wide for messages need not be too
-    wide for tables.
+    They answer, too, where no plan can be made: what is too wide for messages need not be too wide
+    for tables.
     """
-    own = None if groups or opened.rows.once else tables_instead(learner, graph)
+    own = None if opened.rows.once else _on_tables(learner, graph)
     holes = any(share > 0 for share in missing_shares(opened.seen).values())
     if own is not None and has_column_parents(graph) and not holes:
         return column_plan(graph), own
@@ -192,6 +199,13 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -
         if own is None:
             raise
     return column_plan(graph), own
+
+
+def _on_tables(learner: Any, graph: LatentGraph) -> Any:
+    """The learner as one of tables without a plan, if it can be."""
+    if learner.abilities.pieces and graph.directed:
+        return OnPieces(learner)
+    return tables_instead(learner, graph)
 
 
 def plan_for(graph: LatentGraph, learner: Any) -> Plan:
@@ -262,19 +276,22 @@ def learn_training(
 
 
 def learn_opened(
-    opened: Opened, learner: Any, groups: int, learn: Callable[[Training], tuple[Operators, T]]
+    opened: Opened,
+    learner: Any,
+    learn: Callable[[Training], tuple[Operators, T]],
+    planned: bool = False,
 ) -> tuple[Training, Operators, T]:
     """Plan and learn; again, where Gaussian leaves missed the levels of columns, on curves.
 
     A latent may not tell the bells apart that a column is made of. Kept is what misses least.
     """
-    training = plan_training(opened, learner, groups)
+    training = plan_training(opened, learner, planned=planned)
     operators, rest = learn(training)
     if not operators.gaussians:
         return training, operators, rest
     missed = missed_levels(operators, training.columns, opened.seen.columns)
     bent = [name for name, share in missed.items() if share > 1.0]
-    other = plan_training(opened, learner, groups, bent) if bent else training
+    other = plan_training(opened, learner, bent, planned) if bent else training
     if other.columns == training.columns:
         return training, operators, rest
     better, own = learn(other)
@@ -304,6 +321,7 @@ def warn_of(training: Training, operators: Operators, learner: Any) -> None:
     note_independent(operators)
     note_left_out(operators)
     note_states(operators)
+    note_doubts(operators)
     if any(share > 0 for share in training.missing.values()):
         gaps, told = training.missing, training.indicators
         note_holes(training.columns, gaps, training.first, operators.valid, told)

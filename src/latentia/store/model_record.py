@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
+from latentia.exact.mixture_network import MixtureNetwork
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
@@ -27,10 +28,14 @@ from latentia.store.operators_record import (
 )
 from latentia.store.own_record import (
     BESIDE,
+    member_shapes,
     own_shapes,
+    read_members,
     read_own_graph,
     with_beside,
+    with_members,
     with_own_tables,
+    write_members,
     write_own_tables,
 )
 from latentia.store.plain import fields, items, number, pack, text, unpack
@@ -48,6 +53,7 @@ SOME = (
     "replicates",
     "own",
     "beside",
+    "members",
     "pieces",
     "nameless",
 )  # fields of some models, of newer files
@@ -82,6 +88,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.network is not None:
         record["own"], more = write_own_tables(operators.network)
         arrays += more
+        if isinstance(operators.network, MixtureNetwork):
+            record["members"], more = write_members(operators.network)
+            arrays += more
     if operators.beside is not None:
         record["beside"], more = write_own_tables(operators.beside)
         arrays += more
@@ -90,9 +99,7 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.provenance.nameless:
         record["nameless"] = operators.provenance.nameless
     if hasattr(model, "error_bars_"):
-        record["replicates"], more = write_replicates(
-            model.error_bars_, operators.plan is model.plan_
-        )
+        record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
     return record, arrays
 
@@ -109,19 +116,25 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
     columns = read_columns(states, plan)
+    own = read_own_graph(given["own"], plan) if "own" in given else None
+    plan = replace(plan, tables_of=own)
     inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [c.cells for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
-    beyond = {} if bars is None else replicate_shapes(bars, inner)
-    own = read_own_graph(given["own"], plan) if "own" in given else None
     beside = read_own_graph(given["beside"], plan) if "beside" in given else None
+    told = own or beside or inner.graph  # whose tables error bars may have
+    beyond = {} if bars is None else replicate_shapes(bars, inner, told)
     tables = {} if own is None else own_shapes(own)
+    members, weights = read_members(given["members"], plan) if "members" in given else ((), None)
+    tables |= member_shapes(members)
     tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
+        if weights is not None:
+            operators = with_members(operators, members, weights, arrays)
     if beside is not None:
         operators = with_beside(operators, beside, arrays)
     learner, missing = fields(fit, "learner", "missing")
@@ -130,7 +143,7 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
     if bars is not None:
-        model.error_bars_ = read_replicates(bars, inner, arrays)
+        model.error_bars_ = read_replicates(bars, inner, told, arrays)
     return model
 
 
@@ -159,6 +172,8 @@ def read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
 
 
 def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
+    if hasattr(model, "link_"):
+        raise StoreError("models with covariates (link=...) cannot be kept in files yet.")
     graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
