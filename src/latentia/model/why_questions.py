@@ -238,6 +238,11 @@ class WhyQuestions(TableQuestions):
         """The graph's own tables, or an error that says why there are none."""
         self._check_fitted()
         check_can_be_set(self._graph)
+        if hasattr(self, "link_"):
+            raise NotLearnedError(
+                "effects and sensitivities are computed from tables, and this model has a logit of "
+                "covariates besides (link_). Bin the covariates, and leave link= out."
+            )
         own = self._own_tables()
         if own is not None and not own.mixed:
             return own.answers
