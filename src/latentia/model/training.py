@@ -158,8 +158,7 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -
     wide for tables.
     """
     own = None if groups or opened.rows.once else tables_instead(learner, graph)
-    holes = any(share > 0 for share in missing_shares(opened.seen).values())
-    if own is not None and has_column_parents(graph) and not holes:
+    if own is not None and has_column_parents(graph):
         return column_plan(graph), own
     try:
         return plan_for(graph, learner), learner
