@@ -88,11 +88,10 @@ def hill_climbing(task: Task) -> TableAnswers:
     learner = pyagrum.BNLearner(pd.DataFrame(task.train, columns=names).astype(str), template)
     learner.useScoreBIC()
     learner.useGreedyHillClimbing()
-    found = learner.learnBN()
     place = {name: k for k, name in enumerate(names)}
     edges = sorted(
-        (place[found.variable(a).name()], place[found.variable(b).name()])
-        for a, b in found.arcs()
+        (place[learner.nameFromId(a)], place[learner.nameFromId(b)])
+        for a, b in learner.learnDAG().arcs()
     )
     graph = LatentGraph(tuple(names), tuple(edges), frozenset(), tuple(states))
     learned = learn_tables(graph, task.source, TableSettings(smoothing=SMOOTHING), 0)

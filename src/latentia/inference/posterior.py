@@ -41,6 +41,7 @@ class Posterior:
     lower: Array | None = None  # ends of intervals, shaped as the table, if a confidence was asked
     upper: Array | None = None
     confidence: float | None = None
+    standard_error: Array | None = None  # of an answer that was drawn, shaped as the table
 
     @property
     def intervals(self) -> dict[Any, tuple[float, float]] | None:

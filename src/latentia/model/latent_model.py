@@ -23,6 +23,7 @@ from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
 from latentia.model.latent_questions import (
+    answers_to_sample,
     best_own,
     check_can_tell,
     hidden_names,
@@ -79,6 +80,7 @@ class LatentModel(TableQuestions):
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Any] | None = None,
         confidence: float | None = None,
+        approximate: bool = False,
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
@@ -91,11 +93,20 @@ class LatentModel(TableQuestions):
 
         With a `confidence`, such as 0.9, the posterior has `lower` and `upper`: intervals that
         cover the sampling error (not a wrong graph). It needs fit(frame, error_bars=True).
+
+        If `approximate`, tables answer by drawing where an exact answer would be too wide; the
+        posterior has a `standard_error` then (zero where it is exact), and `log_evidence` is an
+        estimate, too.
         """
         self._check_fitted()
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
         names = named(variables, self._graph.names)
+        if approximate:
+            answers = answers_to_sample(
+                self.plan_, self.operators_, self.columns_, self.diagnostics_.learner
+            )
+            return query_own(answers, names, evidence or {}, soft or {}, approximate=True)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
         if hidden and level is None:
             answers = self._told(hidden)

@@ -34,6 +34,19 @@ def own_answers(plan: Plan, operators: Operators, columns: Sequence[Column]) -> 
     return TableAnswers(graph, cpts, state_names={c.name: list(c.labels) for c in columns})
 
 
+def answers_to_sample(
+    plan: Plan, operators: Operators, columns: Sequence[Column], learner: str
+) -> TableAnswers:
+    """Tables that can be sampled, or an error for models without."""
+    found = own_answers(plan, operators, columns)
+    if found is None:
+        raise EvidenceError(
+            f"approximate answers are drawn from the graph's own tables; this model, learned by "
+            f"{learner}, has none. Leave approximate out, or use learner='tables' or 'em'."
+        )
+    return found
+
+
 def hidden_names(graph: LatentGraph, names: Iterable[Label]) -> list[Label]:
     """Those of the names that are latents."""
     latents = [graph.names[v] for v in sorted(graph.latent)]
@@ -54,17 +67,28 @@ def query_own(
     names: Sequence[Label],
     evidence: Mapping[Any, Any],
     soft: Mapping[Any, Any],
+    approximate: bool = False,
 ) -> Posterior:
-    """P(names | evidence) by the graph's own tables; states of latents are numbers."""
+    """P(names | evidence) by the graph's own tables; states of latents are numbers.
+
+    If `approximate`: with a standard error, and by drawing where an exact answer is too wide.
+    """
     given = {name: state for name, state in evidence.items() if not _is_missing(state)}
     twice = [name for name in (*given, *soft) if name in names]
     if twice:
         raise EvidenceError(
             f"{twice[0]!r} is asked for and observed at once. Leave it out of the evidence."
         )
+    states = tuple(labels_of(answers, answers.graph.index(name)) for name in names)
+    if approximate:
+        found = answers.sampled(list(names), given, soft, rng=0)
+        log = float(answers.sampled_log_evidence(given, soft, rng=0)[0])
+        shown = {**given, **soft}
+        return Posterior(
+            tuple(names), states, found.table[0], log, 0.0, shown, standard_error=found.error[0]
+        )
     table = answers.joint(list(names), given, soft)[0]
     log = float(answers.log_evidence(given, soft)[0])
-    states = tuple(labels_of(answers, answers.graph.index(name)) for name in names)
     return Posterior(tuple(names), states, np.asarray(table), log, 0.0, {**given, **soft})
 
 

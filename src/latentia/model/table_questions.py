@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,18 @@ from latentia.inference.many_rows import in_precision
 from latentia.inference.operators import Operators
 from latentia.inference.questions import column_place, read_levels
 from latentia.inference.row_answers import SCORE, Asking, Found
+from latentia.model.latent_questions import answers_to_sample
 from latentia.model.learning import Learning
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
 from latentia.typing import Label
+
+
+class Sampled(NamedTuple):
+    """Probabilities that were drawn, and their standard errors: two tables of the same kind."""
+
+    proba: Any
+    error: Any
 
 
 class TableQuestions(Learning):
@@ -44,6 +52,7 @@ class TableQuestions(Learning):
         dtype: Any = None,
         confidence: float | None = None,
         unknown: str = "error",
+        approximate: bool = False,
     ) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
@@ -51,8 +60,13 @@ class TableQuestions(Learning):
         ``dtype="float32"`` messages are passed in single precision. With a `confidence`, such as
         0.9: three such tables, ``proba, lower, upper = …``, the ends of intervals that cover the
         sampling error; it needs fit(frame, error_bars=True).
+
+        If `approximate`, tables answer by drawing where an exact answer would be too wide: two such
+        tables, ``proba, error = …``, the second of standard errors (zero where it is exact).
         """
         asking = self._asking(unknown).in_precision(dtype)
+        if approximate:
+            return self._sampled(X, target, asking)
         if target is not None and self._is_told_latent(target):
             return self.predict_latent(X, target, unknown=unknown)
         place = None if target is None else self._place(target)
@@ -66,6 +80,28 @@ class TableQuestions(Learning):
                 "predict_quantiles for its spread, or query for its density."
             )
         return self._ask(X, partial(asking.one, place), asking.one_kinds(place), place)
+
+    def _sampled(self, X: Any, target: Any, asking: Asking) -> Sampled:
+        """Probabilities of one variable with their standard errors, as the frame came."""
+        answers = answers_to_sample(
+            self.plan_, self.operators_, self.columns_, self.diagnostics_.learner
+        )
+        engine = self._open(X)
+        if target is None or not isinstance(engine, OneBlock):
+            raise EvidenceError(
+                "approximate=True answers for one target, and for a table in memory. Name the "
+                "target, and pass the rows as a frame."
+            )
+        place = None if self._is_told_latent(target) else self._place(target)
+        asked = asking.read(engine.table, place)
+        codes = np.full((asked.rows, len(answers.names)), -1, dtype=np.int64)
+        for column, own in zip(self.columns_, asked.codes, strict=True):
+            if own is not None:
+                codes[:, answers.graph.index(column.name)] = own
+        found = answers.sampled(target, codes, rng=0)
+        names = range(found.table.shape[1]) if place is None else self.columns_[place].labels
+        tables = (asked.spread(x.T) for x in (found.table, found.error))
+        return Sampled(*(engine.table.like(dict(zip(names, x, strict=True))) for x in tables))
 
     def _error_bars(self) -> Replicates:
         if not hasattr(self, "error_bars_"):
