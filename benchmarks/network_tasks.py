@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import itertools
 import zlib
 from dataclasses import dataclass, replace
 
@@ -20,6 +19,7 @@ from network_files import read_network
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.table_answers import TableAnswers
+from latentia.reproduce.drawn_networks import draw_network
 from latentia.structure.graph import LatentGraph
 
 KINDS = ("complete", "mcar", "mar", "edge", "state")
@@ -51,7 +51,7 @@ def make_task(name: str, number: int, rows: int, kind: str = "complete") -> Task
     """The same rows for every kind, before holes."""
     rng = np.random.default_rng([zlib.crc32(name.encode()), number])
     if name in SHAPES:
-        truth = drawn_network(name, rng)
+        truth = draw_network(name, rng)
     else:
         whole = read_network(name)
         truth = TableAnswers(replace(whole.graph, latent=hidden_set(whole, rng)), whole.cpts)
@@ -112,75 +112,3 @@ def with_a_state_less(graph: LatentGraph, rng: np.random.Generator) -> LatentGra
     if graph.states[most] < 3:
         return without_an_edge(graph, rng)
     return graph.with_states({graph.names[most]: graph.states[most] - 1})
-
-
-# --- drawn networks -------------------------------------------------------------------------------
-
-
-def drawn_network(shape: str, rng: np.random.Generator) -> TableAnswers:
-    """Tables are clear: Dirichlet(1/2) rows."""
-    edges, latent, states = {"polytree": _polytree, "causes": _causes, "grid": _grid}[shape](rng)
-    graph = LatentGraph(
-        tuple(f"v{k}" for k in range(len(states))), tuple(sorted(edges)), latent, states
-    )
-    tables = {
-        graph.names[v]: rng.dirichlet(
-            np.full(states[v], 0.5), size=[states[u] for u in above]
-        )
-        for v, above in enumerate(graph.parents())
-    }
-    return TableAnswers(graph, tables)
-
-
-def _polytree(rng: np.random.Generator, size: int = 25, hidden: int = 4):
-    """A tree whose edges run either way; nodes that have a child and two neighbours are hidden."""
-    order = rng.permutation(size)
-    edges = []
-    for k in range(1, size):
-        a, b = order[k], order[int(rng.integers(k))]
-        edges.append((int(a), int(b)) if rng.random() < 0.5 else (int(b), int(a)))
-    edges = _forward(edges, size)
-    near = [sum(v in e for e in edges) for v in range(size)]
-    fit = [v for v in sorted({a for a, _ in edges}) if near[v] > 2]
-    latent = frozenset(rng.choice(fit, min(hidden, len(fit)), replace=False).tolist())
-    return edges, latent, tuple(int(k) for k in rng.integers(2, 5, size))
-
-
-def _forward(edges, size: int):
-    """The same edges with nodes renumbered so that parents come first."""
-    above = {v: {a for a, b in edges if b == v} for v in range(size)}
-    order: list[int] = []
-    while len(order) < size:
-        order += [v for v in range(size) if v not in order and above[v] <= set(order)]
-    number = {v: k for k, v in enumerate(order)}
-    return [(number[a], number[b]) for a, b in edges]
-
-
-def _causes(rng: np.random.Generator, causes: int = 6, symptoms: int = 20):
-    """Hidden causes, each symptom of two of them."""
-    edges = []
-    for k in range(symptoms):
-        pair = rng.choice(causes, 2, replace=False)
-        edges += [(int(c), causes + k) for c in sorted(pair)]
-    told = {a for a, _ in edges}
-    edges += [(c, causes + int(rng.integers(symptoms))) for c in range(causes) if c not in told]
-    return edges, frozenset(range(causes)), (2,) * (causes + symptoms)
-
-
-def _grid(rng: np.random.Generator, side: int = 3, columns: int = 18):
-    """A 3 x 3 grid of hidden nodes; columns above some of them, below some, and among each other."""
-    top = 4
-    cell = {(i, j): top + side * i + j for i, j in itertools.product(range(side), repeat=2)}
-    edges = [(cell[i, j], cell[i + 1, j]) for i, j in cell if i + 1 < side]
-    edges += [(cell[i, j], cell[i, j + 1]) for i, j in cell if j + 1 < side]
-    edges += [(k, cell[0, k % side]) for k in range(top)]
-    first = top + side * side
-    for k in range(columns):
-        hidden = cell[divmod(k % (side * side), side)]
-        edges.append((hidden, first + k))
-        if k and rng.random() < 0.4:
-            edges.append((first + int(rng.integers(k)), first + k))
-    size = first + columns
-    latent = frozenset(cell.values())
-    states = [2 if v in latent else int(rng.integers(2, 4)) for v in range(size)]
-    return sorted(set(edges)), latent, tuple(states)
