@@ -1,4 +1,4 @@
-"""What tables are measured against: EM with ten restarts, hill climbing without latents, pyAgrum."""
+"""What tables are measured against: EM of ten restarts, hill climbing without latents, pyAgrum."""
 
 from __future__ import annotations
 
@@ -126,5 +126,3 @@ def ask_pyagrum(bn, model: TableAnswers, row) -> dict:
     engine.setEvidence({x: int(c) for x, c in zip(model.names, row, strict=True) if c >= 0})
     engine.makeInference()
     return {x: engine.posterior(x).toarray() for x in model.names}
-
-

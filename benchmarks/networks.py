@@ -7,8 +7,8 @@
 
 For every network and hidden set (seeded, 2-5 latents that have a child) rows are drawn, tables are
 learned, and the mean KL of P(column | all other columns) to the truth is taken over columns and
-fresh rows. EM10 is plain EM on the same pieces with ten restarts, the same pseudo-count, and lt.EM's
-stopping rule. Times are of the processor, on one thread. Tuned on sachs, child, alarm, insurance,
+fresh rows. EM10 is plain EM on the same pieces with ten restarts, the same pseudo-count, and the
+stopping rule of lt.EM. Times are of the processor, on one thread. Tuned on sachs, child, alarm, insurance,
 water; all others are only reported.
 """
 
@@ -45,7 +45,7 @@ MOST_EM = 180  # seconds
 MOST_HILL = 120  # columns: hill climbing takes minutes beyond
 
 
-class TooLong(Exception):
+class TooLongError(Exception):
     """Work that took longer than it may."""
 
 
@@ -53,13 +53,13 @@ def within(seconds: int, work):
     """What work gives, or None where it takes too long."""
 
     def stop(*_) -> None:
-        raise TooLong
+        raise TooLongError
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)
     try:
         return work()
-    except TooLong:
+    except TooLongError:
         return None
     finally:
         signal.alarm(0)
@@ -263,7 +263,8 @@ def main() -> None:
     reader.add_argument("--pieces", action="store_true", help="show every piece")
     chosen = reader.parse_args()
     if chosen.full or chosen.report:
-        return run_full() if chosen.full else report()
+        (run_full if chosen.full else report)()
+        return
     names = SIXTEEN if chosen.all else chosen.networks or list(TUNED)
     if chosen.quick:
         names, chosen.rows, chosen.sets = ["sachs", "child"], 2000, 1

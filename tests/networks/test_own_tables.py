@@ -377,9 +377,7 @@ def test_lockstep_is_one_climb_after_the_other():
     drawn = StartMaker(piece, own.distinct, own.prior).at_random(5, rng)
     starts = [own.shrink(s.tables) for s in drawn]
     many = own.repeated(starts[0], 5)
-    counts, fits = many(
-        np.stack([np.concatenate([t.ravel() for t in s.values()]) for s in starts])
-    )
+    counts, fits = many(np.stack([np.concatenate([t.ravel() for t in s.values()]) for s in starts]))
     for k, start in enumerate(starts):
         expected, fit = own.climbed_estep(start)
         assert fits[k] == pytest.approx(fit, rel=1e-12)

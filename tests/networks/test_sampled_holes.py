@@ -69,9 +69,7 @@ def test_known_tied_and_latent_tables_are_drawn_for_too():
     rng = np.random.default_rng(1)
     codes, _ = drawn_rows(graph, rng, 1500)
     codes = np.where(rng.random(codes.shape) < 0.2, -1, codes)
-    settings = TableSettings(
-        rounds=1, known={"h": [0.4, 0.6]}, tied=[["a", "b"]]
-    )
+    settings = TableSettings(rounds=1, known={"h": [0.4, 0.6]}, tied=[["a", "b"]])
     with pytest.warns(LeftOutWarning, match="they were drawn"):
         found = learn_tables(graph, source_of(codes), settings, 0)
     np.testing.assert_allclose(found.cpts["h"], [0.4, 0.6], atol=1e-12)

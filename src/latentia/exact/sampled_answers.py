@@ -70,7 +70,9 @@ def find_cutset(
         for k in (k for c in wide for k in c if left[k] not in asked):
             times[left[k]] = times.get(left[k], 0) + 1
         if not times:
-            raise PlanError("the variables asked for are too many to be told together. Ask for fewer.")
+            raise PlanError(
+                "the variables asked for are too many to be told together. Ask for fewer."
+            )
         cut.append(max(times, key=lambda v: (times[v], weight[v], -v)))
 
 

@@ -387,9 +387,7 @@ def _report(
     )
 
 
-def _told(
-    piece: Piece, raced: Sequence[_Raced], best: SampledClimb, prior: Prior
-) -> PieceReport:
+def _told(piece: Piece, raced: Sequence[_Raced], best: SampledClimb, prior: Prior) -> PieceReport:
     """Of a piece whose holes were drawn: its level is a bound."""
     names = piece.graph.names
     rounds = [result for r in raced for result in r.race.rounds]

@@ -88,7 +88,8 @@ class _Cells:
             shape = [self.states[u] for u in family]
             weight = np.where(self.silent[k], 0.0, self.weight) if k in self.silent else self.weight
             flat = self._flat(family, slice(None))
-            found[k] = np.bincount(flat, weight, int(np.prod(shape))).reshape(shape)
+            total = np.bincount(flat, weight, int(np.prod(shape))).astype(float)
+            found[k] = total.reshape(shape)
         return found
 
     def _flat(self, family: Sequence[int], rows: Codes | slice) -> Codes:

@@ -22,9 +22,7 @@ def draw_network(shape: str, rng: np.random.Generator) -> TableAnswers:
         tuple(f"v{k}" for k in range(len(states))), tuple(sorted(edges)), latent, states
     )
     tables = {
-        graph.names[v]: rng.dirichlet(
-            np.full(states[v], 0.5), size=[states[u] for u in above]
-        )
+        graph.names[v]: rng.dirichlet(np.full(states[v], 0.5), size=[states[u] for u in above])
         for v, above in enumerate(graph.parents())
     }
     return TableAnswers(graph, tables)
@@ -66,7 +64,7 @@ def _causes(rng: np.random.Generator, causes: int = 6, symptoms: int = 20) -> Dr
 
 
 def _grid(rng: np.random.Generator, side: int = 3, columns: int = 18) -> Drawn:
-    """A 3 x 3 grid of hidden nodes; columns above some of them, below some, and among each other."""
+    """A 3 x 3 grid of hidden nodes; columns above some, below some, and among each other."""
     top = 4
     cell = {(i, j): top + side * i + j for i, j in itertools.product(range(side), repeat=2)}
     edges = [(cell[i, j], cell[i + 1, j]) for i, j in cell if i + 1 < side]

@@ -17,7 +17,8 @@ from latentia.reproduce.pages import Outcome, surroundings, write_report
 
 # A new experiment is one file and one entry here.
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in (synthetic, digits, splice, nltcs, hidden_nodes)
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (synthetic, digits, splice, nltcs, hidden_nodes)
 }
 
 
