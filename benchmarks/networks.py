@@ -8,8 +8,8 @@
 For every network and hidden set (seeded, 2-5 latents that have a child) rows are drawn, tables are
 learned, and the mean KL of P(column | all other columns) to the truth is taken over columns and
 fresh rows. EM10 is plain EM on the same pieces with ten restarts, the same pseudo-count, and the
-stopping rule of lt.EM. Times are of the processor, on one thread. Tuned on sachs, child, alarm, insurance,
-water; all others are only reported.
+stopping rule of lt.EM. Times are of the processor, on one thread. Tuned on sachs, child, alarm,
+insurance, water; all others are only reported.
 """
 
 from __future__ import annotations

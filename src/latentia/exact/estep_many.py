@@ -2,9 +2,9 @@
 
 Small pieces take their time in calls, not in numbers. Here every number comes once for each start,
 (rows, starts, states), so that looking up a row copies the factors of all starts at once, and
-adding up its counts adds those of all. What is looked up are numbers of a flat array per start, by place:
-only the codes that rows have are ever made, however large a table is. And a clique has rows of its
-own: those that differ in what lies at it and below; only at a root are these all rows.
+adding up its counts adds those of all. What is looked up are numbers of a flat array per start, by
+place: only the codes that rows have are ever made, however large a table is. And a clique has rows
+of its own: those that differ in what lies at it and below; only at a root are these all rows.
 """
 
 from __future__ import annotations
