@@ -24,9 +24,9 @@ ORDER = (
     "inference",
     "exact closed_form kernels",  # which do not import each other
     "networks",
-    "assess",
+    "assess discovery",
     "model",
-    "sequences discovery formats",  # rooms for what is coming
+    "sequences formats",
     "testing",
     "draw",
     "store",

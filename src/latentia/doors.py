@@ -20,6 +20,13 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     save(value, path)
 
 
+def table_plan(graph: Any) -> str:
+    """How the tables of a graph are learned, as text."""
+    from latentia.networks.table_plan import plan_tables
+
+    return str(plan_tables(graph))
+
+
 def draw_graph(*shown: Any) -> Drawing:
     from latentia.draw.graphs import draw_graph
 
@@ -56,7 +63,80 @@ def draw_check(*shown: Any) -> Drawing:
     return draw_check(*shown)
 
 
+def draw_criteria(*shown: Any) -> Drawing:
+    from latentia.draw.criteria import draw_criteria
+
+    return draw_criteria(*shown)
+
+
 def save_check(report: Any, path: str | os.PathLike[str]) -> None:
     from latentia.draw.check_pictures import save_check
 
     save_check(report, path)
+
+
+def draw_slice(*shown: Any) -> Drawing:
+    from latentia.draw.slice_pictures import draw_slice
+
+    return draw_slice(*shown)
+
+
+def draw_moves(*shown: Any) -> Drawing:
+    from latentia.draw.step_pictures import draw_moves
+
+    return draw_moves(*shown)
+
+
+def draw_decoded(title: str, paths: Any, strips: Any) -> Drawing:
+    from latentia.draw.step_pictures import Strip, draw_decoded
+
+    return draw_decoded(title, paths, [Strip(*strip) for strip in strips])
+
+
+def draw_forecast(title: str, fans: Any) -> Drawing:
+    from latentia.draw.step_pictures import StepFan, draw_forecast
+
+    return draw_forecast(title, [StepFan(*fan) for fan in fans])
+
+
+def draw_profile(*shown: Any) -> Drawing:
+    from latentia.draw.profiles import draw_profile
+
+    return draw_profile(*shown)
+
+
+def plot_effect(*shown: Any) -> Drawing:
+    from latentia.draw.explanations import plot_effect
+
+    return plot_effect(*shown)
+
+
+def effect_of(*asked: Any, **how: Any) -> Any:
+    from latentia.model.effects import effect_of
+
+    return effect_of(*asked, **how)
+
+
+def plot_explanation(*shown: Any) -> Drawing:
+    from latentia.draw.explanations import plot_explanation
+
+    return plot_explanation(*shown)
+
+
+def explain_tables(*asked: Any, **how: Any) -> Any:
+    from latentia.model.explaining import explain_tables
+
+    return explain_tables(*asked, **how)
+
+
+def sensitivity_of_tables(*asked: Any, **how: Any) -> Any:
+    from latentia.model.explaining import sensitivity_of_tables
+
+    return sensitivity_of_tables(*asked, **how)
+
+
+def explore(model: Any, to: Any, **options: Any) -> Any:
+    """Show a model in the browser, or write it as a page."""
+    from latentia.explore.opening_page import explore
+
+    return explore(model, to, **options)

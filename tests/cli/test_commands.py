@@ -32,7 +32,7 @@ from latentia.data.sources.cell_spelling import find_state
 GRAPH = "A->D; A->E; A->G; A->H"
 EDGES = [["A", name] for name in "DEGH"]
 PATIENCE = 60  # seconds of silence after which a terminal is given up
-COMMANDS = ("plan", "fit", "query", "predict", "score", "check", "sample", "inspect")
+COMMANDS = ("plan", "fit", "query", "predict", "score", "check", "explore", "sample", "inspect")
 
 
 # -- a folder with tables and a model ------------------------------------------------------------
@@ -507,8 +507,6 @@ def test_query_for_the_most_probable(here: Path) -> None:
     ("args", "words"),
     [
         (["X"], "variable 'X' is unknown"),
-        (["A"], "'A' is latent"),
-        (["D", "--given", "A=1"], "'A' is latent"),
         (["D", "--given", "G=7"], "state of 'G' 7 is unknown; expected one of: 0, 1, 2."),
         (["D", "--given", "G=low"], "state of 'G' 'low' is unknown"),
         (["G", "--given", "D=LOW"], "state of 'D' 'LOW' is unknown"),

@@ -83,3 +83,11 @@ def test_models_without_tables_say_so(rows):
 def test_one_target_at_a_time(model, rows):
     with pytest.raises(EvidenceError, match="Name the target"):
         model.predict_proba(rows[:2], approximate=True)
+
+
+def test_drawn_answers_stand_alone(model, rows):
+    for other in ({"do": {"x": 1}}, {"confidence": 0.9}):
+        with pytest.raises(EvidenceError, match="two questions"):
+            model.query("i", approximate=True, **other)
+        with pytest.raises(EvidenceError, match="two questions"):
+            model.predict_proba(rows[:2], "i", approximate=True, **other)

@@ -296,6 +296,9 @@ class TestContract:
             "learner",
             "kinds",
             "state_names",
+            "order_by",
+            "name_states",
+            "mechanism",
         }
 
     def test_grid_search_over_learners(self):
@@ -364,14 +367,12 @@ class TestErrors:
             (lambda m: m.query("Q"), UnknownNameError, "variable 'Q' is unknown.*'D'"),
             (lambda m: m.query("D", {"Q": 1}), UnknownNameError, "variable 'Q'"),
             (lambda m: m.query("D", {"D": "low"}), EvidenceError, "asked for and observed"),
-            (lambda m: m.query("D", {"A": 1}), EvidenceError, "'A' is latent"),
-            (lambda m: m.query("A"), EvidenceError, "'A' is latent"),
+            (lambda m: m.query("D", {"A": 99}), LatentiaError, "99"),
             (lambda m: m.query([]), EvidenceError, "at least one variable"),
             (lambda m: m.query(["D", "D"]), EvidenceError, "twice"),
             (lambda m: m.query("D", soft={"G": {20: -1}}), EvidenceError, "not negative"),
             (lambda m: m.query("D", soft={"G": {20: 0}}), EvidenceError, "one must be positive"),
             (lambda m: m.query("D", {"G": 20}, {"G": {20: 1}}), EvidenceError, "hard and soft"),
-            (lambda m: m.predict(FRAME, target="F"), EvidenceError, "latent"),
             (lambda m: m.predict(pd.DataFrame({"z": [1]}), target="D"), UnknownNameError, "'z'"),
             (lambda m: m.predict_proba("text", target="D"), FrameError, "got str"),
             (lambda m: m.sample(0), DataError, "positive number"),

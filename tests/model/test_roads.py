@@ -153,6 +153,11 @@ def test_every_table_gives_the_same_model(case: str, learner: str, tmp_path: Pat
         assert found.columns_ == expected.columns_, kind
         assert found.states_ == expected.states_, kind
         assert said == words, kind
+        for name, table in getattr(expected, "cpts_", {}).items():
+            if isinstance(table, np.ndarray):
+                np.testing.assert_allclose(
+                    found.cpts_[name], table, rtol=0, atol=1e-9, err_msg=f"{kind}: {name}"
+                )
         row = frame.dropna().iloc[0]
         for i, column in enumerate(expected.columns_):
             others = [c.name for c in expected.columns_ if c.name != column.name]

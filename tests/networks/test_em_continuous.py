@@ -109,14 +109,106 @@ def test_units_do_not_matter():
     assert gap == pytest.approx(np.log(1e3), abs=1e-4)
 
 
-def test_values_that_stand_alone_are_points_of_the_grid():
-    rng = np.random.default_rng(4)
-    data = rows(rng, 800)
-    data["z"] = np.where(rng.random(800) < 0.3, 20.0, data["z"])
+LEARNERS = [lt.EM(4, random_state=0), lt.EM(4, mixture=2, random_state=0),
+            lt.StepwiseEM(restarts=3, random_state=0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=["em", "mixture", "stepwise"])
+@pytest.mark.parametrize("shape", ["atom", "gap", "both"])
+def test_columns_in_pieces_follow_from_the_tables(shape, learner):
+    """log P(row) and P(latent | row) by hand: P(piece) N(x | piece), at an atom P(piece) alone."""
+    rng = np.random.default_rng(14)
+    data = rows(rng, 2000)
+    z = data["z"]
+    if shape != "atom":  # two clusters that no latent tells, so far apart that a grid must bend
+        z = z + 3000.0 * (rng.random(2000) < 0.4)
+    if shape != "gap":
+        zero = rng.random(2000) < np.where(data["d"] > 0, 0.5, 0.1)
+        z = np.where(zero, 20.0, z)
+    data["z"] = z
+    data["z"][::7] = np.nan
+    model = fitted(data, learner)
+    column, leaf = model.columns_[2], model.cpts_["z"]
+    assert column.atoms == (() if shape == "gap" else (20.0,))
+    assert len(column.cuts) == (0 if shape == "atom" else 1)
+    scaled = column.scaled(data["z"]) if column.curved else data["z"]
+    slope = column.slope(data["z"]) if column.curved else np.ones(2000)
+    parts = np.searchsorted(column.cuts, column.scaled(data["z"]))
+    count = (leaf.means.shape[1] - len(column.atoms)) // (len(column.cuts) + 1)
+    expected = np.zeros((2, 2000))
+    for i in np.flatnonzero(~np.isnan(data["z"])):
+        if data["z"][i] in column.atoms:
+            assert leaf.deviations[0, -1] == 0
+            expected[:, i] = np.log(leaf.weights[:, -1])
+            continue
+        own = slice(parts[i] * count, (parts[i] + 1) * count)
+        each = norm.logpdf(scaled[i], leaf.means[:, own], leaf.deviations[:, own])
+        expected[:, i] = logsumexp(np.log(leaf.weights[:, own]) + each, axis=1) + np.log(slope[i])
+    bare = dict(data, z=np.full(2000, np.nan))
+    joint = log_joint(model, bare) + expected[None]
+    exact = logsumexp(joint, axis=(0, 1))
+    best = model.operators_.provenance.ascent.best
+    assert model.history_[best][-1] == pytest.approx(exact.mean(), abs=1e-6)
+    assert np.abs(model.score_samples(data) - exact).mean() < 0.05  # the grid's interpolation
+    found = np.stack(list(model.predict_latent(data, "B").values()))
+    np.testing.assert_allclose(found, np.exp(logsumexp(joint, axis=0) - exact), atol=1e-8)
+    odd = np.flatnonzero(data["z"] == 20.0)[:2] if shape != "gap" else np.array([1, 2])
+    for i in (1, 2, 3, *odd):  # the same, asked one by one
+        evidence = {name: cells[i] for name, cells in data.items() if not np.isnan(cells[i])}
+        asked = model.query("B", evidence).table
+        np.testing.assert_allclose(asked, found[:, i], atol=1e-8)
+
+
+def test_atoms_are_told_by_the_latent():
+    rng = np.random.default_rng(15)
+    data = rows(rng, 4000)
+    b = data["z"] > 0
+    data["z"] = np.where(rng.random(4000) < np.where(b, 0.4, 0.1), 0.0, data["z"])
     model = fitted(data)
-    assert not model.columns_[2].atoms
-    assert np.isfinite(model.score_samples(data)).all()
-    assert np.isfinite(model.predict({"x": [100.0]}, target="z")).all()
+    np.testing.assert_allclose(model.cpts_["z"].weights[:, -1], [0.1, 0.4], atol=0.03)
+    np.testing.assert_allclose(model.cpts_["z"].means[:, :-1], [[-5.0], [5.0]], atol=0.2)
+    share = (data["z"] <= 0).mean()
+    assert float(model.query("z").cdf(0.0)) == pytest.approx(share, abs=3 * np.sqrt(0.25 / 4000))
+    drawn = model.sample(4000, random_state=0)["z"]
+    assert (drawn == 0.0).mean() == pytest.approx(0.25, abs=0.03)
+
+
+def test_atoms_go_on_after_a_file(tmp_path):
+    """Counts of pieces come back from the marginals of a model file."""
+    rng = np.random.default_rng(16)
+
+    def some(share):
+        data = rows(rng, 1500)
+        data["z"] = np.where(rng.random(1500) < share, 0.0, data["z"])
+        return data
+
+    learner = lt.StepwiseEM(restarts=2, random_state=0)
+    model = lt.LatentModel(GRAPH, LATENTS, learner=learner).partial_fit(some(0.3))
+    model.save(tmp_path / "m")
+    assert int.from_bytes((tmp_path / "m").read_bytes()[8:12], "little") == 5
+    loaded = lt.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.cpts_["z"].weights, model.cpts_["z"].weights)
+    loaded.partial_fit(some(0.3))
+    assert loaded.operators_.weight == 3000
+    column = loaded.columns_[2]
+    places = {v: x for x, k in enumerate(loaded.plan_.leaves)
+              for v in loaded.plan_.nodes[k].columns}  # fmt: skip
+    v = loaded.plan_.graph.index("z")
+    share = loaded.operators_.marginals[places[v]][column.points]
+    assert share == pytest.approx(0.3, abs=0.08)  # the last steps are of twenty rows each
+
+
+def test_a_class_without_the_atom():
+    """Classes of a classifier share columns: one that has no zeros finds them unlikely."""
+    rng = np.random.default_rng(17)
+    data = rows(rng, 1200)
+    y = rng.integers(2, size=1200)
+    data["z"] = np.where((rng.random(1200) < 0.4) & (y == 1), 0.0, data["z"])
+    model = lt.LatentClassifier(GRAPH, LATENTS, learner=lt.EM(2, random_state=0)).fit(data, y)
+    probe = {name: cells[:1] for name, cells in data.items()} | {"z": np.array([0.0])}
+    found = model.predict_proba(probe)
+    assert np.isfinite(found).all()
+    assert found[0, 1] > 0.99
 
 
 def test_what_cannot_be_learned():

@@ -125,8 +125,6 @@ def test_what_it_cannot_do():
         lt.LatentModel("a->x", learner="tables").fit(
             {"a": rows()["a"], "x": np.random.default_rng(0).normal(size=2000)}
         )
-    with pytest.raises(NotLearnedError, match="error bars"):
-        lt.LatentModel(GRAPH, LATENTS, learner="tables").fit(rows(), error_bars=True)
     with pytest.raises(NotLearnedError, match="messages"):
         lt.LatentModel("a->b", learner="tables").fit({c: rows()[c] for c in "ab"}).draw({"a": 1})
 

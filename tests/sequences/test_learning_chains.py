@@ -13,7 +13,7 @@ from latentia.sequences.chain_questions import Chain, sample_steps_of
 from latentia.sequences.expectation import chain_estep, filtered
 from latentia.sequences.hidden_states import make_layout
 from latentia.sequences.learn_chain import ChainLearning, chain_prior, learn_chain
-from latentia.sequences.potentials import wire_steps
+from latentia.sequences.potentials import wire_groups, wire_steps
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import look_through_windows
@@ -62,10 +62,10 @@ def test_as_likely_as_the_truth(kind: str) -> None:
 def test_a_step_of_em_never_falls(kind: str) -> None:
     layout, _, sequences = drawn(kind, 10, 30)
     prior = chain_prior(layout, sequences, 1.0)
-    tables, wired = random_tables(layout, 7), wire_steps(layout, sequences)
+    tables, groups = random_tables(layout, 7), wire_groups(layout, sequences)
     levels = []
     for _ in range(8):
-        counts, fit, wired = chain_estep(wired, tables)
+        counts, fit, groups = chain_estep(groups, tables)
         levels.append(fit + prior.log_density(tables))
         tables = prior.maximise(counts)
     assert (np.diff(levels) > -1e-9 * abs(levels[0])).all()

@@ -11,7 +11,7 @@ prior put it there), the excess counts as so many rows that were seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -63,15 +63,15 @@ def tables_without(
         )
     problem = pose(operators.plan, source)
     check_groups(problem.weight, groups)
-    shares = {v: _free_shares(table, knowledge.cells.get(v)) for v, table in tables.items()}
+    shares = {v: free_shares(table, knowledge.cells.get(v)) for v, table in tables.items()}
     summary = partial(sum_influence, problem.estep, tables, shares, problem.packed, groups, seed)
     found = problem.source.fold(summary)
     with one_thread():
-        steps = _steps(shares, found, knowledge)
+        steps = steps_without(shares, found.sums, knowledge)
     return [knowledge.held(moved(tables, steps[:, g])) for g in range(groups)]
 
 
-def _free_shares(table: Array, known: Array | None) -> Array:
+def free_shares(table: Array, known: Array | None) -> Array:
     """The table over the cells that are learned, rows summing to one; zero at known cells."""
     own = table if known is None else np.where(np.isnan(known), table, 0.0)
     return np.asarray(own / np.maximum(own.sum(axis=-1, keepdims=True), 1e-300), dtype=float)
@@ -96,8 +96,18 @@ def sum_influence(
     """
     rows = rows if packed else pack_rows(estep, rows)
     share = group_weights(rows, groups, seed)  # (n, G)
+    sums = influence_of(estep, tables, shares, rows, share)
+    kind = f"influence on the tables of graph {estep.fingerprint}"
+    return Moments(kind, rows.total, len(rows), sums)
+
+
+def influence_of(
+    estep: EStep, tables: Tables, shares: Tables, rows: Rows, share: Array
+) -> dict[str, Array]:
+    """J, scores and expected counts of packed rows, of which `share` (n, G) are in each group."""
     cells = sum(tables[v].size for v in tables)
-    J, scores, counts = np.zeros((cells, cells)), np.zeros((cells, groups)), np.zeros(cells)
+    J, scores = np.zeros((cells, cells)), np.zeros((cells, share.shape[1]))
+    counts = np.zeros(cells)
     for part, codes, up, used in passed_up(estep, tables, rows):
         found = row_counts(estep, used, up, codes)
         c = np.concatenate([found[v] for v in sorted(tables)])  # (cells, n)
@@ -106,9 +116,7 @@ def sum_influence(
         J += (s * weight) @ s.T
         scores += s @ share[part]
         counts += c @ weight
-    kind = f"influence on the tables of graph {estep.fingerprint}"
-    sums = {"information": J, "scores": scores, "counts": counts}
-    return Moments(kind, rows.total, len(rows), sums)
+    return {"information": J, "scores": scores, "counts": counts}
 
 
 def _scores(shares: Array, counts: Array) -> Array:
@@ -164,9 +172,9 @@ def _witness_counts(estep: EStep, pack: int, belief: Array, codes: Array) -> dic
 # --- steps ----------------------------------------------------------------------------------------
 
 
-def _steps(shares: Tables, found: Moments, knowledge: Knowledge) -> Array:
+def steps_without(shares: Tables, sums: Mapping[str, Array], knowledge: Knowledge) -> Array:
     """-G/(G-1) J⁻¹ s_g of every group: (cells, G)."""
-    J, scores, counts = (found.sums[name] for name in ("information", "scores", "counts"))
+    J, scores, counts = (sums[name] for name in ("information", "scores", "counts"))
     place = _places(shares, knowledge)
     if knowledge.tied:
         R = (place[:, None] == np.unique(place)).astype(float)  # (cells, parameters)

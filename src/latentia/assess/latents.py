@@ -36,8 +36,9 @@ class LatentFit:
 
 def tell_latents(plan: Plan, operators: Operators) -> tuple[LatentFit, ...]:
     """Every latent of the graph; closed forms by their separators, tables by their states."""
-    own, tables = operators.model_graph, operators.model_tables
-    if tables and own.directed and len(own.latent) <= MOST_LATENTS:
+    found = operators.own_tables(plan.graph)
+    if found is not None and found[0].directed and len(found[0].latent) <= MOST_LATENTS:
+        own, tables = found
         model = TableAnswers(own, {name: tables[v] for v, name in enumerate(own.names)})
         return tuple(
             LatentFit(own.names[h], own.states[h], None, None, None, _closest(model, h))

@@ -118,7 +118,7 @@ class CheckReport:
     def __repr__(self) -> str:
         lines = [f"check on {self.fit.rows:,} rows: {self.verdict}" + ("" if self.ok else ":")]
         lines += [f"  {line}" for line in self.words()]
-        lines += ["", *_aligned(self._table())]
+        lines += ["", *aligned(self._table())]
         if len(self.fit.columns) > MOST_COLUMNS:
             lines.append(f"… and {len(self.fit.columns) - MOST_COLUMNS} more columns")
         worst = self.fit.pairs[:3]
@@ -275,7 +275,8 @@ def _gain_findings(c: ColumnFit) -> list[Finding]:
     return []
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Cells below each other: the first to the left, the others to the right."""
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
     return [
         "  ".join(

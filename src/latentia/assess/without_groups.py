@@ -11,10 +11,12 @@ import numpy as np
 from latentia.assess.influence import table_replicates
 from latentia.assess.jackknife import (
     Replicates,
+    dealt_source,
     frozen_replicates,
     marginal_replicates,
     sums_in_groups,
 )
+from latentia.assess.table_bars import network_replicates, with_tables_without
 from latentia.closed_form.frozen import Frozen, FrozenBasis
 from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
@@ -55,16 +57,30 @@ def replicate(
     Learned tables move by the influence of the group; all others are solved again from sums, in
     the coordinates of these rows, or of those that the model was frozen in.
     """
+    able = learner.abilities
     if operators.network is not None:
-        raise NotLearnedError(
-            "error bars are not made for the graph's own tables yet. Use fit(frame, "
-            "error_bars=True) with the default learner, which then passes messages; or lt.EM(...)."
-        )
+        knowledge = read_knowledge(operators.network.graph, able.known, able.tied)
+        smoothing = learner.smoothing
+        return network_replicates(operators, source, groups, seed, knowledge, smoothing)
+    found = _replicated(learner, operators, source, groups, seed, frozen)
+    smoothing = getattr(learner, "smoothing", 0.0)
+    return with_tables_without(found, operators, source, seed, smoothing=smoothing)
+
+
+def _replicated(
+    learner: Any,
+    operators: Operators,
+    source: Source,
+    groups: int,
+    seed: int,
+    frozen: Frozen | None,
+) -> Replicates:
     if operators.embedded:
         raise NotLearnedError(
             f"error bars are not made for models with a kernel, such as {learner!r}. Use "
             "learner='pbp' with discrete columns."
         )
+    given, source = source, dealt_source(source)
     if operators.valid:
         able = learner.abilities
         knowledge = read_knowledge(operators.plan.graph, able.known, able.tied)
@@ -72,7 +88,7 @@ def replicate(
     if operators.independent:
         return marginal_replicates(operators.plan, source, groups, seed)
     if frozen is None:
-        frozen = freeze_learner(learner, operators.plan, source)
+        frozen = freeze_learner(learner, operators.plan, given)
         frozen = replace(frozen, own=True) if isinstance(frozen, FrozenBasis) else frozen
     return frozen_replicates(frozen, sums_in_groups(source, frozen.summary, groups, seed))
 

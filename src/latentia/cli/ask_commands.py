@@ -16,7 +16,14 @@ from latentia.cli.answer_blocks import (
     collected,
     tell_written,
 )
-from latentia.cli.asking import asked_evidence, asked_levels, find_label, read_soft
+from latentia.cli.asking import (
+    asked_evidence,
+    asked_levels,
+    find_label,
+    find_variable,
+    read_soft,
+)
+from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
 from latentia.cli.options import (
     Confidence,
     Data,
@@ -45,7 +52,6 @@ from latentia.data.sources.located import TableFile
 from latentia.errors import DataError
 from latentia.inference.posterior_density import Density
 from latentia.model.latent_model import LatentModel
-from latentia.model.mixed_plans import state_labels
 from latentia.typing import Label
 
 SCORES = "log P(row)"
@@ -68,6 +74,10 @@ def query(
         list[str] | None,
         typer.Option(metavar="NAME=STATE:L,…", help="Likelihoods of states, where not certain."),
     ] = None,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=STATE", help="What is set by hand instead of observed."),
+    ] = None,
     confidence: Confidence = None,
     most_probable: Annotated[
         bool, typer.Option("--map", help="The most probable assignment only.")
@@ -76,24 +86,26 @@ def query(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Ask for the posterior of columns, given others.
+    """Ask for the posterior of columns or latents, given others.
 
     \b
     Examples:
       latentia query m.latentia D --given G=2 --given H=0
+      latentia query m.latentia class --given smokes=yes
       latentia query m.latentia D E --soft "G=0:.2,1:.8" --map
       latentia query m.latentia x --given y=3.2 --given z=0..3
       latentia query m.latentia D --given G=2 --confidence .9
+      latentia query m.latentia D --do G=2
     """
     with answering(as_json, quiet, debug) as screen:
         loaded = read_model(model)
         asked = [find_label(loaded, name) for name in variables]
         evidence = asked_evidence(loaded, given or [])
         likelihoods = read_soft(loaded, soft or [])
-        if most_probable and confidence is not None:
-            raise typer.BadParameter(
-                "not for --map; leave one of them out.", param_hint="--confidence"
-            )
+        hand = asked_evidence(loaded, do or [], "--do") or None
+        for option, used in (("--confidence", confidence), ("--do", hand)):
+            if most_probable and used is not None:
+                raise typer.BadParameter("not for --map; leave one of them out.", param_hint=option)
         if most_probable:
             found = loaded.map_query(asked, evidence, likelihoods)
             if as_json:
@@ -101,7 +113,7 @@ def query(
             else:
                 screen.show(*assignment_view(found, {**evidence, **likelihoods}))
             return
-        posterior = loaded.query(asked, evidence, likelihoods, confidence)
+        posterior = loaded.query(asked, evidence, likelihoods, confidence, hand)
         if isinstance(posterior, Density):
             if as_json:
                 screen.dump(density_facts(posterior, evidence, likelihoods))
@@ -117,7 +129,15 @@ def query(
 def predict(
     model: Model,
     data: Data,
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="What to predict.")],
+    target: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A column, or a latent; or --fill.")
+    ] = None,
+    fill: Annotated[
+        bool, typer.Option("--fill", help="All columns of the model, their missing cells filled.")
+    ] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="A,B", help="Columns of DATA that are written along: ids.")
+    ] = "",
     proba: Annotated[
         bool, typer.Option("--proba", help="Probabilities of all states, a column for each.")
     ] = False,
@@ -131,27 +151,46 @@ def predict(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Predict a column from all other cells of each row.
+    """Predict a column or a latent from all other cells of each row.
 
     \b
     Examples:
       latentia predict m.latentia new.csv --target D --out predicted.csv
+      latentia predict m.latentia new.csv --target class --out classes.csv
       latentia predict m.latentia new.parquet --target D --proba | head
+      latentia predict m.latentia new.csv --target D --keep id --out predicted.csv
+      latentia predict m.latentia holes.csv --fill --out filled.csv
     """
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
+        if fill == (target is not None) or (fill and (proba or quantiles)):
+            raise typer.BadParameter(
+                "expected --target COLUMN, or --fill by itself.", param_hint="--target"
+            )
         loaded = read_model(model)
-        name = find_label(loaded, target)
         with screen.working(f"reading {data}"):
             table = open_table(data, loaded.columns_)
-            _, count = look_over(table)
-        column = next((c for c in loaded.columns_ if c.name == name), None)
+            names, count = look_over(table)
+        kept = kept_names(keep, names)
+        if target is None:
+            with screen.working(f"filling {count:,} rows"):
+                answer = filled_rows(loaded, table, unknown)
+            whole = with_kept(answer, table, kept)
+            give_table(screen, whole, out, {"rows": count})
+            return
+        name = find_label(loaded, target)
+        column = find_variable(loaded, name)
         continuous = column is not None and column.continuous
         levels = asked_levels(quantiles) if quantiles else []
         if as_json and continuous and not proba:
             levels = levels or [0.05, 0.25, 0.5, 0.75, 0.95]
         with screen.working(f"predicting {target} of {count:,} rows"):
             answer = _predictions(loaded, table, name, proba, levels, unknown)
+        if kept:
+            give_table(
+                screen, with_kept(answer, table, kept), out, {"target": target, "rows": count}
+            )
+            return
         facts: dict[str, Any] = {"target": target, "rows": count}
         if isinstance(column, DiscreteColumn):
             facts["states"] = list(column.states)
@@ -168,10 +207,10 @@ def _predictions(
 ) -> BlockAnswer:
     """What to write: states, a mean, a mean and quantiles, or probabilities."""
     more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
-    column = next((c for c in model.columns_ if c.name == name), None)
+    column = find_variable(model, name)
     if proba:
         found = model.predict_proba(table, target=name, **more)
-        labels = () if column is None else state_labels(column)
+        labels = () if column is None else column.labels
         return answer_of([str(label) for label in labels], found)
     best = answer_of([str(name)], model.predict(table, target=name, **more))
     if isinstance(column, DiscreteColumn):
@@ -252,6 +291,9 @@ def sample(
     model: Model,
     number: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 10,
     seed: Annotated[int | None, typer.Option(min=0, help="The same rows each time.")] = None,
+    latents: Annotated[
+        bool, typer.Option("--latents", help="The states of latents come along.")
+    ] = False,
     out: Out = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -268,7 +310,7 @@ def sample(
         check_out(out)
         loaded = read_model(model)
         with screen.working(f"drawing {number:,} rows"):
-            rows = loaded.sample(number, random_state=seed)
+            rows = loaded.sample(number, random_state=seed, latents=latents)
         facts = {"rows": number, "seed": seed}
         if out is not None or not as_json:
             cells = {str(name): values for name, values in rows.items()}

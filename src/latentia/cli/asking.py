@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from latentia.data.columns.column import KINDS
+from latentia.data.columns.column import KINDS, Column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
@@ -54,6 +54,28 @@ def read_kinds(text: str) -> dict[str, str]:
             )
         kinds[name] = kind
     return kinds
+
+
+def read_order(text: str) -> str | dict[str, str] | None:
+    """`income` for all latents, `class=income,mood=score` for some.
+
+    >>> read_order("income"), read_order("class=income, mood=score"), read_order("")
+    ('income', {'class': 'income', 'mood': 'score'}, None)
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if len(parts) == 1 and "=" not in parts[0]:
+        return parts[0]
+    return dict(_split(part, "--order-by", "CLASS=COLUMN") for part in parts) or None
+
+
+def read_latent_names(given: Sequence[str]) -> dict[str, list[str]] | None:
+    """`class=low,high` for each latent.
+
+    >>> read_latent_names(["class=low, high"])
+    {'class': ['low', 'high']}
+    """
+    found = dict(_split(text, "--name-states", "CLASS=LOW,HIGH") for text in given)
+    return {name: [s.strip() for s in names.split(",")] for name, names in found.items()} or None
 
 
 def asked_levels(text: str) -> list[float]:
@@ -134,15 +156,17 @@ def _value(text: str) -> Any:
     return text
 
 
-def asked_evidence(model: LatentModel, given: Sequence[str]) -> dict[Label, Any]:
+def asked_evidence(
+    model: LatentModel, given: Sequence[str], option: str = "--given"
+) -> dict[Label, Any]:
     """`G=2` for each variable that is known, `x=0..3` for an interval."""
     evidence: dict[Label, Any] = {}
     for text in given:
-        word, value = _split(text, "--given", "NAME=STATE")
+        word, value = _split(text, option, "NAME=STATE")
         name = find_label(model, word)
         if name in evidence:
             raise EvidenceError(f"{name!r} is given twice. Keep one of them.")
-        evidence[name] = _state_in(model, name, value)
+        evidence[name] = find_state_of(model, name, value)
     return evidence
 
 
@@ -164,7 +188,7 @@ def read_soft(model: LatentModel, soft: Sequence[str]) -> dict[Label, dict[Any, 
         for part in value.split(","):
             state, _, likelihood = (piece.strip() for piece in part.rpartition(":"))
             try:
-                found[name][_state_in(model, name, state)] = float(likelihood if state else "")
+                found[name][find_state_of(model, name, state)] = float(likelihood if state else "")
             except ValueError:
                 raise typer.BadParameter(
                     f"expected {example}, got {text!r}.", param_hint="--soft"
@@ -174,14 +198,24 @@ def read_soft(model: LatentModel, soft: Sequence[str]) -> dict[Label, dict[Any, 
 
 def find_label(model: LatentModel, text: str) -> Label:
     """The variable that prints as `text`; text that names none is left for the model to refuse."""
-    return next((name for name in model.plan_.graph.names if str(name) == text), text)
+    return next((name for name in model._graph.names if str(name) == text), text)
 
 
-def _state_in(model: LatentModel, name: Label, text: str) -> Any:
-    column = next((c for c in model.columns_ if c.name == name), None)
+def find_variable(model: LatentModel, name: Label) -> Column | None:
+    """A column, or a latent that the model has a table of; None for what is neither."""
+    own = model._own_tables()
+    latents = () if own is None else tuple(own.latent(h) for h in own.hidden)
+    return next((c for c in (*model.columns_, *latents) if c.name == name), None)
+
+
+def find_state_of(model: LatentModel, name: Label, text: str) -> Any:
+    """The state that a word means: of a column as it was learned, of a latent its number."""
+    column = find_variable(model, name)
     if isinstance(column, DiscreteColumn):
         return find_state(column, text)
-    return text if column is None else find_value(text)
+    if column is None:
+        return int(text) if text.isdecimal() else text
+    return find_value(text)
 
 
 def find_value(text: str) -> Any:

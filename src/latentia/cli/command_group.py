@@ -10,15 +10,35 @@ from typer.core import TyperGroup
 
 # module and first sentence of every command; tests compare them with the commands themselves
 COMMANDS = {
-    "query": ("ask_commands", "Ask for the posterior of columns, given others."),
-    "predict": ("ask_commands", "Predict a column from all other cells of each row."),
+    "query": ("ask_commands", "Ask for the posterior of columns or latents, given others."),
+    "predict": ("ask_commands", "Predict a column or a latent from all other cells of each row."),
     "score": ("ask_commands", "Say how probable rows are: mean log P(present cells)."),
     "sample": ("ask_commands", "Draw rows from the learned distribution."),
+    "effect": ("why_commands", "Say what becomes of a variable when another is set by hand."),
+    "explain": ("why_commands", "Say how far each piece of evidence has moved an answer."),
     "check": (
         "check_command",
         "Say whether a model fits rows: column by column, pair by pair, and what to look at.",
     ),
+    "compare": (
+        "compare_command",
+        "Compare numbers of states of latents, by criteria and on held-out rows.",
+    ),
+    "explore": (
+        "explore_command",
+        "Show a model in the browser: click what is known, and see what follows.",
+    ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
+    "decode": ("sequence_commands", "Tell the hidden states of sequences, row by row."),
+    "forecast": ("sequence_commands", "Tell what comes next in every sequence."),
+    "profile": (
+        "profile_command",
+        "Show the states of a latent: how large they are, and every column in each of them.",
+    ),
+    "structure": (
+        "structure_command",
+        "Find a graph for a table: which columns hang together, and latents that tie them.",
+    ),
     "reproduce": ("reproducing", "Repeat the paper's experiments and write a report."),
     "plan": ("show_commands", "Show how a graph would be learned, before any data."),
     "inspect": ("show_commands", "Show a model: graph, columns, diagnostics, plan."),

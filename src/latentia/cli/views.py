@@ -17,7 +17,9 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.model.latent_model import LatentModel
+from latentia.networks.table_plan import plan_tables
 from latentia.spelling import printable
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Side
 
@@ -58,9 +60,10 @@ def plan_facts(plan: Plan) -> Facts:
         for k, node in enumerate(plan.nodes)
         if node.parent != k
     ]
-    return {
-        "graph": str(graph),
-        "latents": {graph.names[v]: graph.states[v] for v in sorted(graph.latent)},
+    own = graph if plan.tables_of is None else plan.tables_of
+    found: Facts = {
+        "graph": str(own),
+        "latents": {own.names[v]: own.states[v] for v in sorted(own.latent)},
         "columns": {graph.names[v]: graph.states[v] for v in graph.observed},
         "roots": [list(plan.tensor_shape(k)) for k in plan.roots],
         "separators": separators,
@@ -68,10 +71,55 @@ def plan_facts(plan: Plan) -> Facts:
         "cost": plan.cost,
         "notes": list(plan.notes),
     }
+    if plan.tables_of is not None:
+        found["tables"] = table_facts(plan.tables_of)
+    return found
+
+
+def table_facts(graph: LatentGraph) -> Facts:
+    """What of the graph's own tables is counted, what is climbed, and at what cost."""
+    planned = plan_tables(graph)
+    return {
+        "counted": list(planned.counted),
+        "counted_cells": planned.counted_cells,
+        "pieces": [
+            {
+                "latents": list(p.latents),
+                "tables": list(p.tables),
+                "columns": list(p.columns),
+                "cells": p.cells,
+                "numbers_a_row": p.cost,
+            }
+            for p in planned.pieces
+        ],
+        "words": planned.words,
+    }
+
+
+def tables_view(facts: Facts, fits: Fits) -> View:
+    """Pieces and what is counted, as a table."""
+    return [_first(fits, *(_pieces(facts, most) for most in (4, 2, 1))), "", facts["words"]]
+
+
+def _pieces(facts: Facts, most: int) -> Table:
+    table = _table("tables", "latents", "of", "columns")
+    table.add_column("cells", justify="right")
+    table.add_column("numbers a row", justify="right")
+    if facts["counted"]:
+        of = _listing(facts["counted"], most)
+        _add(table, "counted", "", of, "", f"{facts['counted_cells']:,}", "")
+    for k, p in enumerate(facts["pieces"]):
+        names = [_listing(p[what], most) for what in ("latents", "tables", "columns")]
+        cost = p["numbers_a_row"]
+        shown = "too many" if cost is None else f"{cost:,}"
+        _add(table, f"piece {k + 1}", *names, f"{p['cells']:,}", shown)
+    return table
 
 
 def plan_view(facts: Facts, fits: Fits) -> View:
     """The plan as a table, with less of it where there is no room."""
+    if "tables" in facts:
+        return tables_view(facts["tables"], fits)
     count = _count(facts["leaves"], "leaf", "leaves") + ", " + _count(len(facts["roots"]), "root")
     foot = f"{count}; {facts['cost']:,} multiplications per row upwards"
     return [_first(fits, *_plan_tables(facts)), "", foot]
@@ -151,6 +199,18 @@ def fit_view(facts: Facts) -> View:
     return [_heading("Learned"), about]
 
 
+def sequence_view(facts: Facts) -> View:
+    """What was just learned from sequences, in a few lines."""
+    told = f"{facts['iterations']} steps from {facts['start']}, {facts['seconds']:.2f} s"
+    about = _pairs(
+        ("slice", facts["slice"]),
+        ("latents", _latents(facts["latents"])),
+        ("learned", f"{told} on {facts['rows']:,} rows"),
+        ("saved as", facts["model"]),
+    )
+    return [_heading("Learned"), about]
+
+
 def model_view(facts: Facts, fits: Fits) -> View:
     about = _pairs(
         ("graph", facts["graph"]),
@@ -210,6 +270,7 @@ def posterior_facts(
         "probabilities": posterior.table.tolist(),
         "given": given,
         "soft": soft,
+        **({"do": dict(posterior.do)} if posterior.do else {}),
         "log_evidence": posterior.log_evidence,
         "clipped": posterior.clipped,
         **_interval_facts(posterior),
@@ -247,7 +308,7 @@ def posterior_view(posterior: Posterior, cut: bool) -> View:
         style = "bold" if p == best else ""
         between = [f"{end:.4f}" for end in both]
         _add(table, *states, f"{p:.4f}", *between, _bar(p), style=style)
-    view: View = [_heading(f"P({_asked(posterior.variables, posterior.evidence)})"), table]
+    view: View = [_heading(f"P({_question(posterior)})"), table]
     if hidden > 0:
         view.append(Text(f"… and {hidden:,} less probable", style="dim"))
     foot = [f"log P(evidence) = {posterior.log_evidence:.4f}"] if posterior.evidence else []
@@ -384,6 +445,15 @@ def _asked(variables: Sequence[Any], evidence: Mapping[Any, Any] | None) -> str:
     what = ", ".join(str(v) for v in variables)
     given = ", ".join(f"{k}={_given(v)}" for k, v in (evidence or {}).items())
     return f"{what} | {given}" if given else what
+
+
+def _question(posterior: Posterior) -> str:
+    """The same with what is set by hand."""
+    asked = _asked(posterior.variables, posterior.evidence)
+    if not posterior.do:
+        return asked
+    hand = ", ".join(f"{k}={_given(v)}" for k, v in posterior.do.items())
+    return f"{asked}{', ' if posterior.evidence else ' | '}do({hand})"
 
 
 def _cell(value: Any) -> str:

@@ -93,7 +93,7 @@ def _places(
     graph: LatentGraph, shapes: Sequence[Shape]
 ) -> tuple[list[Point], dict[tuple[int, int], list[Point]]]:
     """Centres of nodes, and the corners of edges; long graphs run from left to right."""
-    edges = list(graph.edges) if graph.directed else _oriented(graph)
+    edges = list(graph.edges) if graph.directed else oriented(graph)
     layout = lay_out([s.width for s in shapes], edges, GAP)
     depth = max(layout.layer) + 1
     widest = max(sum(level == k for level in layout.layer) for k in range(depth))
@@ -131,7 +131,7 @@ def _hung(graph: LatentGraph, edges: Sequence[tuple[int, int]]) -> dict[int, int
     return {v: owner for v, owner in alone.items() if owners.count(owner) <= 2}
 
 
-def _oriented(graph: LatentGraph) -> list[tuple[int, int]]:
+def oriented(graph: LatentGraph) -> list[tuple[int, int]]:
     """An undirected graph's edges, each from the end that is nearer to the first variable."""
     near: list[list[int]] = [[] for _ in graph.names]
     for a, b in graph.edges:

@@ -28,6 +28,9 @@ from latentia.typing import Array, Label
 class GaussianTable:
     """P(x | parents) = Σ_k weights · N(means, deviations²): arrays (parents …, components).
 
+    A value that stands alone, as zero does in a column with many zeros, is a component of deviation
+    0. Where wide gaps part a column, each part has components of its own.
+
     Of a column with long tails, means and deviations are those of asinh((x − centre) / scale); with
     knots (y, z), those of a curve through them: z of y, where y is that asinh, or x itself.
     """
@@ -43,6 +46,10 @@ def as_table(leaf: Array, column: ContinuousColumn) -> GaussianTable:
     """A leaf in steps of the column's grid, in the column's own units."""
     w, mean, variance = np.moveaxis(leaf, -1, 0)
     z, deviation = column.low + (mean + 0.5) * column.step, np.sqrt(variance) * column.step
+    if column.atoms:
+        count = len(column.atoms)
+        z[..., -count:] = column.scaled(np.array(column.atoms))
+        deviation[..., -count:] = 0.0
     if column.knots and not column.warped:  # in the column's own units
         at = tuple((y * column.scale + column.centre, z_k) for y, z_k in column.knots)
         return GaussianTable(w, z, deviation, None, at)

@@ -8,16 +8,17 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
 from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import EStep, compile_estep
+from latentia.exact.leaf_pieces import widened
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.many_rows import without_odd
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
-from latentia.inference.table_form import TableForm
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
@@ -31,42 +32,50 @@ class AskingLatent:
     columns: tuple[Column, ...]
     tables: Mapping[int, Array]
     leaves: Mapping[int, Array]  # Gaussian leaves of continuous columns
-    latent: int
+    column: DiscreteColumn  # the latent and its states
     unknown: str = "error"
-    network: TableForm | None = None  # which answers then
+    network: OwnNetwork | None = None  # which answers then
 
     def __post_init__(self) -> None:
         check_unknown(self.unknown)
 
+    @property
+    def latent(self) -> int:
+        return self.graph.index(self.column.name)
+
     def memberships(self, table: Table) -> Found:
-        """P(state | present cells), numbered as in the tables; (rows,) each."""
+        """P(state | present cells), by name of the state; (rows,) each."""
+        return dict(zip(self.column.summary_names, self._shares(table), strict=True))
+
+    def _shares(self, table: Table) -> Array:
+        """P(state | present cells), (states, rows)."""
         codes = self._codes(table)
-        if isinstance(self.network, OwnNetwork):
-            wide = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
+        if self.network is not None:
+            cells = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
             for v, own in zip(self.graph.observed, codes, strict=True):
-                wide[:, v] = own
-            found, impossible = self.network.posterior(wide, {}, self.latent)
+                cells[:, v] = own
+            found, impossible = self.network.posterior(cells, {}, self.latent)
             note_impossible(impossible, table.first)
-            return dict(enumerate(found))
-        observed = self.graph.observed
+            return found
+        wide = widened(self.graph, self.columns if self.leaves else ())
+        both, codes = wide.apart({**self.tables, **self.leaves}), wide.rows(Rows(codes)).codes
+        observed, dense = wide.wide.observed, wide.scales(dict.fromkeys(self.leaves, (0.0, 1.0)))
         gaps = [u for u, c in zip(observed, codes, strict=True) if not is_present(c).all()]
-        estep = compile_estep(self.graph, gaps, continuous=self.leaves)
-        p, impossible = _one_by_one(estep, {**self.tables, **self.leaves}, Rows(codes), self.latent)
+        estep = compile_estep(wide.wide, gaps, continuous=dense)
+        p, impossible = _one_by_one(estep, both, Rows(codes), self.latent)
         if impossible.any():  # what is left without the cells of these rows
             hidden = tuple(
                 np.full_like(c[:1], np.nan if c.dtype.kind == "f" else -1) for c in codes
             )
-            blind = compile_estep(self.graph, observed, continuous=self.leaves)
-            both = {**self.tables, **self.leaves}
+            blind = compile_estep(wide.wide, observed, continuous=dense)
             alone = latent_posteriors(blind, both, Rows(hidden), [self.latent])[self.latent]
             p[:, impossible] = alone
         note_impossible(impossible, table.first)
-        return dict(enumerate(p))
+        return p
 
     def best(self, table: Table) -> Found:
         """The most probable state of every row."""
-        shares = np.stack(list(self.memberships(table).values()))
-        return {self.graph.names[self.latent]: shares.argmax(axis=0)}
+        return {self.column.name: self.column.answers(self._shares(table).argmax(axis=0))}
 
     def _codes(self, table: Table) -> tuple[Codes, ...]:
         """What an E-step reads: codes, positions of columns with leaves, nearest cells of others.
@@ -81,7 +90,7 @@ class AskingLatent:
                     values, odd = without_odd(c, values)
                     if self.unknown == "warn" and odd.any():
                         note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
-                cells = place_cells(c, values)
+                cells = c.place(values)
             else:
                 cells = c.nothing(table.length)
             if c.continuous and v not in self.leaves:

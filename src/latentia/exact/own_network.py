@@ -61,6 +61,14 @@ class OwnNetwork:
             found[possible] = self.answers.posteriors(others[possible], [name], kept)[name]
         return found.T, ~possible
 
+    def log_others(self, evidence: Evidence, column: int) -> Array:
+        """log P(evidence on all columns but one), (n,)."""
+        codes, soft = self._read(evidence)
+        v = self.graph.observed[column]
+        codes[:, v] = -1
+        kept = {name: x for name, x in soft.items() if name != self.graph.names[v]}
+        return self.answers.log_evidence(codes, kept)
+
     def log_evidence(self, evidence: Evidence) -> Array:
         return self.answers.log_evidence(*self._read(evidence))
 
@@ -78,4 +86,17 @@ class OwnNetwork:
                 codes[:, v] = np.where(is_present(own), own, -1)
             elif likelihood is not None:
                 soft[self.graph.names[v]] = likelihood.T
+            elif evidence.corners and (corners := evidence.corners[x]) is not None:
+                (around,) = corners  # a leaf is a column
+                soft[self.graph.names[v]] = _between(*around, self.graph.states[v] or 1)
         return codes, soft
+
+
+def _between(cells: Codes, weights: Array, states: int) -> Array:
+    """Likelihoods of grid cells around positions, (n, states); all one where nothing is seen."""
+    found = np.zeros((cells.shape[1], states + 1))
+    row = np.arange(len(found))
+    for cell, weight in zip(cells, weights, strict=True):
+        np.add.at(found, (row, cell), weight)
+    found[found[:, states] > 0] = 1.0  # one cell beyond: missing
+    return found[:, :states]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
 
+from latentia import doors
 from latentia.data.sources.memory import equal_rows
-from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
+from latentia.errors import DataError, EvidenceError, GraphError, PlanError, UnknownNameError
 from latentia.exact.conditioned import infer_rows
+from latentia.exact.max_product import max_product_states
 from latentia.exact.reading_evidence import (
     RowsGiven,
     Soft,
@@ -32,7 +34,8 @@ from latentia.exact.shafer_shenoy import (
     shares,
     wire,
 )
-from latentia.inference.posterior import Posterior
+from latentia.exact.surgery import check_apart, check_can_be_set, cut_tables, read_do
+from latentia.inference.posterior import Assignment, Posterior
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
@@ -151,9 +154,21 @@ class TabularModel:
         """P(variables | evidence), (rows, states of the first, of the second, …)."""
         return self._joint(numbers_of(self.names, variables), evidence, soft)[1]
 
-    def query(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Posterior:
-        """P(variables | one row of evidence): by state name, and an array of all its cells."""
+    def query(
+        self,
+        variables: Any,
+        evidence: RowsGiven = None,
+        soft: Soft = None,
+        do: Mapping[Any, Any] | None = None,
+    ) -> Posterior:
+        """P(variables | one row of evidence): by state name, and an array of all its cells.
+
+        `do` sets variables by hand, ``do={"x": 2}``: they no longer listen to their parents.
+        """
         asked = numbers_of(self.names, variables)
+        if do is not None:
+            check_apart(do, [self.names[v] for v in asked], evidence, soft)
+            return replace(self.set_by_hand(do).query(variables, evidence, soft), do=dict(do))
         log_total, table = self._joint(asked, evidence, soft)
         if len(table) != 1:
             raise EvidenceError(
@@ -166,6 +181,46 @@ class TabularModel:
             log_evidence=float(log_total[0]),
             evidence=self._told(evidence, soft),
         )
+
+    def set_by_hand(self, do: Mapping[Any, Any]) -> TabularModel:
+        """The model after an intervention, which does not know what it was before."""
+        tables = {scope[-1]: table for scope, table in self.tables.items()}
+        check_can_be_set(self.graph)
+        graph, cpts = cut_tables(self.graph, tables, read_do(self, do))
+        return TabularModel(graph, cpts, None, self.order, dict(self.state_names))
+
+    def effect(self, treatment: Any, outcome: Any, evidence: Any = None, **how: Any) -> Any:
+        """P(outcome | do treatment) for each of its states: see `LatentModel.effect`."""
+        return doors.effect_of(self, treatment, outcome, evidence, **how)
+
+    def map_query(
+        self, variables: Any = None, evidence: RowsGiven = None, soft: Soft = None
+    ) -> Assignment:
+        """The most probable joint state of variables given one row; of all that is not observed.
+
+        Exact, however many there are: what is not asked for is summed out, the rest maximised.
+        """
+        check_directed(self.graph, "map_query")
+        codes, weights = read_codes(self, evidence, soft)
+        if len(codes) != 1:
+            raise EvidenceError(f"map_query answers one row of evidence, got {len(codes)}.")
+        hidden = [name for v, name in enumerate(self.names) if codes[0, v] < 0]
+        asked = numbers_of(self.names, hidden if variables is None else variables)
+        tables = {scope[-1]: table for scope, table in self.tables.items()}
+        likelihoods = {v: x[0] for v, x in weights.items()}
+        found = max_product_states(self.graph, tables, codes[0], likelihoods, asked)
+        check_rows_possible(np.array([found.log_evidence]))
+        labels = (labels_of(self, v)[k] for v, k in zip(asked, found.codes, strict=True))
+        values = dict(zip((self.names[v] for v in asked), labels, strict=True))
+        return Assignment(values, min(found.log_joint - found.log_evidence, 0.0), True)
+
+    def explain(self, target: Any, row: Any, **how: Any) -> Any:
+        """How far each piece of evidence has moved the answer: see `LatentModel.explain`."""
+        return doors.explain_tables(self, target, row, **how)
+
+    def sensitivity(self, target: Any, evidence: Any = None, **how: Any) -> Any:
+        """How an answer depends on the cells of tables: see `LatentModel.sensitivity`."""
+        return doors.sensitivity_of_tables(self, target, evidence, **how)
 
     def joint_table(self, variables: Any) -> Array:
         """P(variables), (states of the first, of the second, …)."""
@@ -188,6 +243,10 @@ class TabularModel:
     def evidence(self, columns: Any) -> StateCodes:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         return with_latents(self, self.graph.observed, columns)
+
+    def explore(self, to: Any = None, **options: Any) -> Any:
+        """A page to look at, as `LatentModel.explore` makes it: `to` a file, or else served."""
+        return doors.explore(self, to, **options)
 
     def _joint(self, asked: Sequence[int], evidence: RowsGiven, soft: Soft) -> tuple[Array, Array]:
         """log P(evidence), (rows,), and P(asked | evidence), (rows, states …)."""
@@ -261,6 +320,14 @@ class TabularModel:
         joined = (np.concatenate(x, axis=-1) for x in zip(*blocks, strict=True))
         log_evidence, *tables = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in joined)
         return log_evidence, tables
+
+
+def check_directed(graph: LatentGraph, what: str) -> None:
+    """Tables, not potentials, or an error that says so."""
+    if not graph.directed:
+        raise GraphError(
+            f"{what} is made for directed graphs (->), got undirected edges (--). Use joint."
+        )
 
 
 def numbers_of(names: Sequence[Label], variables: Any) -> list[int]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from latentia.errors import FormatError
+from latentia.exact.reading_evidence import labels_of
 from latentia.exact.tabular_model import TabularModel
 from latentia.formats.plain_network import PlainNetwork, spelled
 from latentia.model.latent_model import LatentModel
+from latentia.model.latent_questions import own_tables
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
 
@@ -45,27 +47,24 @@ def model_tables(model: Any) -> ModelTables:
 
 
 def _learned_tables(model: LatentModel) -> ModelTables:
-    cpts = model.cpts_  # says which learners have tables
-    graph = model.operators_.plan.graph
-    labels = {column.name: column.labels for column in model.columns_}
     odd = [column.name for column in model.columns_ if column.continuous]
     if odd:
         raise FormatError(
             f"expected a table for every variable, got the continuous columns {odd[:20]!r}. Cut "
             "them into states before fitting."
         )
-    if not graph.directed or set(cpts) != set(graph.names):
+    own = own_tables(model.plan_, model.operators_, model.columns_, model.name_states)
+    if own is None:
         raise FormatError(
-            "expected a directed graph with a table for every variable, got "
-            f"{len(cpts)} tables of {len(graph.names)} variables. Learn a directed graph."
+            "expected a model with a table for every variable of its graph, got one learned by "
+            f"{model.diagnostics_.learner}, which has none. Use learner='tables' or 'em', and a "
+            "directed graph."
         )
-    above = graph.parents()
-    tables = {(*above[v], v): cpts[name] for v, name in enumerate(graph.names)}
-    states = (
-        labels.get(name, range(tables[*above[v], v].shape[-1]))
-        for v, name in enumerate(graph.names)
-    )
-    return ModelTables(graph, tables, tuple(map(tuple, states)))
+    answers = own.answers
+    above = answers.graph.parents()
+    tables = {(*above[v], v): table for v, table in sorted(answers.tables.items())}
+    states = tuple(labels_of(answers, v) for v in range(len(answers.names)))
+    return ModelTables(answers.graph, tables, states)
 
 
 def plain_network(model: Any) -> PlainNetwork:

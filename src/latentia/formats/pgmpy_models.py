@@ -67,14 +67,15 @@ def to_pgmpy(model: Any) -> Any:
     network.add_nodes_from(names)
     network.add_edges_from([(names[a], names[b]) for a, b in found.graph.edges])
     if found.graph.directed:
-        network.add_cpds(*(_as_cpd(found, scope) for scope in found.tables))
+        network.add_cpds(*(cpd_of(found, scope) for scope in found.tables))
     else:
         network.add_factors(*_factors(found))
     network.latents = set(found.latents)
     return network
 
 
-def _as_cpd(found: ModelTables, scope: tuple[int, ...]) -> Any:
+def cpd_of(found: ModelTables, scope: tuple[int, ...]) -> Any:
+    """One of the tables as a TabularCPD."""
     from pgmpy.factors.discrete import TabularCPD
 
     *above, child = scope

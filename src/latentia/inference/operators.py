@@ -11,7 +11,7 @@ import numpy as np
 from latentia.errors import LatentiaError
 from latentia.inference.linear_part import Linear
 from latentia.inference.provenance import Provenance
-from latentia.inference.table_form import TableForm
+from latentia.inference.table_form import GraphTables, TableForm
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array
@@ -47,7 +47,8 @@ class Operators:
     # of the Gram form, instead of a tensor: T[a, …, a, c] = D[a, c], zero elsewhere; root: (N,)
     diagonals: Mapping[int, Array] = field(default_factory=dict)
     linear: Linear | None = None  # beside an embedding: what its answers lean on
-    network: TableForm | None = None  # tables of the graph itself, which answer then
+    network: TableForm | None = None  # tables of the graph itself, which answer then …
+    beside: GraphTables | None = None  # … or are kept for the sake of its latents only
     provenance: Provenance = field(default_factory=Provenance)  # what they were learned by
 
     def __post_init__(self) -> None:
@@ -92,6 +93,18 @@ class Operators:
     def model_tables(self) -> Mapping[int, Array]:
         """P(variable | parents) by variable of `model_graph`; none of a signed model."""
         return self.tables if self.network is None else self.network.tables
+
+    def own_tables(self, graph: LatentGraph) -> tuple[LatentGraph, Mapping[int, Array]] | None:
+        """Tables of the user's own graph, with the latents that it names; None: there are none.
+
+        A refined network has tables, too, but of states of separators, which have no names.
+        """
+        own = self.beside if self.network is None else self.network
+        if own is not None:
+            return own.graph, own.tables
+        if self.tables and self.plan.graph == graph:
+            return self.plan.graph, self.tables
+        return None
 
     @property
     def embedded(self) -> bool:

@@ -41,6 +41,7 @@ class Posterior:
     lower: Array | None = None  # ends of intervals, shaped as the table, if a confidence was asked
     upper: Array | None = None
     confidence: float | None = None
+    do: Mapping[Any, Any] | None = None  # what was set by hand
     standard_error: Array | None = None  # of an answer that was drawn, shaped as the table
 
     @property
@@ -83,7 +84,9 @@ class Posterior:
     def title(self) -> str:
         """The question, as P(variables | evidence)."""
         what = ", ".join(printable(v) for v in self.variables)
-        given = printable_evidence(self.evidence)
+        known = printable_evidence(self.evidence)
+        hand = f"do({printable_evidence(self.do)})" if self.do else ""
+        given = ", ".join(filter(None, (known, hand)))
         return f"P({what} | {given})" if given else f"P({what})"
 
     @property

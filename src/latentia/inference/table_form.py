@@ -12,8 +12,8 @@ from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Bools, Codes
 
 
-class TableForm(Protocol):
-    """P(x) = ∏ P(x_v | parents of v), latents too; columns are numbered in the graph's order."""
+class GraphTables(Protocol):
+    """P(x) = ∏ P(x_v | parents of v), latents too."""
 
     @property
     def graph(self) -> LatentGraph:
@@ -24,6 +24,10 @@ class TableForm(Protocol):
     def tables(self) -> Mapping[int, Array]:
         """By variable of the graph: (parents …, variable)."""
         ...
+
+
+class TableForm(GraphTables, Protocol):
+    """Tables that answer; columns are numbered in the graph's order."""
 
     def given_others(
         self, evidence: Evidence, columns: Sequence[int]

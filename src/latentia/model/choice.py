@@ -7,7 +7,9 @@ part of the rows. The rest tells their loss. The winner is then learned from all
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import final
 
 import numpy as np
 
@@ -40,6 +42,17 @@ NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner 
 PATIENCE = 30.0  # E-steps after which more and more is small enough
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The winner, learned from all rows; and what the comparison leaves to learn on from."""
+
+    operators: Operators
+    network: Network | None  # the refined candidate, of a part of the rows, if there is one
+    pool: Rows  # rows that candidates were compared on
+    source: Source  # all rows; the pool, if that is all of them
+
+
 def learn_best(
     plan: Plan,
     source: Source,
@@ -47,6 +60,16 @@ def learn_best(
     pseudo_counts: float = PSEUDO_COUNTS,
 ) -> Operators:
     """The candidate of least loss on held-out rows, learned from all rows."""
+    return choose_best(plan, source, rng, pseudo_counts).operators
+
+
+def choose_best(
+    plan: Plan,
+    source: Source,
+    rng: np.random.Generator,
+    pseudo_counts: float = PSEUDO_COUNTS,
+) -> Chosen:
+    """The same, with what the comparison brought to light besides."""
     pool, whole = keep_rows(source, POOL, rng)
     if whole:  # the pool is all there is: every kind of source is learned from alike
         source = LocalRows(pool)
@@ -56,9 +79,10 @@ def learn_best(
     why = _incomparable(pool, deals)
     if why is not None:
         found = finish_closed_form(gather_statistics(plan, source), source)
-        return found.told(choice=uncompared(why))
+        return Chosen(found.told(choice=uncompared(why)), None, pool, source)
     if few:
-        return _learn_best_of_few(plan, source, deals, rng, pseudo_counts)
+        found, last = _learn_best_of_few(plan, source, deals, rng, pseudo_counts)
+        return Chosen(found, last if isinstance(last, Network) else None, pool, source)
     ((large, held),) = deals
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
@@ -68,7 +92,8 @@ def learn_best(
         network = climbed(network, part, patience=PATIENCE)[0]
         choice = decide([_trial(statistics, part, network, held)])
     found = _finished(choice.chosen, plan, source, network)
-    return found.told(choice=choice, notes=state_notes(statistics))
+    found = found.told(choice=choice, notes=state_notes(statistics))
+    return Chosen(found, network if isinstance(network, Network) else None, pool, source)
 
 
 def _incomparable(pool: Rows, deals: Sequence[tuple[Rows, Rows]]) -> str | None:
@@ -90,8 +115,11 @@ def _learn_best_of_few(
     deals: Sequence[tuple[Rows, Rows]],
     rng: np.random.Generator,
     pseudo_counts: float,
-) -> Operators:
-    """The same where rows are few: by the rows of several folds, each held out once."""
+) -> tuple[Operators, Network | str]:
+    """The same where rows are few: by the rows of several folds, each held out once.
+
+    And the refined candidate of the last fold.
+    """
     trials = []
     for large, held in deals:
         part = LocalRows(large)
@@ -102,7 +130,7 @@ def _learn_best_of_few(
     best: Network | str = ""
     if choice.chosen == "refined":
         best = started(gather_statistics(plan, source), source, rng, pseudo_counts)
-    return _finished(choice.chosen, plan, source, best).told(choice=choice)
+    return _finished(choice.chosen, plan, source, best).told(choice=choice), network
 
 
 def _network(

@@ -94,8 +94,8 @@ class Learned(Estimator):
         Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
         """
         self._check_fitted()
-        graph = self.operators_.model_graph
-        found = {graph.names[v]: x for v, x in sorted(self._tables("cpts_").items())}
+        graph, tables = self._tables("cpts_")
+        found = {graph.names[v]: x for v, x in sorted(tables.items())}
         return found | gaussian_tables(graph, self.operators_.gaussians, self.columns_)
 
     @property
@@ -115,10 +115,12 @@ class Learned(Estimator):
         """Log-likelihood per row before the first and after every iteration, for each start."""
         return [list(path) for path in self._ascent("history_").paths]
 
-    def _tables(self, wanted: str) -> Mapping[int, Array]:
-        if not self.operators_.valid:
-            raise NotLearnedError(_lacks(self, wanted, "tables"))
-        return self.operators_.model_tables
+    def _tables(self, wanted: str) -> tuple[LatentGraph, Mapping[int, Array]]:
+        """The user's own graph and its tables, or an error that says why there are none."""
+        own = self.operators_.own_tables(self._graph)
+        if own is None:
+            raise NotLearnedError(self._lacks(wanted, "tables"))
+        return own
 
     @property
     def _graph(self) -> LatentGraph:
@@ -129,12 +131,18 @@ class Learned(Estimator):
     def _ascent(self, wanted: str) -> Ascent:
         self._check_fitted()
         if self.operators_.provenance.ascent is None:
-            raise NotLearnedError(_lacks(self, wanted, "iterations"))
+            raise NotLearnedError(self._lacks(wanted, "iterations"))
         return self.operators_.provenance.ascent
 
+    def _lacks(self, wanted: str, what: str) -> str:
+        why = self.operators_.provenance.nameless if what == "tables" else ""
+        return (
+            f"{wanted} needs a learner with {what}, this model was learned by "
+            f"{self.diagnostics_.learner}" + (f", and {why} " if why else ". ") + WAYS[what]
+        )
 
-def _lacks(model: Learned, wanted: str, what: str) -> str:
-    return (
-        f"{wanted} needs a learner with {what}, this model was learned by "
-        f"{model.diagnostics_.learner}. Use learner='em' or lt.EM(...)."
-    )
+
+WAYS = {
+    "tables": "Use learner='tables', learner='em', or the default on rows that can be read again.",
+    "iterations": "Use learner='em' or lt.EM(...).",
+}

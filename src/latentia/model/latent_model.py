@@ -12,8 +12,7 @@ import numpy as np
 from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.continuous import ContinuousColumn
-from latentia.errors import DataError, GraphError, NotLearnedError
-from latentia.exact.table_answers import TableAnswers
+from latentia.errors import DataError, GraphError, NotLearnedError, PlanError
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.messages import Answers, answer
@@ -22,25 +21,27 @@ from latentia.inference.posterior_density import Density
 from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
+from latentia.model.aligning import Alignment, align_models
 from latentia.model.latent_questions import (
-    answers_to_sample,
     best_own,
-    check_can_tell,
+    check_drawn_alone,
+    draw_own,
     hidden_names,
-    own_answers,
     query_own,
+    sampled_own,
 )
-from latentia.model.mixed_plans import column_cells, state_labels
+from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.notices import note_outside
-from latentia.model.table_questions import TableQuestions
+from latentia.model.profile import Profile
+from latentia.model.profiling import profile_of
+from latentia.model.why_questions import WhyQuestions
 from latentia.seeds import as_generator
-from latentia.typing import Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 
-class LatentModel(TableQuestions):
+class LatentModel(LinkedQuestions, WhyQuestions):
     """A latent-variable graphical model over the columns of a table.
 
     Parameters
@@ -60,6 +61,19 @@ class LatentModel(TableQuestions):
         continuous, all others discrete; half as many are enough where some are seen only once.
     state_names : dict of column -> list of states, optional
         States and their order; default: the sorted values seen in fit.
+    order_by : column, or dict of latent -> column, optional
+        How the states of latents are numbered: by the mean of this column, rising. Default: by
+        size, the largest first; states whose shares differ by less than .02 go by what they tell.
+    name_states : dict of latent -> list of names, optional
+        Names of the states of latents, in that order, for answers and evidence; default: 0, 1, ….
+        They may be given after the fit as well: `with_state_names`.
+    link : dict of latent -> "logit", optional
+        A latent class that its parents, continuous columns or many of them, tell by a multinomial
+        logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
+        themselves where a parent of a latent is continuous.
+    mechanism : dict of column -> list of variables, optional
+        What the holes of a column depend on, columns (itself, too) or latents: the model then has a
+        column ``R_<column>``, "missing" or "present", below these, and answers use it.
 
     Examples
     --------
@@ -80,12 +94,14 @@ class LatentModel(TableQuestions):
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Any] | None = None,
         confidence: float | None = None,
+        do: Mapping[Any, Any] | None = None,
         approximate: bool = False,
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
         A model with tables (learner="tables" or "em") also answers for its latents, alone and
-        together with columns, and takes them as evidence; their states are numbers.
+        together with columns, and takes them as evidence, hard or soft; their states are numbers,
+        or have the names of `name_states`.
 
         Evidence of a continuous column is a number, or an interval ``{"x": (0, 3)}``. `soft` gives
         likelihoods of states instead of one state, ``{"G": {0: .2, 1: .8}}``, or for a continuous
@@ -94,23 +110,29 @@ class LatentModel(TableQuestions):
         With a `confidence`, such as 0.9, the posterior has `lower` and `upper`: intervals that
         cover the sampling error (not a wrong graph). It needs fit(frame, error_bars=True).
 
+        `do` sets variables by hand, ``do={"x": 2}``, instead of observing them: see `effect`.
+
         If `approximate`, tables answer by drawing where an exact answer would be too wide; the
         posterior has a `standard_error` then (zero where it is exact), and `log_evidence` is an
         estimate, too.
         """
         self._check_fitted()
+        check_drawn_alone(approximate, confidence=confidence, do=do)
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
+        linked = self._query_linked(variables, evidence or {}, soft or {})
+        if linked is not None:
+            return linked
         names = named(variables, self._graph.names)
         if approximate:
-            answers = answers_to_sample(
-                self.plan_, self.operators_, self.columns_, self.diagnostics_.learner
-            )
-            return query_own(answers, names, evidence or {}, soft or {}, approximate=True)
+            return sampled_own(self._tables_to_draw(), names, evidence or {}, soft or {})
+        if do is not None:
+            return self._query_set(names, evidence, soft, do, level)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
-        if hidden and level is None:
-            answers = self._told(hidden)
-            return query_own(answers, names, evidence or {}, soft or {})
+        if hidden:
+            own = self._told(hidden)
+            without = [] if level is None else self._tables_without(hidden[0])
+            return query_own(own, names, evidence or {}, soft or {}, without, level)
         codes, likelihoods = one_row(
             self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
@@ -125,7 +147,7 @@ class LatentModel(TableQuestions):
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
-            table = flat.reshape([column_cells(self.columns_[i]) for i in places])
+            table = flat.reshape([self.columns_[i].cells for i in places])
         ends: tuple[Any, Any] = (None, None)
         if level is not None and replicates is not None:
             ask = partial(one_answer, codes=codes, soft=likelihoods, places=places)
@@ -140,25 +162,34 @@ class LatentModel(TableQuestions):
         first = self.columns_[places[0]]
         if len(places) == 1 and isinstance(first, ContinuousColumn):
             return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
-        states = tuple(state_labels(self.columns_[i]) for i in places)
+        states = tuple(self.columns_[i].labels for i in places)
         return Posterior(tuple(names), states, np.array(table), log, clipped, shown, *ends, level)
 
     def map_query(
         self,
-        variables: Any,
+        variables: Any = None,
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Mapping[Any, float]] | None = None,
         random_state: Any = 0,
     ) -> Assignment:
-        """The most probable joint assignment of variables given evidence.
+        """The most probable joint assignment of variables, latents or columns, given evidence.
 
-        Up to a million joint states are enumerated; beyond, a search answers with exact=False.
+        Without `variables`: of all that is not observed, the most probable explanation.
+        Tables (learner="tables" or "em") tell it exactly, however many variables there are: along a
+        chain it is Viterbi's path. Of equally probable states the first win, in the order asked.
+        Closed forms look at up to a million joint states; beyond, a search answers exact=False.
         """
         self._check_fitted()
-        names = named(variables, self._graph.names)
+        names = self._open_ones(evidence, soft) if variables is None else []
+        names = names or named(variables, self._graph.names)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
-        if hidden:
-            return best_own(self._told(hidden), names, evidence or {}, soft or {})
+        if hidden or self._answers_by_tables:
+            own = self._told(hidden)
+            try:
+                return best_own(own, names, evidence or {}, soft or {})
+            except PlanError:  # too wide
+                if hidden:
+                    raise
         codes, likelihoods = one_row(
             self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
@@ -167,21 +198,47 @@ class LatentModel(TableQuestions):
             self.operators_, codes, likelihoods, places, as_generator(random_state)
         )
         values = {
-            name: state_labels(self.columns_[i])[c]
+            name: self.columns_[i].labels[c]
             for name, i, c in zip(names, places, found, strict=True)
         }
         return Assignment(values, log, exact)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> dict[Any, Any]:
-        """Rows drawn from the learned distribution: a dict of columns, ready for any data frame."""
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None, *, latents: bool = False
+    ) -> dict[Any, Any]:
+        """Rows drawn from the learned distribution: a dict of columns, ready for any data frame.
+
+        With `latents` the states of latents come along, before the columns; that needs tables.
+        """
         self._check_fitted()
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise DataError(
                 f"expected a positive number of samples, and a whole one, got {n_samples!r}."
             )
         rng = as_generator(random_state)
+        if latents:
+            return draw_own(self._told(self._hidden), int(n_samples), rng)
         codes = sample_rows(self.operators_, int(n_samples), rng)
         return {c.name: c.draw(x, rng) for c, x in zip(self.columns_, codes, strict=True)}
+
+    def profile(self, name: Any) -> Profile:
+        """What the states of a latent look like: sizes, and every column in each of them.
+
+        Print it for words, `.plot()` it for a picture, `.to_frame()` for a data frame. With error
+        bars (fit(frame, error_bars=True)) every figure has its standard error.
+        """
+        own = self._told([name])
+        others = self._tables_without(name) if hasattr(self, "error_bars_") else []
+        return profile_of(own, name, self.operators_.weight, others)
+
+    def align(self, other: LatentModel, X: Any = None) -> Alignment:
+        """Which states of another model's latents are the same as this one's.
+
+        `.mapping` tells it state by state, `.agreement` how well they fit, and `.model` is the
+        other model with its states numbered and named as here. Rows, by which states are matched,
+        are drawn from this model, unless a table is given.
+        """
+        return align_models(self, other, X, self._told(self._hidden), other._told(other._hidden))
 
     # -- pictures ------------------------------------------------------------------------------
 
@@ -207,7 +264,7 @@ class LatentModel(TableQuestions):
             i for i in range(len(codes)) if i not in known
         ]
         variables, columns = plan.graph.observed, self.columns_
-        shown = {v: state_labels(c) for v, c in zip(variables, columns, strict=True)}
+        shown = {v: c.labels for v, c in zip(variables, columns, strict=True)}
         seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
         what = ", ".join(str(self.columns_[i].name) for i in places)
         given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())
@@ -216,6 +273,17 @@ class LatentModel(TableQuestions):
         return doors.draw_messages(
             self.operators_, found, seen, [variables[i] for i in places], shown, title
         )
+
+    def explore(self, to: Any = None, **options: Any) -> Any:
+        """A page to look at: click states to know them, and see what follows.
+
+        ``explore(to="model.html")`` writes one file that answers by itself, wherever it is opened.
+        Without `to`, a server on this machine only shows the page in the browser until it is
+        stopped; `rows` is a table to look through with it, `port` and `browser` (False: do not
+        open one) say where, `title` names the page.
+        """
+        self._check_fitted()
+        return doors.explore(self, to, **options)
 
     def _repr_html_inner(self) -> str:
         """What notebooks show: scikit-learn's diagram, and once fitted, the picture."""
@@ -243,13 +311,6 @@ class LatentModel(TableQuestions):
             if isinstance(c, ContinuousColumn) and isinstance(value, int | float | np.number):
                 total += float(c.log_density_factor(np.array([float(value)]))[0])
         return total
-
-    def _told(self, hidden: Sequence[Label]) -> TableAnswers:
-        """Tables of the user's own graph, or an error that names a latent."""
-        answers = own_answers(self.plan_, self.operators_, self.columns_)
-        check_can_tell(answers, hidden, self.diagnostics_.learner)
-        assert answers is not None
-        return answers
 
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:
         observed = self.operators_.plan.graph.observed

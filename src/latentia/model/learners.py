@@ -28,7 +28,7 @@ from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.gram import as_published_kernel, code_columns, learn_gram
 from latentia.kernels.published_finite import learn_uncentred
 from latentia.kernels.settings import KernelSettings
-from latentia.model.choice import learn_best
+from latentia.model.choice import choose_best, learn_best
 from latentia.model.choice_mixed import learn_best_mixed
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.networks.discrete_network import refine_closed_form, refine_known
@@ -39,6 +39,7 @@ from latentia.networks.learner import Abilities
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.tables import Tables
+from latentia.networks.tables_beside import with_tables_beside
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
@@ -144,6 +145,7 @@ class PBP(BaseEstimator):
             pairs=True,
             chooses_ranks=self.refine is not True,
             compares=bool(self.refine == "auto" and self.regularize and not self._informed),
+            names_latents=bool(self.refine and self.regularize and not self._informed),
             settles=True,
             most_directions=_kernel_settings(self.kernel)[0].most,
             groups=self.groups,
@@ -160,13 +162,7 @@ class PBP(BaseEstimator):
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows, four on loops; refined, one more for each E-step."""
-        if self.refine not in ("auto", True, False):
-            raise UnknownNameError("refine", self.refine, ["auto", True, False])
-        if isinstance(source, LocalRows):
-            sizes = [plan.graph.states[v] or 1 for v in plan.graph.observed]
-            source = replace(source, rows=counted_once(source.rows, sizes))
-        rng = as_generator(0 if self.random_state is None else self.random_state)
-        self._check_informed()
+        source, rng = self._prepared(plan, source)
         if self._informed:
             knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
             return refine_known(plan, source, rng, self.smoothing, knowledge)
@@ -179,6 +175,28 @@ class PBP(BaseEstimator):
         else:
             made = finish_closed_form(found, source, self.regularize)
         return made.told(notes=state_notes(found)) if self.regularize else made
+
+    def learn_with_latents(self, plan: Plan, source: Source) -> Operators:
+        """The same, and the graph's own tables beside it, whatever answers for the columns."""
+        if not self.abilities.compares:
+            made = self.learn(plan, source)
+            return with_tables_beside(plan, made, source, self.smoothing)
+        source, rng = self._prepared(plan, source)
+        at_least("smoothing", self.smoothing, 0)
+        found = choose_best(plan, source, rng, self.smoothing)
+        return with_tables_beside(
+            plan, found.operators, found.source, self.smoothing, found.pool, found.network
+        )
+
+    def _prepared(self, plan: Plan, source: Source) -> tuple[Source, np.random.Generator]:
+        """Rows once each, a generator; and settings that make sense."""
+        if self.refine not in ("auto", True, False):
+            raise UnknownNameError("refine", self.refine, ["auto", True, False])
+        self._check_informed()
+        if isinstance(source, LocalRows):
+            sizes = [plan.graph.states[v] or 1 for v in plan.graph.observed]
+            source = replace(source, rows=counted_once(source.rows, sizes))
+        return source, as_generator(0 if self.random_state is None else self.random_state)
 
     def freeze(self, plan: Plan, pilot: Source) -> Frozen:
         """Coordinates from a pilot: then one pass over any rows, in parts or all at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 from sklearn.base import clone
@@ -13,23 +14,34 @@ from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, group_count, replicate
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
+from latentia.data.sources.indicators import INDICATED
 from latentia.data.sources.table_rows import missing_shares, open_rows
+from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
+from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
+from latentia.model.found_graph import find_graph
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
+from latentia.model.mechanism import indicator_names, with_mechanism
 from latentia.model.mixed_plans import has_continuous
 from latentia.model.notices import note_plan, note_restart
 from latentia.model.specification import Specification, columns_of
+from latentia.model.state_names import (
+    arranging,
+    checked_names,
+    checked_order,
+    with_ordered_states,
+)
 from latentia.model.training import (
     Opened,
     Training,
     counted_graph,
+    learn_opened,
     learn_training,
     learned_plan,
     open_training,
     plan_for,
-    plan_training,
     rows_again,
     warn_of,
 )
@@ -48,6 +60,14 @@ def _goes_on(model: Any) -> bool:
     return True
 
 
+def _first_step(learner: Any, training: Training) -> tuple[Operators, Any]:
+    """What a learner that goes on makes of the first rows, and where it stands."""
+    found: tuple[Operators, Any] = learner.partial_learn(
+        training.plan, training.columns, training.source, None
+    )
+    return found
+
+
 class Learning(Learned):
     """Parameters, and every way to learn from rows: at once, in parts, where they are."""
 
@@ -58,15 +78,34 @@ class Learning(Learned):
         learner: Any = "pbp",
         kinds: Mapping[Any, str] | None = None,
         state_names: Mapping[Any, Sequence[Any]] | None = None,
+        order_by: Any = None,
+        name_states: Mapping[Any, Sequence[Any]] | None = None,
+        link: Mapping[Any, str] | None = None,
+        mechanism: Mapping[Any, Sequence[Any]] | None = None,
     ) -> None:
         self.graph = graph
         self.latents = latents
         self.learner = learner
         self.kinds = kinds
         self.state_names = state_names
+        self.order_by = order_by
+        self.name_states = name_states
+        self.link = link
+        self.mechanism = mechanism
 
     def _wanted(self) -> Specification:
-        return Specification(self.graph, self.latents, self.kinds, self.state_names)
+        if not self.mechanism:
+            return Specification(self.graph, self.latents, self.kinds, self.state_names)
+        indicators = indicator_names(self.mechanism)
+        graph = with_mechanism(self.graph, self.latents, self.mechanism)
+        states = {**(self.state_names or {}), **dict.fromkeys(indicators, INDICATED)}
+        return Specification(graph, None, self.kinds, states, indicators)
+
+    def _refuse_mechanism(self, what: str) -> None:
+        if self.mechanism:
+            raise NotLearnedError(
+                f"{what} is not made for models with a mechanism of missing cells. Use fit."
+            )
 
     def fit(
         self,
@@ -88,20 +127,57 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        return self._fit_opened(opened, learner, groups)
+
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
+        """From a table whose columns are known to what the model keeps."""
+        given = learner
+        self.__dict__.pop("structure_", None)
+        if opened.wish is not None:
+            self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
         self._ignored = opened.ignored
-        return self._learn(plan_training(opened, learner, groups), learner, groups)
+        learn = partial(self._learned_by, groups=groups, latents=True)
+        training, operators, replicates = learn_opened(opened, given, learn)
+        return self._keep_learned(training, learner, operators, replicates)
+
+    structure_: FoundStructure  # where no graph was given
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 
     def _learn(self, training: Training, learner: Any, groups: int = 0) -> Self:
         """From rows on their columns to what the model keeps."""
-        operators, replicates = learn_training(training, groups)
-        warn_of(training, operators, training.learner)
+        return self._keep_learned(training, learner, *self._learned_by(training, groups))
+
+    def _learned_by(
+        self, training: Training, groups: int = 0, latents: bool = False
+    ) -> tuple[Operators, Replicates | None]:
+        """What the learner makes of the rows, states in the order wanted; `latents`: by name."""
+        checked_names(training.graph, self.name_states)
+        checked_order(training.graph, self.order_by)
+        arrange = arranging(self.order_by, training.plan, training.columns, training.learner)
+        return learn_training(training, groups, latents, arrange)
+
+    def _keep_learned(
+        self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
+    ) -> Self:
+        warn_of(training, operators, learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
         self._keep(learned_plan(training, operators), operators, training.columns, told)
         if replicates is not None:
             self.error_bars_ = replicates
+        return self
+
+    def with_state_names(self, name_states: Mapping[Any, Sequence[Any]]) -> Self:
+        """Name the states of latents: {latent: names}, in the order of the model; {} forgets them.
+
+        Answers, evidence, profiles and files go by these names from now on. It is the parameter
+        `name_states`, for what is named once it has been looked at; others keep their names.
+        """
+        self._check_fitted()
+        given = {**(self.name_states or {}), **name_states} if name_states else {}
+        checked_names(self._graph, given)
+        self.name_states = given or None
         return self
 
     error_bars_: Replicates
@@ -115,7 +191,8 @@ class Learning(Learned):
         self._check_fitted()
         count = group_count(groups)
         check_all_discrete(self.columns_)
-        source = rows_again(self.columns_, self.operators_.weight, X, sample_weight)
+        told = indicator_names(self.mechanism)
+        source = rows_again(self.columns_, self.operators_.weight, X, sample_weight, told)
         frozen = self.frozen_.frozen if hasattr(self, "frozen_") else None
         learner = as_learner(self.learner)
         self.error_bars_ = replicate(learner, self.operators_, source, count, frozen=frozen)
@@ -129,6 +206,7 @@ class Learning(Learned):
 
         Name all states in `state_names`, unless the pilot shows them all.
         """
+        self._refuse_mechanism("freeze")
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
         return self._freeze(opened, learner)
@@ -154,15 +232,15 @@ class Learning(Learned):
         hold some thousands of rows. Stepwise EM takes further steps. States that the first table
         does not show must be named in `state_names`.
         """
+        self._refuse_mechanism("partial_fit")
         learner = as_learner(self.learner)
         if not learner.abilities.partial:
             return self._add_sums(X, sample_weight)
-        first = not hasattr(self, "operators_")
-        if first:
+        if not hasattr(self, "operators_"):
             opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
-            training = plan_training(opened, learner)
-            plan, columns, source = training.plan, training.columns, training.source
-            gaps = training.missing
+            start = partial(_first_step, learner)
+            training, operators, self.progress_ = learn_opened(opened, learner, start, True)
+            plan, columns, gaps = training.plan, training.columns, training.missing
         else:
             plan, columns = self.plan_, self.columns_
             names = columns_of(plan.graph)
@@ -170,8 +248,9 @@ class Learning(Learned):
             self._wanted().check(plan.graph, rows)
             seen = rows.look(names)
             source, gaps = rows.source(columns, seen), missing_shares(seen)
-        last = getattr(self, "progress_", None) or (None if first else self.operators_)
-        operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+            last = getattr(self, "progress_", None) or self.operators_
+            operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+        operators = with_ordered_states(operators, plan.graph, columns, self.order_by, learner)
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
         return self
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from latentia.data.columns.bells import bell_column, missed_by_masses
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import PAIRED_POINTS, ContinuousColumn, straightened
+from latentia.data.sources.sketch import ColumnSketch
 from latentia.exact.estep_wiring import check_graph
+from latentia.inference.operators import Operators
 from latentia.networks.learner import Abilities
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, checked_groups, make_plan
@@ -25,11 +27,6 @@ def has_continuous(columns: Iterable[Column]) -> bool:
     return any(c.continuous for c in columns)
 
 
-def column_cells(column: Column) -> int:
-    """States of a column, or cells of its grid."""
-    return column.cells
-
-
 def known_ranks(plan: Plan) -> bool:
     """Were all latents given with their numbers of states?"""
     most = max((node.rank for node in plan.nodes), default=1)
@@ -38,26 +35,64 @@ def known_ranks(plan: Plan) -> bool:
     )
 
 
-def state_labels(column: Column) -> tuple[Any, ...]:
-    """Names of a column's states; of a continuous one the values at its cells."""
-    return column.labels
-
-
 def prepare_mixed(
-    graph: LatentGraph, columns: Sequence[Column], able: Abilities
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    able: Abilities,
+    sketches: Mapping[Label, ColumnSketch] | None = None,
+    bent: Collection[Label] = (),
 ) -> tuple[Plan, tuple[Column, ...]]:
-    """Which columns share leaves, their grids, and the plan."""
-    if able.straight or able.gaussian:  # a latent tells clusters apart, not a curve
+    """Which columns share leaves, their grids, and the plan.
+
+    For Gaussian leaves `sketches` tell what the columns look like; those of `bent` go on a curve.
+    """
+    if able.straight:
         columns = [straightened(c) for c in columns]
-    if able.gaussian:  # leaves that need states above, and hold no atoms
-        check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))
-        columns = [without_atoms(c) for c in columns]
+    if able.gaussian:  # leaves that need states above
+        sized = graph.with_states({c.name: c.cells for c in columns})
+        check_graph(sized)
+        columns = bell_columns(sized, columns, able, sketches or {}, bent)
     groups = able.groups
     if groups is None:
         groups = pair_children(graph, columns) if able.pairs else []
     groups = checked_groups(groups)
     placed = paired_grids(columns, groups)
     return plan_mixed(graph, placed, groups, able.most_directions), placed
+
+
+def bell_columns(
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    able: Abilities,
+    sketches: Mapping[Label, ColumnSketch],
+    bent: Collection[Label],
+) -> list[Column]:
+    """Continuous columns on scales for Gaussian leaves; tied ones share theirs, and go straight."""
+    tied = {name for group in able.tied or () for name in group}
+    parents, found = graph.parents(), []
+    for v, c in zip(graph.observed, columns, strict=True):
+        numbers = sketches[c.name].numbers if c.name in sketches else None
+        if not isinstance(c, ContinuousColumn):
+            found.append(c)
+        elif c.name in tied or numbers is None:
+            found.append(without_atoms(straightened(c)))
+        else:
+            states = math.prod(graph.states[u] or 1 for u in parents[v])
+            found.append(bell_column(c, numbers, 0 if c.name in bent else states * able.mixture))
+    return found
+
+
+def missed_levels(
+    operators: Operators, columns: Sequence[Column], sketches: Mapping[Label, ColumnSketch]
+) -> dict[Label, float]:
+    """By how much Gaussian leaves miss the levels of columns; more than 1 is too much."""
+    plan, found = operators.plan, {}
+    place = {v: i for i, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
+    for v, c in zip(plan.graph.observed, columns, strict=True):
+        numbers = sketches[c.name].numbers
+        if v in operators.gaussians and isinstance(c, ContinuousColumn) and numbers is not None:
+            found[c.name] = missed_by_masses(c, numbers, operators.marginals[place[v]])
+    return found
 
 
 def without_atoms(column: Column) -> Column:
@@ -117,7 +152,7 @@ def plan_mixed(
 ) -> Plan:
     """A plan whose leaves are grids; separators with unknown latents get `rank` directions."""
     most = max([FEW, *(s + 1 for s in graph.states if s is not None and s < 24)])
-    few = {c.name: min(column_cells(c), most) for c in columns}
+    few = {c.name: min(c.cells, most) for c in columns}
     unknown = {v for v in graph.latent if graph.states[v] is None}
     small = graph.with_states({**few, **{graph.names[v]: UNKNOWN for v in unknown}})
     plan = make_plan(small, groups=groups)
@@ -127,7 +162,7 @@ def plan_mixed(
     nodes = tuple(
         replace(node, rank=rank + 1) if node.separator & hidden else node for node in plan.nodes
     )
-    names = {c.name: column_cells(c) for c in columns}
+    names = {c.name: c.cells for c in columns}
     full = tuple(
         names.get(name, count)
         for name, count in zip(plan.graph.names, plan.graph.states, strict=True)

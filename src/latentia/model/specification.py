@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from latentia.data.columns.discovering import stated_column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table_rows import TableRows
+from latentia.discovery.finding import Structure
+from latentia.discovery.structure_search import METHODS
 from latentia.errors import DataError, UnknownNameError
 from latentia.model.notices import note_ignored
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
+
+LATENT_CLASS = "class"  # one latent tells every column
+SOUGHT = (*METHODS, LATENT_CLASS)  # words instead of a graph
 
 
 @final
@@ -27,17 +32,30 @@ class Specification:
     latents: Any = None
     kinds: Mapping[Any, str] | None = None
     state_names: Mapping[Any, Sequence[Any]] | None = None
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def read(self) -> Specification:
         """The same with its graph read, if that does not depend on the table."""
-        if self.graph is None or callable(self.graph):
+        if self.graph is None or callable(self.graph) or self.wish is not None:
             return self
+        if isinstance(self.graph, str) and self.graph == LATENT_CLASS:
+            return replace(self, graph=None)
         return replace(self, graph=as_graph(self.graph, self.latents), latents=None)
 
     @property
+    def wish(self) -> Structure | None:
+        """How to find the graph, if that is what the user wants."""
+        if isinstance(self.graph, Structure):
+            return self.graph
+        named = isinstance(self.graph, str) and self.graph in METHODS
+        return Structure(self.graph) if named else None
+
+    @property
     def columns(self) -> tuple[Label, ...] | None:
-        """Names of the graph's columns; None if they depend on the table."""
-        return columns_of(self.graph) if isinstance(self.graph, LatentGraph) else None
+        """Names of the graph's columns in the table; None if they depend on it."""
+        if not isinstance(self.graph, LatentGraph):
+            return None
+        return tuple(name for name in columns_of(self.graph) if name not in self.indicators)
 
     @property
     def stated(self) -> tuple[DiscreteColumn, ...]:

@@ -12,7 +12,8 @@ from latentia.assess.fit_figures import measure_fit
 from latentia.assess.intervals import Bars, bars_of, checked_confidence
 from latentia.assess.jackknife import Replicates
 from latentia.assess.report import CheckReport, make_report
-from latentia.data.sources.engine import Answer, Engine, Form, OneBlock
+from latentia.data.sources.engine import Answer, Engine, Form, OneBlock, check_cells
+from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows
@@ -23,8 +24,17 @@ from latentia.inference.many_rows import in_precision
 from latentia.inference.operators import Operators
 from latentia.inference.questions import column_place, read_levels
 from latentia.inference.row_answers import SCORE, Asking, Found
-from latentia.model.latent_questions import answers_to_sample
+from latentia.model.latent_questions import (
+    OwnTables,
+    asking_latent,
+    check_can_tell,
+    kept_tables,
+    kept_tables_without,
+    membership_bars,
+    tables_to_draw,
+)
 from latentia.model.learning import Learning
+from latentia.model.mechanism import indicator_names
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
 from latentia.typing import Label
@@ -68,24 +78,23 @@ class TableQuestions(Learning):
         if approximate:
             return self._sampled(X, target, asking)
         if target is not None and self._is_told_latent(target):
-            return self.predict_latent(X, target, unknown=unknown)
+            return self.predict_latent(X, target, confidence=confidence, unknown=unknown)
         place = None if target is None else self._place(target)
         if confidence is not None:
             return self._bars(X, place, asking, dtype, checked_confidence(confidence))
         if place is None:
-            return self._ask(X, asking.everything, asking.everything_kinds())
+            return self._ask(X, asking.everything, asking.everything_kinds(), unknown=unknown)
         if self.columns_[place].continuous:
             raise EvidenceError(
                 f"{target!r} is continuous and has no list of states. Use predict for its mean, "
                 "predict_quantiles for its spread, or query for its density."
             )
-        return self._ask(X, partial(asking.one, place), asking.one_kinds(place), place)
+        kinds = asking.one_kinds(place)
+        return self._ask(X, partial(asking.one, place), kinds, place, unknown=unknown)
 
     def _sampled(self, X: Any, target: Any, asking: Asking) -> Sampled:
         """Probabilities of one variable with their standard errors, as the frame came."""
-        answers = answers_to_sample(
-            self.plan_, self.operators_, self.columns_, self.diagnostics_.learner
-        )
+        answers = self._tables_to_draw().answers
         engine = self._open(X)
         if target is None or not isinstance(engine, OneBlock):
             raise EvidenceError(
@@ -120,6 +129,18 @@ class TableQuestions(Learning):
         replicates = Replicates(in_precision(kept.whole, dtype), without)
         ask = partial(bars_of, partial(_asked, asking, place), asking.operators, replicates)
         kinds = asking.everything_kinds() if place is None else asking.one_kinds(place)
+        return self._three_tables(X, ask, kinds, place, confidence, asking.unknown)
+
+    def _three_tables(
+        self,
+        X: Any,
+        ask: Any,
+        kinds: Mapping[Any, type],
+        place: int | None,
+        confidence: float,
+        unknown: str,
+    ) -> Bars:
+        """What `ask(confidence, table)` finds of every block: probabilities, and both ends."""
         engine = self._open(X)
         if isinstance(engine, OneBlock):
             found = ask(confidence, engine.table)
@@ -129,7 +150,7 @@ class TableQuestions(Learning):
                 "these rows can be read only once, but probabilities with a confidence are three "
                 "tables. Pass a function that opens them anew, or write them to a Parquet file."
             )
-        wanted = self._there(engine, place)
+        wanted = self._checked(engine, place, unknown)
         ends = (partial(_one_of, ask, confidence, k) for k in range(3))
         return Bars(*(engine.answer(work, kinds, wanted) for work in ends))
 
@@ -142,15 +163,15 @@ class TableQuestions(Learning):
         asking = self._asking(unknown)
         if target is None:
             kinds = {c.name: c.answer_type for c in self.columns_}
-            return self._ask(X, asking.filled, kinds)
+            return self._ask(X, asking.filled, kinds, unknown=unknown)
         if self._is_told_latent(target):
-            return self._ask(
-                X, self._asking_latent(target, unknown).best, {target: int}, form="column"
-            )
+            latent = self._asking_latent(target, unknown)
+            kinds = {target: latent.column.answer_type}
+            return self._ask(X, latent.best, kinds, form="column", unknown=unknown)
         place = self._place(target)
         column = self.columns_[place]
         kinds = {column.name: column.answer_type}
-        return self._ask(X, partial(asking.best, place), kinds, place, "column")
+        return self._ask(X, partial(asking.best, place), kinds, place, "column", unknown)
 
     def predict_quantiles(
         self,
@@ -167,13 +188,21 @@ class TableQuestions(Learning):
             raise EvidenceError(f"{target!r} is discrete; use predict_proba for its states.")
         levels = read_levels(quantile)
         kinds = dict.fromkeys((f"{q:g}" for q in levels), float)
-        return self._ask(X, partial(asking.spread, place, levels), kinds, place)
+        return self._ask(X, partial(asking.spread, place, levels), kinds, place, unknown=unknown)
 
-    def marginals(self, X: Any, *, dtype: Any = None, unknown: str = "error") -> dict[Any, Any]:
+    def marginals(
+        self, X: Any, *, dtype: Any = None, unknown: str = "error", latents: bool = False
+    ) -> dict[Any, Any]:
         """P(column | all other present cells) for every column: name -> (rows, states).
 
-        Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95.
+        Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95. With `latents`, those
+        of latents given all present cells come along, behind the columns; that needs tables.
         """
+        if latents:
+            hidden = self._told(self._hidden).hidden
+            quiet = "missing" if unknown == "warn" else unknown  # told once, with the columns
+            found = self.marginals(X, dtype=dtype, unknown=unknown)
+            return found | {h: self.predict_latent(X, h, unknown=quiet) for h in hidden}
         asking = self._asking(unknown).in_precision(dtype)
         engine = self._open(X)
         if isinstance(engine, OneBlock):  # all columns in one look
@@ -186,38 +215,89 @@ class TableQuestions(Learning):
             )
         return {
             c.name: engine.answer(
-                partial(asking.one, i), asking.one_kinds(i), self._there(engine, i)
+                partial(asking.one, i), asking.one_kinds(i), self._checked(engine, i, unknown)
             )
             for i, c in enumerate(self.columns_)
         }
 
-    def predict_latent(self, X: Any, name: Any, *, unknown: str = "error") -> Any:
+    def predict_latent(
+        self, X: Any, name: Any, *, confidence: float | None = None, unknown: str = "error"
+    ) -> Any:
         """P(latent | all present cells) of every row: (rows, states), as the frame came.
 
-        States are numbered as in `cpts_`. Only learners of tables (learner='em') tell latents.
+        States are numbered as in `cpts_`, or have the names of `name_states`. With a `confidence`
+        three such tables, as `predict_proba` has them. Only learners of tables tell latents.
         """
         asking = self._asking_latent(name, unknown)
-        states = asking.graph.states[asking.latent] or 1
-        return self._ask(X, asking.memberships, dict.fromkeys(range(states), float))
+        kinds = dict.fromkeys(asking.column.summary_names, float)
+        if confidence is None:
+            return self._ask(X, asking.memberships, kinds, unknown=unknown)
+        quiet = "missing" if unknown == "warn" else unknown
+        others = [
+            asking_latent(own, self.columns_, name, quiet) for own in self._tables_without(name)
+        ]
+        ask = partial(membership_bars, asking, others)
+        level = checked_confidence(confidence)
+        return self._three_tables(X, ask, kinds, None, level, unknown)
+
+    def _tables_without(self, name: Any) -> list[OwnTables]:
+        """Tables of the user's own graph without one group of rows each."""
+        kept = self._error_bars()
+        found = kept_tables_without(kept, self.plan_, self.columns_, self.name_states)
+        if not found:
+            raise NotLearnedError(
+                f"the error bars of this model have no tables of {name!r}. Make them anew: "
+                "model.with_error_bars(frame) with the same rows."
+            )
+        return found
+
+    def _told(self, hidden: Sequence[Label]) -> OwnTables:
+        """Tables of the user's own graph, or an error that names a latent."""
+        own = self._own_tables()
+        why = self.operators_.provenance.nameless
+        check_can_tell(own, hidden, self.diagnostics_.learner, why)
+        assert own is not None
+        return own
+
+    def _tables_to_draw(self) -> OwnTables:
+        return tables_to_draw(self._own_tables(), self.diagnostics_.learner)
+
+    def _own_tables(self) -> OwnTables | None:
+        """Tables of the user's own graph, if there are any."""
+        self._check_fitted()
+        return kept_tables(self.plan_, self.operators_, self.columns_, self.name_states)
+
+    @property
+    def _hidden(self) -> list[Label]:
+        """The latents by name; a model without any is refused what needs one."""
+        self._check_fitted()
+        names = list(self.states_)
+        if not names:
+            raise EvidenceError("this model has no latents. Name one in the graph, or in latents.")
+        return names
+
+    @property
+    def _answers_by_tables(self) -> bool:
+        """Are columns answered by the tables of the user's own graph, too?"""
+        own, operators = self._own_tables(), self.operators_
+        beside = operators.network is None and operators.beside is not None
+        return own is not None and operators.valid and not beside and own.graph == self._graph
 
     def _is_told_latent(self, name: Any) -> bool:
         """Is this a latent of which the model has a table?"""
-        if not self.operators_.valid:
-            return False
-        graph = self.operators_.model_graph
-        return name in [graph.names[v] for v in sorted(graph.latent)] and name in self._graph.names
+        own = self._own_tables()
+        return own is not None and name in own.hidden
 
     def _asking_latent(self, name: Any, unknown: str) -> AskingLatent:
         self._check_fitted()
-        tables, graph = self._tables("predict_latent"), self.operators_.model_graph
-        latents = {graph.names[v]: v for v in sorted(graph.latent)}
         if name in [c.name for c in self.columns_]:
             raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
-        if name not in list(latents):  # a list: names may be of any kind, and be compared only
-            raise UnknownNameError("latent", name, latents)
-        v, leaves = latents[name], self.operators_.gaussians
-        network = self.operators_.network
-        return AskingLatent(graph, self.columns_, tables, leaves, v, unknown, network)
+        own = self._own_tables()
+        if own is None:
+            raise NotLearnedError(self._lacks("predict_latent", "tables"))
+        if name not in own.hidden:  # a tuple: names may be of any kind, and be compared only
+            raise UnknownNameError("latent", name, own.hidden)
+        return asking_latent(own, self.columns_, name, unknown)
 
     def score_samples(self, X: Any, *, unknown: str = "error") -> Any:
         """log P(present cells) of each row: an array, or a column of the engine's own kind.
@@ -228,7 +308,9 @@ class TableQuestions(Learning):
         """
         asking, engine = self._asking(unknown), self._open(X)
         self._note_not_asked(TableRows(engine))
-        return engine.answer(asking.scores, {SCORE: float}, self._there(engine, None), "array")
+        return engine.answer(
+            asking.scores, {SCORE: float}, self._checked(engine, None, unknown), "array"
+        )
 
     def _note_not_asked(self, rows: TableRows) -> None:
         """Columns that the model does not know, unless `fit` has told of them."""
@@ -313,16 +395,27 @@ class TableQuestions(Learning):
         kinds: Mapping[Any, type],
         without: int | None = None,
         form: Form = "table",
+        unknown: str = "error",
     ) -> Any:
         """What `work` finds for every row of a table, as the kind of table that came."""
         engine = self._open(X)
-        return engine.answer(work, kinds, self._there(engine, without), form)
+        return engine.answer(work, kinds, self._checked(engine, without, unknown), form)
+
+    def _checked(self, engine: Engine, without: int | None, unknown: str) -> list[Label]:
+        """The columns that a question reads; their cells are looked at where errors get lost."""
+        wanted = self._there(engine, without)
+        if unknown == "error":
+            asked = [c for i, c in enumerate(self.columns_) if i != without]
+            check_cells(engine, asked, wanted)
+        return wanted
 
     def _open(self, X: Any) -> Engine:
         """The table that is asked about; some of its columns must be the model's."""
         self._check_fitted()
         known = [c.name for c in self.columns_]
-        engine = open_question(X, self.columns_)
+        told = indicator_names(self.mechanism)
+        own = [c for c in self.columns_ if c.name not in told]
+        engine = with_indicators(open_question(X, own), told)
         if engine.names and not set(known) & set(engine.names):
             raise UnknownNameError(
                 "column", engine.names[0], known, "None of the model's columns is there."

@@ -6,10 +6,10 @@ Every table takes it, in memory or not, and everyone who learns: `fit`, `partial
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from latentia.assess.without_groups import check_all_discrete, replicate, replic
 from latentia.closed_form.state_counts import binned, class_states, latent_states
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
+from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table_rows import (
     Look,
@@ -27,12 +28,20 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
+from latentia.discovery.finding import Structure
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
+from latentia.model.class_counts import counted_class, is_class
 from latentia.model.learners import has_column_parents, tables_instead
-from latentia.model.mixed_plans import column_cells, has_continuous, prepare_mixed
+from latentia.model.mechanism import note_holes
+from latentia.model.mixed_plans import (
+    has_continuous,
+    missed_levels,
+    prepare_mixed,
+)
 from latentia.model.notices import (
     note_constant,
+    note_doubts,
     note_independent,
     note_left_out,
     note_plan,
@@ -40,13 +49,15 @@ from latentia.model.notices import (
     note_unfinished,
 )
 from latentia.model.specification import Specification, columns_of
-from latentia.networks.learner import freeze_learner
+from latentia.networks.learner import OnPieces, freeze_learner
 from latentia.networks.tables import column_plan
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
+
+T = TypeVar("T")
 
 KEPT_NAMES = 500  # variables of a graph whose plan is kept
 SAME_WEIGHT = 1e-6  # relative, of the same rows
@@ -64,6 +75,8 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
+    wish: Structure | None = None  # the graph is to be found
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -88,6 +101,7 @@ class Training:
     once: bool
     missing: Mapping[Label, float]  # share of missing cells per column
     constant: tuple[Label, ...]  # columns with a single value
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
 
 def open_training(
@@ -100,6 +114,7 @@ def open_training(
     """Open a table, look at it once, and tell what its columns are."""
     wanted = wanted.read()
     rows = open_rows(X, wanted.columns, sample_weight, progress, wanted.stated)
+    rows = replace(rows, engine=with_indicators(rows.engine, wanted.indicators))
     return look_at(wanted, rows, tied)
 
 
@@ -112,25 +127,37 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     seen = rows.look(names if rows.label is None else (*names, rows.label))
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
-    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored)
+    counted, told = wanted.graph is None, wanted.indicators
+    return Opened(graph, counted, columns, rows, seen, ignored, wanted.wish, told)
 
 
-def plan_training(opened: Opened, learner: Any, groups: int = 0) -> Training:
+def plan_training(
+    opened: Opened,
+    learner: Any,
+    bent: Collection[Label] = (),
+    planned: bool = False,
+) -> Training:
     """Numbers of states where they are not stated, the plan, and rows on its columns.
 
-    Error bars, from so many `groups` of rows, are made by the learner as it was given.
+    `bent` are columns that Gaussian leaves need on a curve. Models that are `planned` are made by
+    the learner as it was given, to be learned on.
     """
     if has_continuous(opened.columns):
-        plan, columns = plan_continuous(opened, learner, partial(opened.first, opened.columns))
-        graph, first = plan.graph, opened.first(columns)
+        first = partial(opened.first, opened.columns)
+        plan, columns = plan_continuous(opened, learner, first, bent)
+        graph, pilot = plan.graph, opened.first(columns)
     else:
-        columns, first = opened.columns, opened.first(opened.columns)
-        graph = counted_graph(opened.graph, columns, first, opened.counted)
-        plan, learner = choose_road(graph, learner, opened, groups)
-    source = opened.source(columns) if opened.rows.once else first
+        columns, pilot = opened.columns, opened.first(opened.columns)
+        graph = counted_graph(opened.graph, columns, pilot, opened.counted)
+        if planned:
+            plan = plan_for(graph, learner)
+        else:
+            plan, learner = choose_road(graph, learner, opened)
+    source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
-    return Training(graph, plan, learner, columns, source, first, opened.rows.once, gaps, flat)
+    once, told = opened.rows.once, opened.indicators
+    return Training(graph, plan, learner, columns, source, pilot, once, gaps, flat, told)
 
 
 def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
@@ -144,20 +171,25 @@ def counted_graph(
     graph: LatentGraph, columns: Sequence[Column], first: Source, counted: bool
 ) -> LatentGraph:
     """The graph of discrete columns; numbers of states that are not stated come from the rows."""
-    names, sizes = columns_of(graph), [column_cells(c) for c in columns]
+    names, sizes = columns_of(graph), [c.cells for c in columns]
     if counted:
-        graph = latent_class(names, class_states(sizes, first))
-    known = graph.with_states(dict(zip(names, sizes, strict=True)))
-    return latent_states(relevant(known), first)
+        graph = latent_class(names, None)
+    known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
+    unknown = [v for v in sorted(known.latent) if known.states[v] is None]
+    if len(unknown) != 1 or not is_class(known, unknown[0]):
+        return latent_states(known, first)
+    (v,) = unknown
+    guess = class_states(sizes, first) if counted else latent_states(known, first).states[v] or 1
+    return known.with_states({known.names[v]: counted_class(known, v, first, guess)})
 
 
-def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
-    """A plan for the learner; or that of tables, which the default takes where columns are parents.
+def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan, Any]:
+    """A plan for the learner; or that of tables, which answer where columns are parents.
 
-    It takes them, too, where no plan can be made: what is too wide for messages need not be too
-    wide for tables.
+    They answer, too, where no plan can be made: what is too wide for messages need not be too wide
+    for tables.
     """
-    own = None if groups or opened.rows.once else tables_instead(learner, graph)
+    own = None if opened.rows.once else _on_tables(learner, graph)
     if own is not None and has_column_parents(graph):
         return column_plan(graph), own
     try:
@@ -168,6 +200,13 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -
     return column_plan(graph), own
 
 
+def _on_tables(learner: Any, graph: LatentGraph) -> Any:
+    """The learner as one of tables without a plan, if it can be."""
+    if learner.abilities.pieces and graph.directed:
+        return OnPieces(learner)
+    return tables_instead(learner, graph)
+
+
 def plan_for(graph: LatentGraph, learner: Any) -> Plan:
     """What the learner needs: a plan of the graph, or one of the columns by themselves."""
     if not learner.abilities.plans:
@@ -176,7 +215,7 @@ def plan_for(graph: LatentGraph, learner: Any) -> Plan:
 
 
 def plan_continuous(
-    opened: Opened, learner: Any, first: Callable[[], Source]
+    opened: Opened, learner: Any, first: Callable[[], Source], bent: Collection[Label] = ()
 ) -> tuple[Plan, tuple[Column, ...]]:
     """The plan of mixed columns, and these on their grids."""
     if not learner.abilities.mixed:
@@ -191,39 +230,86 @@ def plan_continuous(
             "function that opens them anew, or write them to a Parquet file and pass its path."
         )
     graph = opened.graph
+    if not learner.abilities.plans:
+        cells = {c.name: c.cells for c in opened.columns}
+        return column_plan(graph.with_states(cells)), opened.columns
     if opened.counted:
         free = learner.abilities.chooses_ranks  # no need to count states then
         count = None if free else _class_states(opened.columns, first())
         graph = latent_class(columns_of(graph), count)
-    return prepare_mixed(graph, opened.columns, learner.abilities)
+    return prepare_mixed(graph, opened.columns, learner.abilities, opened.seen.columns, bent)
 
 
 def _class_states(columns: Sequence[Column], first: Source) -> int:
     """States of a latent class, continuous columns counted in bins; two at least."""
     some = first.sample(CLASS_SAMPLE, np.random.default_rng(0))
-    rows, sizes = binned(some, [column_cells(c) for c in columns])
+    rows, sizes = binned(some, [c.cells for c in columns])
     return max(class_states(sizes, LocalRows(rows)), 2)
 
 
-def learn_training(training: Training, groups: int = 0) -> tuple[Operators, Replicates | None]:
-    """What the learner makes of the rows, and without each of so many groups of them."""
+def learn_training(
+    training: Training,
+    groups: int = 0,
+    latents: bool = False,
+    arrange: Callable[[Operators], Operators] = lambda operators: operators,
+) -> tuple[Operators, Replicates | None]:
+    """What the learner makes of the rows, and without each of so many groups of them.
+
+    With `latents` they are to have names, whatever answers for the columns; `arrange` puts their
+    states into order.
+    """
     plan, columns, source = training.plan, training.columns, training.source
     learner = training.learner
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
-        return learner.learn_mixed(plan, columns, source), None
+        return arrange(learner.learn_mixed(plan, columns, source)), None
     if not training.once:
-        planned = learner.abilities.plans
-        operators = (
-            learner.learn(plan, source) if planned else learner.learn_graph(training.graph, source)
-        )
+        operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
         return operators, replicate(learner, operators, source, groups) if groups else None
     if groups:  # one pass for both
         found = replicate_once(learner, plan, training.first, source, groups)
         return found.whole, found
     frozen = freeze_learner(learner, plan, training.first)
     return frozen.solve(source.fold(frozen.summary)), None
+
+
+def learn_opened(
+    opened: Opened,
+    learner: Any,
+    learn: Callable[[Training], tuple[Operators, T]],
+    planned: bool = False,
+) -> tuple[Training, Operators, T]:
+    """Plan and learn; again, where Gaussian leaves missed the levels of columns, on curves.
+
+    A latent may not tell the bells apart that a column is made of. Kept is what misses least.
+    """
+    training = plan_training(opened, learner, planned=planned)
+    operators, rest = learn(training)
+    if not operators.gaussians:
+        return training, operators, rest
+    missed = missed_levels(operators, training.columns, opened.seen.columns)
+    bent = [name for name, share in missed.items() if share > 1.0]
+    other = plan_training(opened, learner, bent, planned) if bent else training
+    if other.columns == training.columns:
+        return training, operators, rest
+    better, own = learn(other)
+    again = missed_levels(better, other.columns, opened.seen.columns)
+    if max(again.values()) < max(missed.values()):
+        return other, better, own
+    return training, operators, rest
+
+
+def _learned(training: Training, latents: bool) -> Operators:
+    learner, plan, source = training.learner, training.plan, training.source
+    found: Operators
+    if not learner.abilities.plans:
+        found = learner.learn_graph(training.graph, source)
+    elif latents and learner.abilities.names_latents:
+        found = learner.learn_with_latents(plan, source)
+    else:
+        found = learner.learn(plan, source)
+    return found
 
 
 def warn_of(training: Training, operators: Operators, learner: Any) -> None:
@@ -234,6 +320,10 @@ def warn_of(training: Training, operators: Operators, learner: Any) -> None:
     note_independent(operators)
     note_left_out(operators)
     note_states(operators)
+    note_doubts(operators)
+    if any(share > 0 for share in training.missing.values()):
+        gaps, told = training.missing, training.indicators
+        note_holes(training.columns, gaps, training.first, operators.valid, told)
 
 
 def learned_plan(training: Training, operators: Operators) -> Plan:
@@ -257,10 +347,18 @@ def _kept_plan(graph: LatentGraph, kinds: tuple[type, ...]) -> Plan:
     return make_plan(graph)
 
 
-def rows_again(columns: Sequence[Column], weight: float, X: Any, sample_weight: Any) -> Source:
+def rows_again(
+    columns: Sequence[Column],
+    weight: float,
+    X: Any,
+    sample_weight: Any,
+    indicators: Mapping[Label, Label],
+) -> Source:
     """The rows of a table as a fitted model reads them; they must weigh what it was fitted on."""
     names = [c.name for c in columns]
-    rows = open_rows(X, names, sample_weight, known=columns)
+    own = [c for c in columns if c.name not in indicators]
+    rows = open_rows(X, [c.name for c in own], sample_weight, known=own)
+    rows = replace(rows, engine=with_indicators(rows.engine, indicators))
     if rows.once:
         raise DataError(
             "error bars take another pass, but these rows can be read only once. Pass a function "

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, Self, TypeAlias, final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from latentia.errors import DataError
 from latentia.exact.estep import Tables, pack_rows, packed_counts, sum_counts
 from latentia.exact.estep_wiring import EStep, check_graph, compile_estep
 from latentia.exact.gaussian_leaves import features
+from latentia.exact.leaf_pieces import WideGraph
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
 from latentia.networks.knowledge import Knowledge, Smoothing, check_kinds, read_smoothing
@@ -30,6 +31,39 @@ from latentia.typing import Array
 
 Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Scale: TypeAlias = tuple[float, float]  # mean and standard deviation of a column
+
+
+class Posed(Protocol):
+    """What a climb needs to know of its problem."""
+
+    @property
+    def graph(self) -> LatentGraph: ...
+    @property
+    def source(self) -> Source: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def prior(self) -> Prior | None: ...
+    @property
+    def scales(self) -> Mapping[int, Scale]: ...
+    @property
+    def smoothing(self) -> Mapping[int, float]: ...
+    @property
+    def floor(self) -> float: ...
+    @property
+    def knowledge(self) -> Knowledge: ...
+
+    def sum(self, tables: Tables) -> Moments:
+        """One E-step: "counts/<variable>" and "log_likelihood"."""
+        ...
+
+    def block(self, tables: Tables, rows: Rows) -> Moments:
+        """The same of some rows, with the columns of the source."""
+        ...
+
+    def on(self, threads: int) -> Self:
+        """The same, each fold on so many threads."""
+        ...
 
 
 @final
@@ -47,12 +81,25 @@ class Problem:
     smoothing: Mapping[int, float] = field(default_factory=dict)  # their pseudo-counts
     floor: float = 0.0  # of their variances
     knowledge: Knowledge = field(default_factory=Knowledge)
+    pieces: WideGraph | None = None  # columns with atoms and gaps; the E-step is of the wide graph
+
+    @property
+    def wide(self) -> WideGraph:
+        return self.pieces or WideGraph(self.estep.graph, self.estep.graph, {})
+
+    @property
+    def graph(self) -> LatentGraph:
+        return self.estep.graph
 
     def sum(self, tables: Tables) -> Moments:
         """One E-step."""
         if self.packed:
             return self.source.fold(partial(packed_counts, self.estep, tables))
-        return self.source.fold(partial(_counts_of, self.estep, tables, self.scales))
+        return self.source.fold(partial(_counts_of, self.estep, tables, self.scales, self.wide))
+
+    def block(self, tables: Tables, rows: Rows) -> Moments:
+        """The sums of some rows of the source, which are packed as these are."""
+        return packed_counts(self.estep, tables, rows)
 
     @property
     def learned_marginals(self) -> Mapping[int, Array]:
@@ -85,19 +132,22 @@ def pose(
     before: Seen | None = None,
     scales: Mapping[int, Scale] | None = None,
     knowledge: Knowledge | None = None,
+    wide: WideGraph | None = None,
 ) -> Problem:
     """Look at the rows once: columns with holes, marginals; in memory, unique rows are kept.
 
     Columns of decimals are continuous; they are standardised by `scales`, or by their own mean and
-    deviation. Where learning goes on after `before`, every column may have holes, and the rows
-    before count, too.
+    deviation; `wide` tells which of them come in pieces. Where learning goes on after `before`,
+    every column may have holes, and the rows before count, too.
     """
-    graph = plan.graph
-    pseudo = read_smoothing(graph, smoothing)
+    wide = wide or WideGraph(plan.graph, plan.graph, {})
+    graph = wide.wide
+    given = read_smoothing(plan.graph, smoothing)
+    pseudo = {v: given.get(wide.owner(v), 0.0) for v in range(len(graph.names))}
     knowledge = knowledge or Knowledge()
     check_graph(graph)
     check_operators(plan)
-    seen = source.fold(partial(count_columns, graph))
+    seen = source.fold(partial(_count_pieces, wide))
     if not seen.weight > 0:
         raise DataError("there are no rows to learn from, or their weights are all zero.")
     moments = {v: x for v in graph.observed if (x := seen.sums.get(f"moments/{v}")) is not None}
@@ -106,8 +156,9 @@ def pose(
     weight = seen.weight + (before.weight if before else 0.0)
     if before is not None and going:
         counts = {v: x + before.marginals[v] for v, x in counts.items()}
-    for v in graph.observed:
-        if not going and not (counts[v].sum() if v in counts else moments[v][0]) > 0:
+    for v in plan.graph.observed:
+        told = wide.pieces[v].kind if v in wide.pieces else v
+        if not going and not (counts[told].sum() if told in counts else moments[v][0]) > 0:
             raise DataError(
                 f"no row has a value in {graph.names[v]}. Drop the column from the graph."
             )
@@ -115,14 +166,15 @@ def pose(
     holes = gaps if before is None else None
     if scales is None:
         scales = {v: scale_of(sums) for v, sums in knowledge.pooled(moments).items()}
+    scales = wide.scales(scales)
     check_kinds(graph, knowledge, scales)
     estep = compile_estep(graph, holes, continuous=scales)
     prior = prior_of_tables(graph, counts, pseudo, knowledge)
-    rows_of = {v: _pseudo_rows(graph, v, pseudo.get(v, 0.0)) for v in scales}
-    rest = (weight, counts, prior, scales, rows_of, float(floor), knowledge)
+    rows_of = {v: _pseudo_rows(graph, wide.owner(v), pseudo[v]) for v in scales}
+    rest = (weight, counts, prior, scales, rows_of, float(floor), knowledge, wide)
     if not isinstance(source, LocalRows):
         return Problem(estep, source, False, *rest)
-    rows = pack_rows(estep, standardised(graph, source.rows, scales))
+    rows = pack_rows(estep, standardised(graph, wide.rows(source.rows), scales))
     if not scales:
         rows = unique_rows(rows, [pack.codes for pack in estep.packs])
     return Problem(estep, LocalRows(rows, source.block_rows, source.threads), True, *rest)
@@ -162,8 +214,14 @@ def standardised(graph: LatentGraph, rows: Rows, scales: Mapping[int, Scale]) ->
     return Rows(tuple(codes), rows.weight)
 
 
-def _counts_of(estep: EStep, tables: Tables, scales: Mapping[int, Scale], rows: Rows) -> Moments:
-    return sum_counts(estep, tables, standardised(estep.graph, rows, scales))
+def _counts_of(
+    estep: EStep, tables: Tables, scales: Mapping[int, Scale], wide: WideGraph, rows: Rows
+) -> Moments:
+    return sum_counts(estep, tables, standardised(estep.graph, wide.rows(rows), scales))
+
+
+def _count_pieces(wide: WideGraph, rows: Rows) -> Moments:
+    return count_columns(wide.wide, wide.rows(rows))
 
 
 def count_columns(graph: LatentGraph, rows: Rows) -> Moments:
@@ -181,14 +239,18 @@ def count_columns(graph: LatentGraph, rows: Rows) -> Moments:
 
 
 def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> Moments:
-    """`count_columns`, and Σ log of what turns densities per grid step into those per unit."""
-    found = count_columns(graph, rows)
-    weight = rows.weights
+    """`count_columns`, and Σ log of what turns densities per grid step into those per unit.
+
+    Atoms have no units, and are not counted.
+    """
+    weight, codes = rows.weights, list[Any](rows.codes)
     total = 0.0
-    for column, codes in zip(columns, rows.codes, strict=True):
+    for i, column in enumerate(columns):
         if isinstance(column, ContinuousColumn):
-            x = column.unscaled(column.at(np.asarray(codes, dtype=float)))
+            codes[i] = np.where(codes[i] < column.points, codes[i], np.nan)
+            x = column.unscaled(column.at(codes[i]))
             total += float(column.log_density_factor(x) @ weight)
+    found = count_columns(graph, Rows(tuple(codes), rows.weight))
     return replace(found, sums={**found.sums, "log_units": np.array([total])})
 
 
@@ -227,6 +289,23 @@ def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
     if wrong or not lowest <= value < math.inf:
         what = "a whole number" if whole else "a number"
         raise DataError(f"expected {name} to be {what} of at least {lowest}, got {value!r}.")
+
+
+def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
+    """The M-step: counts and pseudo-counts, every row divided by its sum.
+
+    A row that no data speak of takes the shares of all rows together.
+    """
+    tables = {}
+    for v, count in counts.items():
+        rows = count if prior is None else count + prior.counts[v]
+        total = rows.sum(axis=-1, keepdims=True)
+        if not total.min() > 0:
+            pooled = count.reshape(-1, count.shape[-1]).sum(axis=0)
+            rows = np.where(total > 0, rows, pooled)
+            total = rows.sum(axis=-1, keepdims=True)
+        tables[v] = rows / total
+    return tables
 
 
 def counts_in(moments: Moments) -> dict[int, Array]:

@@ -7,7 +7,7 @@ A learner is a file with a class that has `abilities` and `learn`; those that sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, final
 
 from latentia.closed_form.frozen import Frozen
@@ -28,11 +28,14 @@ class Abilities:
     frozen: bool  # has freeze: sums in one pass
     partial: bool  # has partial_learn: goes on where it stopped
     plans: bool = True  # needs a plan of the graph; else it has learn_graph
-    gaussian: bool = False  # leaves of continuous columns are Gaussian: states above, no atoms
+    pieces: bool = False  # has learn_graph besides: tables that need no plan
+    gaussian: bool = False  # leaves of continuous columns are Gaussian, and need states above
+    mixture: int = 1  # … so many of them for each state
     pairs: bool = False  # two continuous children of one latent share a leaf (design 7)
     straight: bool = False  # measures columns in their own units: no curved scales
     chooses_ranks: bool = False  # latents of continuous columns need no number of states
     compares: bool = False  # a fit chooses between candidates, by `refine`
+    names_latents: bool = False  # has learn_with_latents: the graph's own tables beside the winner
     settles: bool = False  # has settle: kernel settings for several classes at once
     most_directions: int = 30  # of a separator of unknown rank
     groups: Any = None  # columns that share a leaf, as the user gave them
@@ -56,6 +59,38 @@ class GraphLearner(Learner, Protocol):
 
     def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
         """From the graph itself, with the numbers of states of all variables."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OnPieces:
+    """A learner that could plan, and is led around it."""
+
+    learner: Any
+
+    @property
+    def abilities(self) -> Abilities:
+        able: Abilities = self.learner.abilities
+        return replace(able, plans=False)
+
+    @property
+    def smoothing(self) -> Any:
+        return self.learner.smoothing
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        return self.learn_graph(plan.graph, source)
+
+    def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
+        found: Operators = self.learner.learn_graph(graph, source)
+        return found
+
+
+class NamingLearner(Learner, Protocol):
+    """One that keeps the graph's own tables beside what answers, so that latents have names."""
+
+    def learn_with_latents(self, plan: Plan, source: Source) -> Operators:
+        """As `learn` does, with tables beside."""
         ...
 
 

@@ -8,22 +8,24 @@ A graph without latents is counting and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia.data.rows import Source
 from latentia.errors import DataError, PlanError
 from latentia.exact.estep_wiring import check_graph
-from latentia.exact.pieces import cut_graph, with_ancestors
+from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.counting import count_families, log_likelihood_of, tables_of_counts
 from latentia.networks.em_problem import count_columns, prior_of_tables, with_unseen
 from latentia.networks.knowledge import Knowledge, read_knowledge, read_smoothing
+from latentia.networks.piece_climb import climb_piece
 from latentia.networks.piece_learning import PieceReport, TableSettings, learn_piece
 from latentia.networks.piece_problem import TableProblem
 from latentia.networks.state_order import local_orders
@@ -51,6 +53,12 @@ class LearnedTables:
         return {self.graph.names[v]: table for v, table in self.tables.items()}
 
 
+# the tables of a piece, by its own numbers
+LearnPiece: TypeAlias = Callable[
+    [TableProblem, Piece, np.random.Generator], tuple[dict[int, Array], PieceReport]
+]
+
+
 def learn_tables(
     graph: LatentGraph,
     source: Source,
@@ -61,22 +69,59 @@ def learn_tables(
 
     `rng` draws samples and starts; the same seed gives the same tables.
     """
-    settings = settings or TableSettings()
-    check_graph(graph)
-    generator = np.random.default_rng(rng)
-    knowledge = read_knowledge(graph, settings.known, settings.tied, settings.smoothing)
-    with one_thread():
-        return _learn(graph, source, settings, knowledge, generator)
+    own = settings or TableSettings()
+
+    def learn(
+        problem: TableProblem, piece: Piece, seed: np.random.Generator
+    ) -> tuple[dict[int, Array], PieceReport]:
+        return learn_piece(problem, piece, own, seed)
+
+    return _learn(graph, source, own, learn, np.random.default_rng(rng))
+
+
+def climb_tables(
+    graph: LatentGraph,
+    source: Source,
+    start: Tables,
+    settings: TableSettings | None = None,
+    patience: float = math.inf,
+) -> LearnedTables:
+    """The same from tables that are nearly right: one climb of each piece, and no race.
+
+    After `patience` E-steps more and more is small enough.
+    """
+    own = settings or TableSettings()
+
+    def learn(
+        problem: TableProblem, piece: Piece, seed: np.random.Generator
+    ) -> tuple[dict[int, Array], PieceReport]:
+        return climb_piece(problem, piece, start, own.closely, patience)
+
+    return _learn(graph, source, own, learn, np.random.default_rng(0))
 
 
 def _learn(
     graph: LatentGraph,
     source: Source,
     settings: TableSettings,
-    knowledge: Knowledge,
+    learn: LearnPiece,
     rng: np.random.Generator,
 ) -> LearnedTables:
-    weight, marginals, holes = _look(graph, source)
+    check_graph(graph)
+    knowledge = read_knowledge(graph, settings.known, settings.tied, settings.smoothing)
+    with one_thread():
+        return _learn_pieces(graph, source, settings, knowledge, learn, rng)
+
+
+def _learn_pieces(
+    graph: LatentGraph,
+    source: Source,
+    settings: TableSettings,
+    knowledge: Knowledge,
+    learn: LearnPiece,
+    rng: np.random.Generator,
+) -> LearnedTables:
+    weight, marginals, holes = look_at_columns(graph, source)
     prior = _prior(graph, marginals, settings, knowledge)
     problem = TableProblem(graph, source, weight, holes, prior, knowledge)
     telling = with_ancestors(graph.parents(), graph.observed)
@@ -90,7 +135,7 @@ def _learn(
     log_likelihood = log_likelihood_of(counts, tables)
     reports = []
     for piece, seed in zip(cut.pieces, rng.spawn(len(cut.pieces)), strict=True):
-        found, report = learn_piece(problem, piece, settings, seed)
+        found, report = learn(problem, piece, seed)
         tables |= piece.outside(found)
         log_likelihood += report.log_likelihood
         reports.append(report)
@@ -115,7 +160,9 @@ def _notes(graph: LatentGraph, barren: Sequence[int]) -> tuple[str, ...]:
     return (f"nothing is known of {names}: no column lies below. Their tables are the prior's.",)
 
 
-def _look(graph: LatentGraph, source: Source) -> tuple[float, dict[int, Array], tuple[int, ...]]:
+def look_at_columns(
+    graph: LatentGraph, source: Source
+) -> tuple[float, dict[int, Array], tuple[int, ...]]:
     """One pass over the rows: their weight, counts of states, and the columns with holes."""
     seen = source.fold(partial(count_columns, graph))
     if not seen.weight > 0:

@@ -53,6 +53,8 @@ RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
 MOST_STEPS = 400  # E-steps of the climb on all rows
 CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
 HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other rows
+PRECISELY, MOST_PRECISE_STEPS = 1e-7, 4000  # both where the very maximum is looked for …
+PRECISE_FINALISTS = 6  # … and who may come to rest there
 EASY_PIECE = 20_000  # numbers of an E-step: too few to ask the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
@@ -76,6 +78,8 @@ class TableSettings:
     rounds: int = MOST_ROUNDS
     enough: float = ENOUGH  # gain per parameter that rows speak of: a start of the race rests …
     closely: float = CLOSELY  # … and the climb on all rows
+    precise: bool | None = None  # look for the very maximum; None: of a likelihood only
+    given: Sequence[Tables] = ()  # more starts of the first round, of the whole graph
 
     def __post_init__(self) -> None:
         for name in ("closed_form", "local", "random", "later_local", "later_random"):
@@ -151,23 +155,36 @@ def learn_piece(
         if not gaps:
             raise
         return _draw_holes(problem, piece, settings, rng)
-    hold = whole.knowledge.held if whole.knowledge.cells else None
+    if settings.precise is None:
+        settings = replace(settings, precise=whole.likelihood)
     if not gaps:
         raced = [_race(problem, whole, settings, rng)]
-        start = _final(whole, raced[0], settings, hold)
+        starts = _final(whole, raced[0], settings)
     else:
-        inner, raced, tables = _without_holes(problem, piece, settings, rng)
-        start = _run_off(whole, inner, raced, tables, settings)
-    first = _agreeing(whole, start).tables
+        inner, raced, counted = _without_holes(problem, piece, settings, rng)
+        starts = _run_off(whole, inner, raced, counted, settings)
+    tables = [_agreeing(whole, start).tables for start in starts]
     if len(raced) == 1 and raced[0].small is whole:
         effective = raced[0].effective
     else:
-        effective = effective_parameters(whole.estep(first)[0], whole.knowledge)
+        effective = effective_parameters(whole.estep(tables[0])[0], whole.knowledge)
     rest = settings.closely * (HOLES_CLOSER if gaps else 1.0)
-    moving = whole.shrink(first)
+    rest, most = (rest, MOST_STEPS) if not settings.precise else (PRECISELY, MOST_PRECISE_STEPS)
+    climbs = [_climb(whole, start, rest, most, effective) for start in tables]
+    best = max(climbs, key=lambda climb: climb.history[-1])
+    return dict(whole.grow(best.tables)), report_piece(whole, raced, best, effective)
+
+
+def _climb(whole: PieceProblem, start: Tables, rest: float, most: int, effective: int) -> Refined:
+    """On all rows, until little is left to gain for each parameter."""
+    moving = whole.shrink(start)
     enough = rest * effective / max(free_parameters(moving), 1)
-    best = accelerate(moving, whole.climbed_prior, whole.climbed_estep, enough, MOST_STEPS, hold)
-    return dict(whole.grow(best.tables)), _report(whole, raced, best, effective)
+    prior, estep = whole.climbed_prior, whole.climbed_estep
+    return accelerate(moving, prior, estep, enough, most, _held(whole))
+
+
+def _held(problem: PieceProblem) -> Hold:
+    return problem.knowledge.held if problem.knowledge.cells else None
 
 
 def _race(
@@ -179,10 +196,9 @@ def _race(
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
     effective = effective_parameters(small.estep(first)[0], whole.knowledge)
     enough = settings.enough * effective / max(free_parameters(small.shrink(first)), 1)
-    hold = whole.knowledge.held if whole.knowledge.cells else None
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
-        Course(small.climbed_estep, small.climbed_prior, enough, hold, small.repeated),
+        Course(small.climbed_estep, small.climbed_prior, enough, _held(whole), small.repeated),
         lambda turn: (
             replace(start, tables=small.shrink(start.tables))
             for start in _starts(maker, whole, settings, rng, turn)
@@ -190,24 +206,30 @@ def _race(
         effective,
         settings.rounds,
         RACE_WORK / cost,
+        bool(settings.precise),
     )
     return _Raced(small, found, effective)
 
 
-def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings, hold: Hold) -> Runner:
-    """Of those who did best on a sample, the one that does best on all rows."""
-    if raced.small is whole:
-        return raced.winner
-    last = raced.race.finalists(FINALISTS, raced.effective)
+def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings) -> list[Runner]:
+    """Of those who did best on a sample, the one that does best on all rows.
+
+    Where the very maximum is looked for, several climb: optima may be very near to each other.
+    """
+    precise = bool(settings.precise)
+    if raced.small is whole and not precise:
+        return [raced.winner]
+    count = PRECISE_FINALISTS if precise else FINALISTS
+    last = raced.race.finalists(count, raced.effective, precise)
     fresh = [Runner(r.kind, raced.small.grow(r.tables)) for r in last]
-    return fresh[0] if len(fresh) == 1 else _best_of(whole, fresh, settings, hold)
+    if len(fresh) == 1 or precise:
+        return fresh
+    return [_best_of(whole, fresh, settings)]
 
 
-def _best_of(
-    whole: PieceProblem, starts: Sequence[Runner], settings: TableSettings, hold: Hold
-) -> Runner:
+def _best_of(whole: PieceProblem, starts: Sequence[Runner], settings: TableSettings) -> Runner:
     """The one that does best on all rows after a few E-steps; whole tables."""
-    course = Course(whole.climbed_estep, whole.climbed_prior, settings.enough, hold)
+    course = Course(whole.climbed_estep, whole.climbed_prior, settings.enough, _held(whole))
     moving = [replace(start, tables=whole.shrink(start.tables)) for start in starts]
     winner = run_round(course, moving, FINAL_SCHEDULE).winner
     return replace(winner, tables=whole.grow(winner.tables))
@@ -236,6 +258,8 @@ def _starts(
     local, random = settings.later_local, settings.later_random
     if turn == 0:
         local, random = settings.local, settings.random
+        for tables in settings.given:
+            yield _agreeing(whole, Runner("given", whole.piece.inside(tables)))
         easy = whole.width * whole.rows < EASY_PIECE  # other starts cost less, and do as well
         for _ in range(0 if easy else settings.closed_form):
             yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
@@ -308,20 +332,19 @@ def _run_off(
     raced: Sequence[_Raced],
     tables: Tables,
     settings: TableSettings,
-) -> Runner:
+) -> list[Runner]:
     """The winners of all races, or one finalist in place of its winner, if that does better."""
     own = whole.piece
     kind = ", ".join(r.race.winner.kind for r in raced) or "counts"
     starts = [Runner(kind, own.inside(tables))]
     for part, r in zip(inner, raced, strict=True):
-        for other in r.race.finalists(FINALISTS, r.effective)[1:]:
+        for other in r.race.finalists(FINALISTS, r.effective, bool(settings.precise))[1:]:
             changed = {**tables, **part.outside(r.small.grow(other.tables))}
             starts.append(Runner(kind, own.inside(changed)))
-    if len(starts) == 1:
-        return starts[0]
-    hold = whole.knowledge.held if whole.knowledge.cells else None
+    if len(starts) == 1 or settings.precise:
+        return starts[:MOST_CHANGES]
     fresh = [_agreeing(whole, start) for start in starts[:MOST_CHANGES]]
-    return _best_of(whole, fresh, settings, hold)
+    return [_best_of(whole, fresh, settings)]
 
 
 def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem:
@@ -358,9 +381,10 @@ def _filled(rows: Rows, columns: Sequence[int], rng: np.random.Generator) -> Row
 # --- reports --------------------------------------------------------------------------------------
 
 
-def _report(
+def report_piece(
     problem: PieceProblem, raced: Sequence[_Raced], best: Refined, effective: int
 ) -> PieceReport:
+    """What is told of a climb, and of the races before it."""
     piece, names = problem.piece, problem.piece.graph.names
     whole = problem.grow(best.tables)
     unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)

@@ -82,6 +82,11 @@ class PieceProblem:
         """Pseudo-counts of what the climb moves."""
         return self.prior if self.spoken is None else self.spoken.prior(self.prior)
 
+    @property
+    def likelihood(self) -> bool:
+        """Is there no prior?"""
+        return not any(a.any() for a in self.prior.counts.values())
+
     def climbed_estep(self, tables: Tables) -> tuple[Tables, float]:
         """The E-step on what the climb moves."""
         counts, log_likelihood = self.estep(self.grow(tables))

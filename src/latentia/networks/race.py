@@ -34,6 +34,8 @@ DRY_ROUNDS = 1
 SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came to the best level
 MOST_ROUNDS = 4
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
+PRECISE = 0.05  # nats, where the very maximum is looked for: other optima may be as near
+PRECISE_DRY, PRECISE_TIMES = 4, 3  # dry rounds, then, and times as many in all
 
 
 @final
@@ -214,10 +216,10 @@ class Race:
     winner: Runner
     rounds: tuple[RoundResult, ...]
 
-    def finalists(self, count: int, parameters: int) -> list[Runner]:
+    def finalists(self, count: int, parameters: int, precise: bool = False) -> list[Runner]:
         """The best that differ, and may be better on other rows: the winner first."""
         near = FINAL_SHARE * parameters + LEAST_GAIN
-        apart = agreement(parameters)
+        apart = PRECISE if precise else agreement(parameters)
         found = [self.winner]
         seen = (runner for result in self.rounds for runner in result.seen)
         for runner in sorted(seen, key=lambda r: -r.level):
@@ -238,14 +240,17 @@ def race(
     parameters: int,
     most_rounds: int = MOST_ROUNDS,
     most_steps: float = float("inf"),
+    precise: bool = False,
 ) -> Race:
-    """Rounds of starts, until they gain nothing worth their while.
+    """Rounds of starts, until they gain nothing worth their while; if `precise`, nothing at all.
 
     `starts_of(k)` makes those of round k. Two dry rounds in a row end the race; a single one where
     some starts of one round had come to the same best level; none where half of them had. After
     `most_steps` E-steps no more rounds begin.
     """
     worth, near = max(LEAST_GAIN, GAIN_SHARE * parameters), agreement(parameters)
+    if precise:
+        worth, near, most_rounds = PRECISE, PRECISE, PRECISE_TIMES * most_rounds
     best: Runner | None = None
     rounds: list[RoundResult] = []
     dry, steps, agreed = 0, 0, 0.0
@@ -259,7 +264,10 @@ def race(
         dry = dry + 1 if gain < worth else 0
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
         agreed = max(agreed, result.share_within(near, best.level))
-        if dry >= _dry_rounds(agreed) or steps >= most_steps:
+        if (
+            dry >= _dry_rounds(agreed, PRECISE_DRY if precise else DRY_ROUNDS)
+            or steps >= most_steps
+        ):
             break
     assert best is not None  # there is at least one round
     return Race(best, tuple(rounds))
@@ -270,5 +278,5 @@ def agreement(parameters: int) -> float:
     return max(LEAST_APART, APART_SHARE * parameters)
 
 
-def _dry_rounds(agreed: float) -> int:
-    return 0 if agreed >= MOST_AGREE else 1 if agreed >= SOME_AGREE else DRY_ROUNDS
+def _dry_rounds(agreed: float, most: int) -> int:
+    return 0 if agreed >= MOST_AGREE else 1 if agreed >= SOME_AGREE else most

@@ -37,7 +37,8 @@ def seeding_of(problem: Problem, source: Source, mixture: int) -> Seeding | None
         return None
     rng = np.random.default_rng(0)  # the same sample for all starts, which draw from it
     graph = problem.estep.graph
-    sample = standardised(graph, source.sample(MOST_SEEDED, rng), problem.scales)
+    some = problem.wide.rows(source.sample(MOST_SEEDED, rng))
+    sample = standardised(graph, some, problem.scales)
     columns = dict(zip(graph.observed, sample.codes, strict=True))
     found = [
         (g.variables, np.array([columns[v] for v in g.variables], dtype=float))

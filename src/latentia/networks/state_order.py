@@ -1,8 +1,9 @@
-"""How the states of latents are numbered, told by the tables around each and nothing else.
+"""How the states of latents are numbered, told by their tables and nothing else.
 
 Any renumbering of a latent's states is as likely. So that two fits can be compared, states go by
-the expected code of a neighbour: first a column that tells them clearly apart, those that hang on
-the latent alone before others; latents without such a column go by latents that have their order.
+size, the largest first, or along a column, by its mean in each state. States of nearly the same
+size go by the expected code of a neighbour: first a column that tells them clearly apart, those
+that hang on the latent alone before others; latents without one go by latents that have an order.
 """
 
 from __future__ import annotations
@@ -11,9 +12,65 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from latentia.errors import PlanError
+from latentia.exact.table_answers import TableAnswers
 from latentia.networks.to_operators import CLEAR_GAP
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
+
+SAME_SIZE = 0.02  # shares that differ by less are equal: rows are a sample
+
+
+def state_orders(
+    graph: LatentGraph,
+    tables: Mapping[int, Array],
+    along: Mapping[int, int] | None = None,
+    values: Mapping[int, Array] | None = None,
+) -> dict[int, Codes]:
+    """How the states of every latent are to be numbered.
+
+    `along`: latent -> the column whose mean is to rise from state to state; `values`: column -> the
+    number at each of its cells, default their codes. All others go by size, largest first.
+    """
+    answers = TableAnswers(graph, {name: tables[v] for v, name in enumerate(graph.names)})
+    orders = local_orders(graph, tables)
+    for h in sorted(graph.latent):
+        content = np.argsort(orders[h])  # place of each state
+        try:
+            sizes = answers.posteriors(None, [graph.names[h]])[graph.names[h]][0]
+            if along is not None and h in along:
+                x = along[h]
+                numbers = (values or {}).get(x, np.arange(graph.states[x] or 1, dtype=float))
+                means = _means(answers, h, x, numbers, sizes > 0)
+                orders[h] = np.lexsort((content, _steps(-sizes), means))
+            else:
+                orders[h] = np.lexsort((content, _steps(-sizes)))
+        except PlanError:  # too wide to tell: by content
+            continue
+    return orders
+
+
+def _steps(numbers: Array, near: float = SAME_SIZE) -> Codes:
+    """Ranks of numbers, the same for those that follow each other closely.
+
+    >>> _steps(np.array([0.5, 0.1, 0.11, 0.29])).tolist()
+    [2, 0, 0, 1]
+    """
+    order = np.argsort(numbers, kind="stable")
+    ranks = np.concatenate([[0], np.cumsum(np.diff(numbers[order]) > near)])
+    found = np.empty(len(numbers), dtype=np.int64)
+    found[order] = ranks
+    return found
+
+
+def _means(answers: TableAnswers, h: int, x: int, numbers: Array, alive: Array) -> Array:
+    """E[column | state] of every state that there is; of others infinity, so that they are last."""
+    evidence = np.full((len(alive), len(answers.names)), -1)
+    evidence[:, h] = np.arange(len(alive))
+    found = np.full(len(alive), np.inf)
+    name = answers.names[x]
+    found[alive] = answers.posteriors(evidence[alive], [name])[name] @ numbers
+    return found
 
 
 def local_orders(graph: LatentGraph, tables: Mapping[int, Array]) -> dict[int, Codes]:

@@ -26,13 +26,15 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import DataError
-from latentia.exact.estep import Tables, packed_counts
+from latentia.exact.estep import Tables
 from latentia.exact.gaussian_leaves import leaf_sums, rescaled
+from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.exact.tabular_model import TabularModel
 from latentia.inference.operators import Operators
 from latentia.networks.em import (
     Climb,
     best_of,
+    best_of_pieces,
     best_tables,
     in_column_units,
     level,
@@ -40,8 +42,10 @@ from latentia.networks.em import (
     repr_of,
     run_all,
 )
+from latentia.networks.em_pieces import pose_pieces
 from latentia.networks.em_problem import (
     Counts,
+    Posed,
     Problem,
     Scale,
     Seen,
@@ -53,6 +57,7 @@ from latentia.networks.em_problem import (
 from latentia.networks.knowledge import read_knowledge
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import Seeding, random_tables, seeding_of, spawn_seeds
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
 
@@ -124,6 +129,8 @@ class StepwiseEM(BaseEstimator):
             frozen=False,
             partial=True,
             gaussian=True,
+            pieces=True,
+            mixture=self.mixture,
             known=self.known,
             tied=self.tied,
         )
@@ -131,10 +138,15 @@ class StepwiseEM(BaseEstimator):
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
         scales = self._scales(plan, columns)
-        return in_column_units(self.learn(plan, source, scales), columns, source, scales)
+        found = self.learn(plan, source, scales, widened(plan.graph, columns))
+        return in_column_units(found, columns, source, scales)
 
     def learn(
-        self, plan: Plan, source: Source, scales: Mapping[int, Scale] | None = None
+        self,
+        plan: Plan,
+        source: Source,
+        scales: Mapping[int, Scale] | None = None,
+        wide: WideGraph | None = None,
     ) -> Operators:
         """Two passes over the rows for every epoch of every start: one learns, one looks.
 
@@ -144,7 +156,7 @@ class StepwiseEM(BaseEstimator):
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
         kept, remarks = rows_to_shuffle(source)
-        problem = self._pose(plan, kept, None, scales)
+        problem = self._pose(plan, kept, None, scales, wide)
         seeding = seeding_of(problem, kept, self.mixture)
         size = batch_rows(self.batch_size, problem.weight * self.epochs)
         alone = problem if self.n_jobs is None else problem.on(1)
@@ -153,6 +165,21 @@ class StepwiseEM(BaseEstimator):
             for seed in spawn_seeds(self.random_state, self.restarts)
         ]
         found = best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
+        return found.told(remarks=remarks)
+
+    def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
+        """The same piece by piece: no junction tree of the whole graph is made, nor a plan."""
+        self._check()
+        kept, remarks = rows_to_shuffle(source)
+        knowledge = read_knowledge(graph, self.known, self.tied, self.smoothing)
+        problem = pose_pieces(graph, kept, self.smoothing, knowledge, blocks=True)
+        size = batch_rows(self.batch_size, problem.weight * self.epochs)
+        alone = problem if self.n_jobs is None else problem.on(1)
+        climbs = [
+            partial(_climb_from, alone, seed, self.exponent, size, self.epochs, None)
+            for seed in spawn_seeds(self.random_state, self.restarts)
+        ]
+        found = best_of_pieces(problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
         return found.told(remarks=remarks)
 
     def partial_learn(
@@ -169,9 +196,10 @@ class StepwiseEM(BaseEstimator):
         """
         self._check()
         at_least("variance_floor", self.variance_floor, 0)
-        before = _seen(plan, previous)
+        wide = widened(plan.graph, columns)
+        before = _seen(plan, previous, wide)
         kept, remarks = rows_to_shuffle(source)
-        problem = self._pose(plan, kept, before, self._scales(plan, columns))
+        problem = self._pose(plan, kept, before, self._scales(plan, columns), wide)
         now = _resumed(self, problem, kept, previous)
         rows = kept.rows.total
         size, k = batch_rows(self.batch_size, rows), now.steps
@@ -196,9 +224,11 @@ class StepwiseEM(BaseEstimator):
         source: Source,
         before: Seen | None,
         scales: Mapping[int, Scale] | None,
+        wide: WideGraph | None,
     ) -> Problem:
         knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
-        return pose(plan, source, self.smoothing, self.variance_floor, before, scales, knowledge)
+        rest = (before, scales, knowledge, wide)
+        return pose(plan, source, self.smoothing, self.variance_floor, *rest)
 
     def _scales(self, plan: Plan, columns: Sequence[Column]) -> dict[int, Scale]:
         tied = read_knowledge(plan.graph, None, self.tied).tied
@@ -238,7 +268,7 @@ def batch_rows(wanted: int, rows: float) -> int:
 
 
 def _climb_from(
-    problem: Problem,
+    problem: Posed,
     seed: np.random.SeedSequence,
     exponent: float,
     batch: int,
@@ -247,12 +277,12 @@ def _climb_from(
 ) -> Climb:
     """A random start, and the order of the rows, from one seed."""
     rng = np.random.default_rng(seed.spawn(1)[0])
-    start = problem.knowledge.imposed(random_tables(problem.estep.graph, seed, seeding))
+    start = problem.knowledge.imposed(random_tables(problem.graph, seed, seeding))
     return climb_stepwise(problem, start, exponent, batch, epochs, rng)
 
 
 def climb_stepwise(
-    problem: Problem,
+    problem: Posed,
     start: Tables,
     exponent: float,
     batch: int,
@@ -280,7 +310,7 @@ class Run:
 
 
 def one_pass(
-    problem: Problem, run: Run, k: int, exponent: float, batch: int, rng: np.random.Generator
+    problem: Posed, run: Run, k: int, exponent: float, batch: int, rng: np.random.Generator
 ) -> tuple[Run, int]:
     """Every row once, in random order, with an M-step after each batch; k counts them."""
     assert isinstance(problem.source, LocalRows)
@@ -290,7 +320,7 @@ def one_pass(
     for first in range(0, len(order), batch):
         chosen = order[first : first + batch]
         block = Rows(tuple(c[chosen] for c in rows.codes))
-        moments = packed_counts(problem.estep, tables, block)
+        moments = problem.block(tables, block)
         step = (k + 2.0) ** -exponent
         s = _mixed(s, counts_in(moments), step, len(chosen))
         own = float(moments.sums["log_likelihood"][0]) / len(chosen)
@@ -311,7 +341,7 @@ class StepwiseState:
     seen: Seen
 
 
-def _seen(plan: Plan, previous: StepwiseState | Operators | None) -> Seen:
+def _seen(plan: Plan, previous: StepwiseState | Operators | None, wide: WideGraph) -> Seen:
     if isinstance(previous, StepwiseState):
         return previous.seen
     if previous is None:
@@ -319,7 +349,12 @@ def _seen(plan: Plan, previous: StepwiseState | Operators | None) -> Seen:
     graph, N = plan.graph, previous.weight
     places = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
     discrete = [v for v in graph.observed if v not in previous.gaussians]
-    return Seen(N, {v: N * previous.marginals[places[v]] for v in discrete})
+    counts = {v: N * previous.marginals[places[v]] for v in discrete}
+    for v, own in wide.pieces.items():
+        cells = N * previous.marginals[places[v]]
+        kind, _ = own.split(np.arange(len(cells), dtype=float))
+        counts[own.kind] = np.bincount(kind, cells, own.states).astype(float)
+    return Seen(N, counts)
 
 
 def _resumed(
@@ -338,10 +373,9 @@ def _resumed(
         starts = [problem.knowledge.imposed(tables) for tables in drawn]
         runs = [Run(t, first_sums(problem, t), 0.0, ()) for t in starts]
         return StepwiseState(tuple(runs), 0, 0, Seen())
-    tables = dict(previous.tables)
-    for v, leaf in previous.gaussians.items():
-        mean, deviation = problem.scales[v]
-        tables[v] = rescaled(leaf, -mean / deviation, 1.0 / deviation)
+    tables = problem.wide.apart({**previous.tables, **previous.gaussians})
+    for v, (mean, deviation) in problem.scales.items():
+        tables[v] = rescaled(tables[v], -mean / deviation, 1.0 / deviation)
     path = (
         previous.provenance.ascent.paths[previous.provenance.ascent.best]
         if previous.provenance.ascent
@@ -354,7 +388,7 @@ def _resumed(
 
 def expected_sums(problem: Problem, masses: Tables, tables: Tables) -> dict[int, Array]:
     """Sums of one row drawn from the model itself: P(parents, variable)."""
-    graph, parents = problem.estep.graph, problem.estep.parents
+    graph, parents = problem.wide.graph, problem.estep.parents
     model = TabularModel(graph, {name: masses[v] for v, name in enumerate(graph.names)})
     found = {}
     for v, table in tables.items():
@@ -369,7 +403,7 @@ def _rests(path: Sequence[float]) -> bool:
     return len(path) > 1 and abs(path[-1] - path[-2]) < RESTS
 
 
-def first_sums(problem: Problem, tables: Tables) -> dict[int, Array]:
+def first_sums(problem: Posed, tables: Tables) -> dict[int, Array]:
     """Sums of one row that is in every state of the parents alike."""
     return {
         v: leaf_sums(table) * (math.prod(table.shape[-2:]) / table.size)

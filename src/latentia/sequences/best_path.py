@@ -8,64 +8,94 @@ behind it. Pieces guess their last state, and run again until they meet the path
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 
-from latentia.sequences.forward_backward import MOST_ROUNDS, NotAtRestError, Potentials
+from latentia.sequences.careful_passes import MOST_ROUNDS
+from latentia.sequences.chain_messages import NotAtRestError
+from latentia.sequences.hidden_states import Tables
 from latentia.sequences.packing import Indices, Packing
+from latentia.sequences.potentials import Wired, log_emissions, moves_of, starts_of
+from latentia.sequences.quick_passes import EVERY, last_messages
+from latentia.sequences.scratch import scratch
+from latentia.sequences.step_blocks import step_views, to_blocks
 from latentia.typing import Array
 
 SAME = 1e-10  # of scores, in nats
 AT_ONCE = 2**16  # sums of pairs of states
+WIDE = 16  # states from which on each piece looks for its best state along a row
 
 
-def best_path(packing: Packing, p: Potentials) -> tuple[Indices, Array]:
-    """Joint states of every step, packed, and what the best path gains at every step, (steps,).
+@final
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """Logarithms: moves (configurations, from, to), and step blocks of emissions and scores."""
+
+    packing: Packing
+    which: Indices
+    move: Array
+    emission: list[Array]
+    score: Array
+    gain: Array  # (steps,) what was taken off the scores
+
+
+def best_path(wired: Wired, tables: Tables) -> tuple[Indices, Array]:
+    """Joint states of every step, packed, and parts of what the best paths score, (steps,).
 
     The sum over a sequence is max log P(path, cells); -inf where no path explains the cells.
     """
+    packing, layout = wired.packing, wired.layout
+    size = layout.width * packing.steps
     with np.errstate(divide="ignore"):
-        start, move = np.log(p.start), np.log(p.move)
-        emission = np.log(p.emission) + p.shift if p.logs is None else p.logs
+        start = np.log(starts_of(layout, tables))
+        move = np.log(moves_of(layout, tables))
+    emission = to_blocks(log_emissions(wired, tables), packing, scratch("emission blocks", size))
+    score, gain = scratch("alpha", size), np.zeros(packing.steps)
+    s = _Scores(packing, wired.which, move, step_views(emission, packing), score, gain)
     chained = packing.previous >= 0
-    which = p.which[packing.first]
-    guess = np.where(chained, 0.0, start[:, np.where(chained, 0, which)])
-    score, gain = np.empty_like(emission), np.empty(emission.shape[1])
-    met = False
-    for again in range(MOST_ROUNDS):
-        met = _run_scores(packing, p.which, move, emission, guess, score, gain, again > 0)
-        if met or not packing.cut:
-            break
-        ends = score[:, packing.last[packing.previous[chained]]]
-        guess[:, chained] = _best_into(ends, move, which[chained])
-    if packing.cut and not met:
-        raise NotAtRestError
-    return _traced(packing, p.which, move, score), gain
-
-
-def _run_scores(
-    packing: Packing,
-    which: Indices,
-    move: Array,
-    emission: Array,
-    start: Array,
-    score: Array,
-    gain: Array,
-    again: bool,
-) -> bool:
-    """Scores of the best paths to every state, the best of them zero; see `_ForwardRun.go`."""
-    lo, here = 0, start
+    which = wired.which[: len(chained)]
+    first = np.where(chained, 0.0, start[:, np.where(chained, 0, which)])
     with np.errstate(invalid="ignore"):
-        for hi in packing.bounds[1:]:
-            if lo:
-                here = _best_into(here[:, : hi - lo], move, which[lo:hi])
-            here = here + emission[:, lo:hi]
-            top = np.maximum.reduce(here, axis=0)
-            here -= np.where(np.isneginf(top), 0.0, top)
-            gain[lo:hi] = top
-            if again and _alike(here, score[:, lo:hi]):
+        _run_scores(s, first)
+        if packing.cut:
+            _settle(s, first)
+        ends = last_messages(score, packing)
+    gain[packing.last] += ends.max(axis=0)
+    return _traced(s, ends), gain
+
+
+def _settle(s: _Scores, first: Array) -> None:
+    """Pieces start from what the pieces before them found."""
+    chained = np.flatnonzero(s.packing.previous >= 0)
+    for _ in range(MOST_ROUNDS):
+        ends = last_messages(s.score, s.packing)[:, s.packing.previous[chained]]
+        first[:, chained] = _best_into(_from_top(ends)[0], s.move, s.which[chained])
+        if _run_scores(s, first, again=True):
+            return
+    raise NotAtRestError
+
+
+def _from_top(score: Array) -> tuple[Array, Array]:
+    """Scores, the best of each column nought, and what was taken off."""
+    top = np.maximum.reduce(score, axis=0)
+    return score - np.where(np.isneginf(top), 0.0, top), top
+
+
+def _run_scores(s: _Scores, first: Array, again: bool = False) -> bool:
+    """Scores of the best paths to every state; `again`: until they are those that were there."""
+    bounds, here = s.packing.bounds, first
+    for t, (e, a) in enumerate(zip(s.emission, step_views(s.score, s.packing), strict=True)):
+        lo, hi = bounds[t], bounds[t + 1]
+        if t:
+            here = _best_into(here[:, : hi - lo], s.move, s.which[lo:hi])
+        here = np.add(here, e, out=None if again and t % EVERY == 0 else a)
+        if t % EVERY == 0:
+            here, s.gain[lo:hi] = _from_top(here)
+            if again and _alike(here, a):
                 return True
-            score[:, lo:hi] = here
-            lo = hi
+            a[...] = here
     return False
 
 
@@ -79,53 +109,54 @@ def _best_into(score: Array, move: Array, which: Indices) -> Array:
     if len(move) > 1:
         return np.asarray((score.T[:, :, None] + move[which]).max(axis=1).T)
     if states * states * n <= AT_ONCE:
-        return np.asarray(np.maximum.reduce(score[:, None, :] + move[0][:, :, None], axis=0))
-    best = score[0] + move[0][0][:, None]
+        pairs = scratch("pairs", states, states, n)
+        np.add(score[:, None, :], move[0][:, :, None], out=pairs)
+        return np.asarray(np.maximum.reduce(pairs, axis=0))
+    best, other = score[0] + move[0][0][:, None], scratch("pairs", states, n)
     for i in range(1, states):
-        np.maximum(best, score[i] + move[0][i][:, None], out=best)
+        np.add(score[i], move[0][i][:, None], out=other)
+        np.maximum(best, other, out=best)
     return np.asarray(best)
 
 
-def _traced(packing: Packing, which: Indices, move: Array, score: Array) -> Indices:
+def _traced(s: _Scores, last: Array) -> Indices:
     """From the best last state of each sequence back to its first step."""
-    path = np.full(score.shape[1], -1, dtype=np.intp)
-    ends = score[:, packing.last].argmax(axis=0)
-    chained = packing.following >= 0
-    after = packing.first[packing.following[chained]]
-    own = packing.last[chained]
+    packing = s.packing
+    path = np.full(packing.steps, -1, dtype=np.intp)
+    ends = last.argmax(axis=0)
+    chained = np.flatnonzero(packing.following >= 0)
+    after = packing.following[chained]
+    scores = step_views(s.score, packing)
     for again in range(len(ends) + 1):  # one round settles one piece more, at the least
-        met = _trace_once(packing, which, move, score, ends, path, again > 0)
+        met = _trace_once(s, scores, ends, path, again > 0)
         if met or not packing.cut:
             break
-        ends[chained] = _came_from(score[:, own], move, which[after], path[after])
+        ends[chained] = _came_from(last[:, chained], s.move, s.which[after], path[after])
     return path
 
 
-def _trace_once(
-    packing: Packing,
-    which: Indices,
-    move: Array,
-    score: Array,
-    ends: Indices,
-    path: Indices,
-    again: bool,
-) -> bool:
-    bounds, state = packing.bounds, ends[:0]
+def _trace_once(s: _Scores, scores: list[Array], ends: Indices, path: Indices, again: bool) -> bool:
+    bounds, state = s.packing.bounds, ends[:0]
     for t in range(len(bounds) - 2, -1, -1):
         lo, hi = bounds[t], bounds[t + 1]
         if len(state) < hi - lo:
             state = np.concatenate([state, ends[len(state) : hi - lo]])
-        if again and (path[lo:hi] == state).all():
+        if again and t % EVERY == 0 and (path[lo:hi] == state).all():
             return True
         path[lo:hi] = state
         if t:
-            before = bounds[t - 1]
-            own = score[:, before : before + hi - lo]
-            state = _came_from(own, move, which[lo:hi], state)
+            state = _came_from(scores[t - 1][:, : hi - lo], s.move, s.which[lo:hi], state)
     return False
 
 
 def _came_from(score: Array, move: Array, which: Indices, state: Indices) -> Indices:
     """The state i of the largest score_i + move_ij, j the state behind: (n,)."""
-    into = move[0].T[state].T if len(move) == 1 else move[which, :, state].T
-    return np.asarray((score + into).argmax(axis=0), dtype=np.intp)
+    if len(move) > 1:
+        return np.asarray((score.T + move[which, :, state]).argmax(axis=1), dtype=np.intp)
+    if len(score) < WIDE:
+        into = move[0].take(state, axis=1)
+        into += score
+        return np.asarray(into.argmax(axis=0), dtype=np.intp)
+    into = move[0].T[state]
+    into += score.T
+    return np.asarray(into.argmax(axis=1), dtype=np.intp)

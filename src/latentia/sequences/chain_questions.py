@@ -13,11 +13,11 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError
 from latentia.sequences.best_path import best_path
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
-from latentia.sequences.expectation import at_rest, filtered, smoothed_states
+from latentia.sequences.expectation import at_rest, filtered, smoothed
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import ChainLayout, Tables, make_layout
 from latentia.sequences.packing import Indices
-from latentia.sequences.potentials import column_choice, potentials, wire_steps
+from latentia.sequences.potentials import column_choice, wire_groups
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
@@ -63,39 +63,46 @@ class Beliefs:
 def filter_states(chain: Chain, sequences: Sequences) -> Beliefs:
     """P(z_t | x_1 … x_t)."""
     layout = chain.layout(sequences.holes())
-    forward, wired = filtered(wire_steps(layout, sequences), chain.tables)
-    place = places_of(wired.packing.order)
-    return Beliefs(layout, forward.alpha[:, place], forward.log_scale[place])
+    parts = []
+    for wired in wire_groups(layout, sequences):
+        found, used = filtered(wired, chain.tables)
+        place = used.packing.place
+        parts.append((found.alpha.take(place, axis=1), found.log_scale[place]))
+    return _beliefs(layout, parts)
 
 
 def smooth_states(chain: Chain, sequences: Sequences) -> Beliefs:
     """P(z_t | x_1 … x_T)."""
     layout = chain.layout(sequences.holes())
-    forward, smoothed, wired = smoothed_states(wire_steps(layout, sequences), chain.tables)
-    place = places_of(wired.packing.order)
-    return Beliefs(layout, smoothed.gamma[:, place], forward.log_scale[place])
+    parts = []
+    for wired in wire_groups(layout, sequences):
+        found, used = smoothed(wired, chain.tables)
+        place = used.packing.place
+        parts.append((found.gamma.take(place, axis=1), found.log_scale[place]))
+    return _beliefs(layout, parts)
 
 
-def places_of(order: Indices) -> Indices:
-    """Where each step lies."""
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return place
+def _beliefs(layout: ChainLayout, parts: list[tuple[Array, Array]]) -> Beliefs:
+    """Groups of sequences, one behind the other."""
+    if len(parts) == 1:
+        return Beliefs(layout, *parts[0])
+    belief = np.concatenate([p for p, _ in parts], axis=1)
+    return Beliefs(layout, belief, np.concatenate([q for _, q in parts]))
 
 
 def decode_states(chain: Chain, sequences: Sequences) -> tuple[ChainLayout, Indices]:
     """The best path of joint states, (steps,); sequences that cannot be have none."""
     layout = chain.layout(sequences.holes())
-    found, wired = at_rest(
-        wire_steps(layout, sequences), lambda w: best_path(w.packing, potentials(w, chain.tables))
-    )
-    path, gain = found
-    if np.isneginf(gain).any():
-        raise DataError(
-            "some sequences cannot be under the model: no path explains their cells. "
-            "score_samples tells the rows (-inf)."
-        )
-    return layout, path[places_of(wired.packing.order)]
+    paths = []
+    for wired in wire_groups(layout, sequences):
+        (path, gain), used = at_rest(wired, lambda w: best_path(w, chain.tables))
+        if np.isneginf(gain).any():
+            raise DataError(
+                "some sequences cannot be under the model: no path explains their cells. "
+                "score_samples tells the rows (-inf)."
+            )
+        paths.append(path[used.packing.place])
+    return layout, np.concatenate(paths)
 
 
 def believed_cells(

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from latentia.sequences.forward_backward import (
-    Forward,
-    NotAtRestError,
-    Potentials,
-    Smoothed,
-    backward_pass,
-    forward_pass,
+from latentia.sequences.careful_passes import (
+    careful_expect,
+    careful_filter,
+    careful_smooth,
+    check_reach,
 )
+from latentia.sequences.chain_messages import Filtered, NotAtRestError, Potentials, Smoothed
 from latentia.sequences.hidden_states import Tables
+from latentia.sequences.packing import Packing
 from latentia.sequences.potentials import Wired, chain_counts, potentials, uncut
+from latentia.sequences.quick_passes import (
+    QuickForward,
+    quick_expect,
+    quick_forward,
+    quick_smooth,
+)
 from latentia.typing import Array
 
 Found = TypeVar("Found")
@@ -29,25 +35,47 @@ def at_rest(wired: Wired, work: Callable[[Wired], Found]) -> tuple[Found, Wired]
         return work(whole), whole
 
 
-def filtered(wired: Wired, tables: Tables) -> tuple[Forward, Wired]:
+def filtered(wired: Wired, tables: Tables) -> tuple[Filtered, Wired]:
     """Forward messages only."""
-    return at_rest(wired, lambda w: forward_pass(w.packing, potentials(w, tables)))
+    return at_rest(wired, lambda w: _filter(w, tables))
 
 
-def both_passes(wired: Wired, tables: Tables) -> tuple[Potentials, Forward, Smoothed]:
-    """Forward and backward messages."""
+def _filter(wired: Wired, tables: Tables) -> Filtered:
     p = potentials(wired, tables)
-    forward = forward_pass(wired.packing, p)
-    return p, forward, backward_pass(wired.packing, p, forward)
+    check_reach(p)
+    quick = quick_forward(wired.packing, p)
+    return careful_filter(wired.packing, p) if quick is None else quick.filtered()
 
 
-def smoothed_states(wired: Wired, tables: Tables) -> tuple[Forward, Smoothed, Wired]:
+def smoothed(wired: Wired, tables: Tables) -> tuple[Smoothed, Wired]:
     """P(state | all cells) of every step."""
-    (_, forward, found), used = at_rest(wired, lambda w: both_passes(w, tables))
-    return forward, found, used
+    return at_rest(wired, lambda w: _both(w, tables, quick_smooth, careful_smooth))
 
 
-def chain_estep(wired: Wired, tables: Tables) -> tuple[dict[int, Array], float, Wired]:
+def _both(
+    wired: Wired,
+    tables: Tables,
+    quick: Callable[[QuickForward], Found | None],
+    careful: Callable[[Packing, Potentials], Found],
+) -> Found:
+    """Messages both ways, quick ones where floats can hold them."""
+    p = potentials(wired, tables)
+    check_reach(p)
+    forward = quick_forward(wired.packing, p)
+    found = None if forward is None else quick(forward)
+    return careful(wired.packing, potentials(wired, tables)) if found is None else found
+
+
+def chain_estep(
+    groups: Sequence[Wired], tables: Tables
+) -> tuple[dict[int, Array], float, tuple[Wired, ...]]:
     """Expected counts of every table, Σ log P(sequence), and how the sequences had to be laid."""
-    (p, forward, found), used = at_rest(wired, lambda w: both_passes(w, tables))
-    return chain_counts(used, p, forward, found), float(forward.log_scale.sum()), used
+    counts: dict[int, Array] = {}
+    level, laid = 0.0, []
+    for wired in groups:
+        found, used = at_rest(wired, lambda w: _both(w, tables, quick_expect, careful_expect))
+        own = chain_counts(used, found.gamma, found.moves)
+        counts = {n: counts[n] + x for n, x in own.items()} if counts else own
+        level += found.level
+        laid.append(used)
+    return counts, level, tuple(laid)

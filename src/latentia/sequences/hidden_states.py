@@ -88,6 +88,21 @@ class ChainLayout:
         return tuple(f for f in self.families if (f.variable, 0) in self.hidden and f.goes_on)
 
     @cached_property
+    def kept(self) -> dict[tuple[str, int], Any]:
+        """What was worked out of tables by number, to be looked up again."""
+        return {}
+
+    @cached_property
+    def start_count(self) -> int:
+        """Configurations of what is told at first steps."""
+        return math.prod(self.sizes[v] for v, _ in self.seen_parents(self.starting))
+
+    @cached_property
+    def move_count(self) -> int:
+        """Configurations of what is told at later steps."""
+        return math.prod(self.sizes[v] for v, _ in self.seen_parents(self.moving))
+
+    @cached_property
     def places(self) -> dict[int, Any]:
         """Where each cell of starts and moves lies in the tables: by number of the family.
 

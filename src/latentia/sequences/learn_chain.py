@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf
 from latentia.linear_algebra import one_thread
-from latentia.networks.accelerate import PSEUDO_COUNTS, Prior, accelerate, normalised
+from latentia.networks.accelerate import FLOOR, PSEUDO_COUNTS, Prior, accelerate
+from latentia.networks.knowledge import Knowledge
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import ChainLayout, Tables
-from latentia.sequences.potentials import Wired, wire_steps
+from latentia.sequences.known_tables import as_prior, pseudo_counts_of, read_known
+from latentia.sequences.potentials import Wired, wire_groups, wire_steps
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import StepWindows, look_through_windows
 from latentia.sequences.window_starts import (
+    by_time,
     clustered,
     counts_of_beliefs,
     eigen_beliefs,
     latent_codes,
     random_beliefs,
+    segments,
 )
 from latentia.typing import Array
 
 SAMPLE = 20_000  # steps on which starts race
-RACE = ((8, 3), (20, 1))  # E-steps, and how many go on
+RACE = ((5, 4), (8, 2), (12, 1))  # E-steps, and how many go on
 VARIANCE_FLOOR = 1e-3  # of the column's own
 
 
@@ -36,12 +40,13 @@ VARIANCE_FLOOR = 1e-3  # of the column's own
 class ChainLearning:
     """How a chain is learned."""
 
-    pseudo_counts: float = PSEUDO_COUNTS
+    pseudo_counts: Any = PSEUDO_COUNTS  # a number, or by name of the table
     eigen: int = 4  # starts of each kind
     clusters: int = 3
     random: int = 2
     max_iter: int = 200
     tol: float = 1e-6  # gain per step of a sequence at which climbing stops (continuous columns)
+    known: Any = None  # cells of tables, by name
 
 
 @final
@@ -59,76 +64,72 @@ class LearnedChain:
 @final
 @dataclass(frozen=True, slots=True)
 class ChainPrior:
-    """Pseudo-counts of discrete tables, pseudo-rows of Gaussians."""
+    """Pseudo-counts of discrete tables, pseudo-rows of Gaussians, and cells that are known."""
 
     discrete: Prior
     rows: Mapping[int, float]
+    known: Knowledge = field(default_factory=Knowledge)
 
     def maximise(self, counts: Tables) -> dict[int, Array]:
         """The M-step."""
         found = {}
-        if self.discrete.counts:
-            own = {n: counts[n] for n in self.discrete.counts}
-            found = normalised(own, self.discrete)
+        for n, prior in self.discrete.counts.items():
+            own = counts[n] + (prior + FLOOR)
+            found[n] = own / own.sum(axis=-1, keepdims=True)
         for n, pseudo in self.rows.items():
             found[n] = maximise_leaf(counts[n], VARIANCE_FLOOR, pseudo)
-        return found
+        return self.known.held(found)
 
     def log_density(self, tables: Tables) -> float:
         leaves = sum(leaf_prior(tables[n], pseudo) for n, pseudo in self.rows.items())
         return self.discrete.log_density(tables) + leaves
 
 
-def chain_prior(layout: ChainLayout, sequences: Sequences, strength: float) -> ChainPrior:
-    """Latents towards all states alike, columns towards their marginals."""
-    counts, rows = {}, {}
-    for n, family in enumerate(layout.families):
-        v, size = family.variable, layout.sizes[family.variable]
-        if not size:
-            rows[n] = strength
-            continue
-        share = np.full(size, 1.0 / size)
-        if v not in layout.slice.latent:
-            x = sequences.cells[v]
-            share = np.bincount(x[x >= 0], minlength=size) + 0.5 / size
-            share /= share.sum()
-        counts[n] = strength * share
-    return ChainPrior(Prior(counts), rows)
+def chain_prior(
+    layout: ChainLayout, sequences: Sequences, pseudo_counts: Any, known: Any = None
+) -> ChainPrior:
+    """What is believed of tables before any row."""
+    prior, rows = as_prior(pseudo_counts_of(layout, sequences, pseudo_counts))
+    return ChainPrior(prior, rows, read_known(layout, known))
 
 
 def learn_chain(
     layout: ChainLayout, sequences: Sequences, how: ChainLearning, rng: np.random.Generator
 ) -> LearnedChain:
     """Tables of large penalised likelihood."""
-    prior = chain_prior(layout, sequences, how.pseudo_counts)
+    prior = chain_prior(layout, sequences, how.pseudo_counts, how.known)
     with one_thread():
-        wired = wire_steps(layout, sequences)
+        groups = wire_groups(layout, sequences)
         name, start = _raced(layout, sequences, prior, how, rng)
-        return replace(climb_chain(wired, start, prior, how), start=name)
+        return replace(climb_chain(groups, start, prior, how), start=name)
 
 
-def climb_chain(wired: Wired, start: Tables, prior: ChainPrior, how: ChainLearning) -> LearnedChain:
+def climb_chain(
+    groups: Sequence[Wired], start: Tables, prior: ChainPrior, how: ChainLearning
+) -> LearnedChain:
     """To rest, on all sequences."""
     if prior.rows:
-        return _plain_climb(wired, start, prior, how.max_iter, how.tol * wired.sequences.steps)
-    laid = [wired]
+        steps = sum(wired.sequences.steps for wired in groups)
+        return plain_climb(groups, start, prior, how.max_iter, how.tol * steps)
+    laid = [groups]
 
     def estep(tables: Tables) -> tuple[dict[int, Array], float]:
         counts, level, laid[0] = chain_estep(laid[0], tables)
         return counts, level
 
-    found = accelerate(start, prior.discrete, estep, most=how.max_iter)
+    hold = prior.known.held if prior.known.cells else None
+    found = accelerate(start, prior.discrete, estep, most=how.max_iter, hold=hold)
     return LearnedChain(found.tables, "", found.converged, found.history, found.log_likelihood)
 
 
-def _plain_climb(
-    wired: Wired, tables: Tables, prior: ChainPrior, most: int, enough: float
+def plain_climb(
+    groups: Sequence[Wired], tables: Tables, prior: ChainPrior, most: int, enough: float
 ) -> LearnedChain:
     """EM as it is; it never falls."""
     history: list[float] = []
     fit = -np.inf
     for _ in range(most):
-        counts, fit, wired = chain_estep(wired, tables)
+        counts, fit, groups = chain_estep(groups, tables)
         history.append(fit + prior.log_density(tables))
         if len(history) > 1 and history[-1] - history[-2] < enough:
             return LearnedChain(dict(tables), "", True, tuple(history), fit)
@@ -146,14 +147,16 @@ def _raced(
     """The best start after two rounds on a sample."""
     few = sample_steps(sequences, SAMPLE, rng)
     wired = wire_steps(layout, few)
-    running = [(name, prior.maximise(counts)) for name, counts in starts(wired, how, rng)]
+    running = [
+        (name, prior.maximise(counts)) for name, counts in starts(wired, how, rng, prior.known)
+    ]
     for rounds, keep in RACE:
         if len(running) == 1:
             break
         ended = [
             (found.history[-1], -k, name, found.tables)
             for k, (name, tables) in enumerate(running)
-            for found in [_plain_climb(wired, tables, prior, rounds, 0.0)]
+            for found in [plain_climb([wired], tables, prior, rounds, 0.0)]
         ]
         ended.sort(key=lambda e: e[:2], reverse=True)
         running = [(name, tables) for _, _, name, tables in ended[:keep]]
@@ -161,9 +164,9 @@ def _raced(
 
 
 def starts(
-    wired: Wired, how: ChainLearning, rng: np.random.Generator
+    wired: Wired, how: ChainLearning, rng: np.random.Generator, known: Knowledge
 ) -> Iterator[tuple[str, dict[int, Array]]]:
-    """Counts of every start, by name."""
+    """Counts of every start, by name; where states are known by number, in the order of time."""
     layout = wired.layout
     _, count = latent_codes(layout)
     steps = wired.sequences.steps
@@ -171,12 +174,17 @@ def starts(
         yield "counts", counts_of_beliefs(wired, np.ones((1, steps)))
         return
     windows = look_through_windows(layout, wired.sequences, count)
+    if known.pinned:
+        yield "segments", counts_of_beliefs(wired, segments(wired.sequences, count))
     if windows is not None:
         for name, make in _closed_form(windows, wired.sequences, count, how, rng):
             try:
-                yield name, counts_of_beliefs(wired, make())
+                belief = make()
             except np.linalg.LinAlgError:
                 continue
+            if known.pinned:
+                belief = by_time(wired.sequences, belief)
+            yield name, counts_of_beliefs(wired, belief)
     for _ in range(max(how.random, int(windows is None))):
         yield "random", counts_of_beliefs(wired, random_beliefs(steps, count, rng))
 

@@ -2,12 +2,14 @@
 
 Long sequences are cut into pieces; pieces are sorted by length, the longest first, and stored step
 by step: the rows of step t are the pieces that are still going, so that finished ones cost nothing.
-Pieces of one sequence wait for each other only at their ends (see forward_backward).
+Pieces of one sequence wait for each other only at their ends (see quick_passes).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -21,6 +23,17 @@ SHORTEST = 64  # steps of a piece: shorter ones have not forgotten how they bega
 
 @final
 @dataclass(frozen=True, slots=True)
+class StepRun:
+    """Steps with equally many pieces: places lo … hi − 1."""
+
+    lo: int
+    hi: int
+    steps: int
+    pieces: int
+
+
+@final
+@dataclass(frozen=True)
 class Packing:
     """Where each step of each sequence lies.
 
@@ -30,16 +43,41 @@ class Packing:
 
     order: Indices  # (steps,)
     bounds: tuple[int, ...]
-    before: Indices  # (steps,) place of the step before in its sequence; -1: a first step
-    first: Indices  # (pieces,) places of first steps of pieces: 0 … pieces − 1
     last: Indices  # (pieces,) places of last steps
     previous: Indices  # (pieces,) the piece before in its sequence, -1: none
     following: Indices  # (pieces,) the piece after, -1: none
+    runs: tuple[StepRun, ...]
 
     @property
+    def steps(self) -> int:
+        return self.bounds[-1]
+
+    @cached_property
     def cut(self) -> bool:
         """Is any sequence in several pieces?"""
         return bool((self.previous >= 0).any())
+
+    @cached_property
+    def heads(self) -> Indices:
+        """Places of first steps of sequences; those of pieces come first of all."""
+        return np.flatnonzero(self.previous < 0)
+
+    @cached_property
+    def before(self) -> Indices:
+        """Place of the step before in its sequence, (steps,); -1: a first step."""
+        pieces = len(self.last)
+        found = np.arange(self.steps)
+        sizes = np.diff(self.bounds)
+        found[pieces:] -= np.repeat(sizes[:-1], sizes[1:])
+        found[:pieces] = np.where(self.previous < 0, -1, self.last[self.previous])
+        return found
+
+    @cached_property
+    def place(self) -> Indices:
+        """Where each step lies, (steps,)."""
+        found = np.empty_like(self.order)
+        found[self.order] = np.arange(self.steps)
+        return found
 
 
 def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
@@ -59,25 +97,28 @@ def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
     starts, sizes, whose = starts[rank], sizes[rank], whose[rank]
     alive = np.bincount(sizes, minlength=1)[::-1].cumsum()[::-1]  # pieces of at least t steps
     alive = alive[1:]  # those that have a step t
-    bounds = np.concatenate([[0], np.cumsum(alive)])
-    order = np.empty(int(bounds[-1]), dtype=np.intp)
-    for t, count in enumerate(alive.tolist()):
-        order[bounds[t] : bounds[t + 1]] = starts[:count] + t
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    step_before = order - 1
-    head = np.zeros(len(order), dtype=bool)
-    head[offsets[:-1][lengths > 0]] = True
-    before = np.where(head[order], -1, place[step_before])
+    ends = (0, *np.cumsum(alive).tolist())
+    runs = _runs(ends, alive)
+    order = np.empty(ends[-1], dtype=np.intp)
+    t = 0
+    for run in runs:
+        own = order[run.lo : run.hi].reshape(run.steps, run.pieces)
+        np.add(starts[: run.pieces], np.arange(t, t + run.steps)[:, None], out=own)
+        t += run.steps
     count = len(starts)
     by_start = np.argsort(starts)
     previous, following = np.full(count, -1), np.full(count, -1)
     joined = whose[by_start[1:]] == whose[by_start[:-1]]
     previous[by_start[1:][joined]] = by_start[:-1][joined]
     following[by_start[:-1][joined]] = by_start[1:][joined]
-    last = place[starts + sizes - 1]
-    return Packing(
-        order, tuple(bounds.tolist()), before, np.arange(count), last, previous, following
+    last = np.asarray(ends)[sizes - 1] + np.arange(count)
+    return Packing(order, ends, last, previous, following, runs)
+
+
+def _runs(bounds: tuple[int, ...], alive: Any) -> tuple[StepRun, ...]:
+    cuts = [0, *(np.flatnonzero(np.diff(alive)) + 1).tolist(), len(alive)]
+    return tuple(
+        StepRun(bounds[a], bounds[b], b - a, int(alive[a])) for a, b in pairwise(cuts) if b > a
     )
 
 

@@ -14,14 +14,17 @@ from typing import Any, final
 import numpy as np
 
 from latentia.exact.gaussian_leaves import features, log_terms
+from latentia.sequences.chain_messages import Potentials
 from latentia.sequences.families import StepFamily
-from latentia.sequences.forward_backward import Forward, Potentials, Smoothed
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.packing import Indices, Packing, pack_steps
+from latentia.sequences.scratch import scratch
 from latentia.sequences.slices import Parent
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
 
+GROUP = 2**19  # numbers of a message to all steps of a group of sequences
+LEAST_GROUP = 2**13  # steps of a group
 PLAIN_PRODUCTS = 3  # discrete columns whose probabilities are multiplied as they are
 
 
@@ -65,13 +68,22 @@ def wire_steps(layout: ChainLayout, sequences: Sequences, longest: int | None = 
     packing = pack_steps(sequences.offsets, longest)
     first = sequences.first_steps()
     look = _Looking(layout, sequences, first, packing.order)
-    start = look.configuration(layout.seen_parents(layout.starting), first)
-    later = look.configuration(layout.seen_parents(layout.moving), ~first)
-    which = np.where(first, start, later)[packing.order]
+    if layout.start_count * layout.move_count == 1:
+        which = np.broadcast_to(np.intp(0), first.shape)  # no memory behind it
+    else:
+        start = look.configuration(layout.seen_parents(layout.starting), first)
+        later = look.configuration(layout.seen_parents(layout.moving), ~first)
+        which = np.where(first, start, later)[packing.order]
     discrete = [v for v in layout.emitted if layout.sizes[v]]
     lookups = tuple(look.lookup(v) for v in discrete)
     masks = tuple(look.mask(v) for v in layout.masked)
     return Wired(layout, sequences, packing, which, lookups, masks, look.bells())
+
+
+def wire_groups(layout: ChainLayout, sequences: Sequences) -> tuple[Wired, ...]:
+    """Sequences in groups whose messages fit into a cache; one that is longer is a group."""
+    most = max(LEAST_GROUP, GROUP // layout.width)
+    return tuple(wire_steps(layout, group) for group in sequences.groups(most))
 
 
 def uncut(wired: Wired) -> Wired:
@@ -100,6 +112,8 @@ class _Looking:
     def choice(self, v: int) -> tuple[tuple[int, ...], Any, int]:
         """Families of a column, the configuration of each step among all of theirs, how many."""
         own = [(n, f) for n, f in enumerate(self.layout.families) if f.variable == v]
+        if len(own) == 1 and not self.layout.seen_parents((own[0][1],)):
+            return (own[0][0],), np.broadcast_to(np.intp(0), self.first.shape), 1
         found, total = np.zeros(self.sequences.steps, dtype=np.intp), 0
         for _, family in own:
             seen = self.layout.seen_parents((family,))
@@ -112,8 +126,10 @@ class _Looking:
     def lookup(self, v: int) -> Lookup:
         blocks, chosen, total = self.choice(v)
         states, x = self.layout.sizes[v], self.sequences.cells[v]
-        rows = np.where(x < 0, total * states, chosen * states + x)
-        return Lookup(blocks, rows[self.order].astype(np.intp), total * states)
+        rows = x if total == 1 else chosen * states + x
+        if x.min(initial=0) < 0:
+            rows = np.where(x < 0, total * states, rows)
+        return Lookup(blocks, rows.take(self.order).astype(np.intp, copy=False), total * states)
 
     def mask(self, v: int) -> Lookup:
         x, states = self.sequences.cells[v], self.layout.sizes[v]
@@ -169,30 +185,50 @@ def _product(layout: ChainLayout, tables: Tables, which: int) -> Array:
 
 
 def potentials(wired: Wired, tables: Tables) -> Potentials:
-    """What the tables say of every step."""
+    """What the tables say of every step; emissions lie in scratch memory."""
     layout, steps = wired.layout, wired.sequences.steps
-    logs: Array | None = None
+    emission = scratch("emission", layout.width, steps)
+    shift, logs = np.zeros(steps), None
     if wired.bells or len(wired.lookups) > PLAIN_PRODUCTS:
-        logs = np.zeros((layout.width, steps))
-        for bells in wired.bells:
-            logs += _bell_logs(layout, bells, tables)
-        with np.errstate(divide="ignore"):
-            for lookup in wired.lookups:
-                logs += np.log(_rows(layout, lookup, tables)).take(lookup.rows, axis=1)
-            for mask in wired.masks:
-                logs += np.log(_mask_rows(layout, mask)).take(mask.rows, axis=1)
+        logs = log_emissions(wired, tables)
         top = logs.max(axis=0)
         shift = np.where(np.isneginf(top), 0.0, top)
-        emission = np.exp(logs - shift)
+        np.exp(np.subtract(logs, shift, out=emission), out=emission)
     else:
-        emission, shift = np.ones((layout.width, steps)), np.zeros(steps)
-        for k, lookup in enumerate(wired.lookups):
-            own = _rows(layout, lookup, tables).take(lookup.rows, axis=1)
-            emission = emission * own if k else own
-        for mask in wired.masks:
-            emission *= _mask_rows(layout, mask).take(mask.rows, axis=1)
+        _products(wired, tables, emission)
     start, move = starts_of(layout, tables), moves_of(layout, tables)
     return Potentials(start, move, wired.which, emission, shift, logs)
+
+
+def _products(wired: Wired, tables: Tables, emission: Array) -> None:
+    """Products of the probabilities of all cells of a step, (states, steps)."""
+    layout = wired.layout
+    rows = [(_rows(layout, lookup, tables), lookup.rows) for lookup in wired.lookups]
+    rows += [(_mask_rows(layout, mask), mask.rows) for mask in wired.masks]
+    if not rows:
+        emission[:] = 1.0
+    for k, (table, at) in enumerate(rows):
+        if k == 0:
+            np.take(table, at, axis=1, out=emission, mode="clip")  # clip: no buffer
+        else:
+            emission *= np.take(
+                table, at, axis=1, out=scratch("factor", *emission.shape), mode="clip"
+            )
+
+
+def log_emissions(wired: Wired, tables: Tables) -> Array:
+    """log P(cells | state), (states, steps), in scratch memory."""
+    layout = wired.layout
+    logs = scratch("logs", layout.width, wired.sequences.steps)
+    logs[:] = 0.0
+    for bells in wired.bells:
+        logs += _bell_logs(layout, bells, tables)
+    with np.errstate(divide="ignore"):
+        rows = [(np.log(_rows(layout, lookup, tables)), lookup.rows) for lookup in wired.lookups]
+        rows += [(np.log(_mask_rows(layout, mask)), mask.rows) for mask in wired.masks]
+    for table, at in rows:
+        logs += np.take(table, at, axis=1, out=scratch("factor", *logs.shape), mode="clip")
+    return logs
 
 
 def _rows(layout: ChainLayout, lookup: Lookup, tables: Tables) -> Array:
@@ -209,13 +245,15 @@ def _mask_rows(layout: ChainLayout, mask: Lookup) -> Array:
 
 def cell_places(layout: ChainLayout, number: int) -> Any:
     """Where P(cell | joint state) lies in the table: (states, configurations, cells)."""
-    family = layout.families[number]
-    shape, index = layout.shape(family), _parent_places(layout, family)
-    index = [np.asarray(i)[..., None] for i in index]
-    index.append(np.arange(shape[-1])[None, None, :])
-    found = np.ravel_multi_index(np.broadcast_arrays(*index), shape)
-    ones = (layout.width, _config_count(layout, family), shape[-1])
-    return np.broadcast_to(found, ones)
+    if ("cells", number) not in layout.kept:
+        family = layout.families[number]
+        shape, index = layout.shape(family), _parent_places(layout, family)
+        index = [np.asarray(i)[..., None] for i in index]
+        index.append(np.arange(shape[-1])[None, None, :])
+        found = np.ravel_multi_index(np.broadcast_arrays(*index), shape)
+        whole = (layout.width, _config_count(layout, family), shape[-1])
+        layout.kept["cells", number] = np.ascontiguousarray(np.broadcast_to(found, whole))
+    return layout.kept["cells", number]
 
 
 def _parent_places(layout: ChainLayout, family: StepFamily) -> list[Any]:
@@ -232,12 +270,13 @@ def _config_count(layout: ChainLayout, family: StepFamily) -> int:
 
 def bell_places(layout: ChainLayout, number: int) -> Any:
     """Where the Gaussian of a joint state lies in the table: (states, configurations)."""
-    family = layout.families[number]
-    index, above = _parent_places(layout, family), layout.shape(family)[:-2]
-    whole = (layout.width, _config_count(layout, family))
-    if not index:
-        return np.zeros(whole, dtype=np.intp)
-    return np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*index), above), whole)
+    if ("bells", number) not in layout.kept:
+        family = layout.families[number]
+        index, above = _parent_places(layout, family), layout.shape(family)[:-2]
+        found = np.ravel_multi_index(np.broadcast_arrays(*index), above) if index else 0
+        whole = (layout.width, _config_count(layout, family))
+        layout.kept["bells", number] = np.ascontiguousarray(np.broadcast_to(found, whole))
+    return layout.kept["bells", number]
 
 
 def _bell_logs(layout: ChainLayout, bells: Bells, tables: Tables) -> Array:
@@ -247,7 +286,10 @@ def _bell_logs(layout: ChainLayout, bells: Bells, tables: Tables) -> Array:
         own = [log_terms([tables[n]])[0][:, 0][bell_places(layout, n)] for n in blocks]
         terms.append(np.concatenate(own, axis=1))
     if bells.choice is None:
-        return np.asarray(np.concatenate([t[:, 0] for t in terms], axis=1) @ bells.features)
+        every = np.concatenate([t[:, 0] for t in terms], axis=1)
+        return np.matmul(
+            every, bells.features, out=scratch("factor", layout.width, bells.features.shape[1])
+        )
     chosen = terms[0][:, bells.choice]  # (states, steps, 3)
     return np.asarray((chosen * bells.features.T).sum(axis=-1))
 
@@ -255,22 +297,22 @@ def _bell_logs(layout: ChainLayout, bells: Bells, tables: Tables) -> Array:
 # --- expectations to counts -----------------------------------------------------------------------
 
 
-def chain_counts(
-    wired: Wired, p: Potentials, forward: Forward, smoothed: Smoothed
-) -> dict[int, Array]:
-    """Counts of every table: shaped as it; of Gaussians Σ (1, x, x²)."""
-    layout, packing = wired.layout, wired.packing
+def chain_counts(wired: Wired, gamma: Array, moves: Array) -> dict[int, Array]:
+    """Counts of every table: shaped as it; of Gaussians Σ (1, x, x²).
+
+    gamma: P(joint state) of every step, packed, (states, steps); moves: (configurations, from, to).
+    """
+    layout = wired.layout
     found = {n: np.zeros(layout.shape(f)) for n, f in enumerate(layout.families)}
-    begun = _start_counts(wired, p, smoothed)
-    moved = _move_counts(packing, p, forward, smoothed)
+    begun = _start_counts(wired, gamma)
     for number, at in layout.places.items():
-        for places, counts in zip(at, (begun[:, None], moved), strict=True):
+        for places, counts in zip(at, (begun[:, None], moves), strict=True):
             if places is not None:
                 _add(found[number], np.broadcast_to(places, counts.shape), counts)
     for lookup in wired.lookups:
-        _add_cells(layout, lookup, smoothed.gamma, found)
+        _add_cells(layout, lookup, gamma, found)
     for bells in wired.bells:
-        _add_bells(layout, bells, smoothed.gamma, found)
+        _add_bells(layout, bells, gamma, found)
     return found
 
 
@@ -279,22 +321,10 @@ def _add(table: Array, places: Any, counts: Array) -> None:
     table += flat.reshape(table.shape)
 
 
-def _start_counts(wired: Wired, p: Potentials, smoothed: Smoothed) -> Array:
+def _start_counts(wired: Wired, gamma: Array) -> Array:
     """Expected first states, (configurations, states)."""
-    first = np.flatnonzero(wired.packing.before < 0)
-    return grouped(smoothed.gamma[:, first], p.which[first], p.start.shape[1]).T
-
-
-def _move_counts(packing: Packing, p: Potentials, forward: Forward, smoothed: Smoothed) -> Array:
-    """Expected moves, (configurations, from, to)."""
-    later = np.flatnonzero(packing.before >= 0)
-    which = p.which[later]
-    found = np.empty_like(p.move)
-    for c in range(len(p.move)):
-        own = later if len(p.move) == 1 else later[which == c]
-        alpha = forward.alpha.take(packing.before[own], axis=1)
-        found[c] = p.move[c] * (alpha @ smoothed.weighted.take(own, axis=1).T)
-    return found
+    first = wired.packing.heads
+    return grouped(gamma[:, first], wired.which[first], wired.layout.start_count).T
 
 
 def grouped(weights: Array, group: Indices, count: int) -> Array:

@@ -44,6 +44,19 @@ class Sequences:
         offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.intp)])
         return Sequences({v: x[steps] for v, x in self.cells.items()}, offsets)
 
+    def groups(self, most: int) -> Iterator[Sequences]:
+        """Whole sequences, one behind the other, of at most so many steps if there are several."""
+        first, count = 0, len(self)
+        while first < count:
+            start = int(self.offsets[first])
+            fits = int(np.searchsorted(self.offsets, start + most, side="right")) - 1
+            stop = min(max(fits, first + 1), count)
+            end = int(self.offsets[stop])
+            if end > start:
+                cells = {v: x[start:end] for v, x in self.cells.items()}
+                yield Sequences(cells, self.offsets[first : stop + 1] - start)
+            first = stop
+
     def longer(self, ahead: int) -> Sequences:
         """Every sequence with so many empty steps behind it."""
         lengths = np.diff(self.offsets)

@@ -6,10 +6,10 @@ import numpy as np
 
 from latentia.linear_algebra import eig, pseudo_inverse
 from latentia.networks.k_means import cluster_distances
-from latentia.sequences.forward_backward import Forward, Potentials, Smoothed
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.packing import Indices
 from latentia.sequences.potentials import Wired, chain_counts
+from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import StepWindows, indicators
 from latentia.typing import Array
 
@@ -36,19 +36,32 @@ def counts_of_beliefs(wired: Wired, belief: Array) -> dict[int, Array]:
         x = wired.sequences.cells[v][wired.packing.order]
         gamma = np.where((x < 0) | (layout.values[v, 0][:, None] == x), gamma, 0.0)
     gamma /= np.maximum(gamma.sum(axis=0), 1e-300)
-    later = layout.seen_parents(layout.moving)
-    moves = int(np.prod([layout.sizes[v] for v, _ in later], dtype=int))
-    first = layout.seen_parents(layout.starting)
-    begins = int(np.prod([layout.sizes[v] for v, _ in first], dtype=int))
-    p = Potentials(
-        np.ones((layout.width, begins)),
-        np.ones((moves, layout.width, layout.width)),
-        wired.which,
-        gamma,
-        np.zeros(gamma.shape[1]),
-    )
-    nothing = np.zeros(gamma.shape[1], dtype=bool)
-    return chain_counts(wired, p, Forward(gamma, p.shift, nothing), Smoothed(gamma, gamma))
+    later = np.flatnonzero(wired.packing.before >= 0)
+    which = wired.which[later]
+    moves = np.empty((layout.move_count, layout.width, layout.width))
+    for c in range(len(moves)):
+        own = later[which == c]
+        moves[c] = gamma[:, wired.packing.before[own]] @ gamma[:, own].T
+    return chain_counts(wired, gamma, moves)
+
+
+def _positions(sequences: Sequences) -> Array:
+    """How far each step is through its sequence, from 0 to 1: (steps,)."""
+    lengths = np.diff(sequences.offsets)
+    at = np.arange(sequences.steps) - np.repeat(sequences.offsets[:-1], lengths)
+    return np.asarray((at + 0.5) / np.repeat(lengths, lengths))
+
+
+def segments(sequences: Sequences, count: int) -> Array:
+    """Beliefs of sequences cut into equally long parts, one for each state, in order."""
+    label = np.minimum((_positions(sequences) * count).astype(np.intp), count - 1)
+    return spread_labels(label, np.arange(sequences.steps), sequences.steps, count)
+
+
+def by_time(sequences: Sequences, belief: Array) -> Array:
+    """The same beliefs, with the states that come early first."""
+    middle = (belief @ _positions(sequences)) / np.maximum(belief.sum(axis=1), 1e-300)
+    return np.asarray(belief[np.argsort(middle, kind="stable")])
 
 
 def random_beliefs(steps: int, count: int, rng: np.random.Generator) -> Array:

@@ -14,7 +14,12 @@ from latentia.errors import StoreError
 from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.typing import Label
 
-OLDER = {"knots": [], "walls": [False, False], "lattice": [0, 1]}  # what older files do not say
+OLDER = {
+    "knots": [],
+    "walls": [False, False],
+    "lattice": [0, 1],
+    "cuts": [],
+}  # what older files do not say
 MOST_KNOTS = 256  # of a curve
 SMALLEST_STEP = 1e-10  # between two knots
 MOST_POINTS = 1024  # smoothing needs the square of it
@@ -38,6 +43,7 @@ def write_column(column: Column) -> Any:
             **({"knots": [list(knot) for knot in column.knots]} if column.knots else {}),
             **({"walls": list(column.walls)} if any(column.walls) else {}),
             **({"lattice": list(column.lattice)} if column.lattice[0] else {}),
+            **({"cuts": list(column.cuts)} if column.cuts else {}),
         }
     return [pack(state, f"a state of column {column.name!r}") for state in column.labels]
 
@@ -47,6 +53,13 @@ def newer_columns(records: Any) -> bool:
     return any(
         isinstance(record, dict) and not OLDER.keys().isdisjoint(record) for record in records
     )
+
+
+def leaves_with_atoms(records: Any) -> bool:
+    """Gaussian leaves with a component for each atom: before version 5 they had none."""
+    columns = [each for record in records for each in record.get("states", ())]
+    atoms = any(isinstance(each, dict) and each["atoms"] for each in columns)
+    return atoms and any("gaussians" in record.get("operators", {}) for record in records)
 
 
 def read_column(record: Any, name: Label, count: int) -> Column:
@@ -63,11 +76,12 @@ def _read_states(record: Any, name: Label) -> DiscreteColumn:
 
 def _read_grid(record: Any, name: Label) -> ContinuousColumn:
     record = {**OLDER, **record}
-    centre, scale, warped, ends, spread, points, atoms, knots, walls, lattice = fields(
+    centre, scale, warped, ends, spread, points, atoms, *more = fields(
         record,
         *("centre", "scale", "warped", "ends", "spread", "points", "atoms"),
-        *("knots", "walls", "lattice"),
+        *OLDER,
     )
+    knots, walls, lattice, cuts = more
     step, per = items(lattice, 2)
     for flag in (warped, *items(walls, 2)):
         if type(flag) is not bool:
@@ -92,6 +106,7 @@ def _read_grid(record: Any, name: Label) -> ContinuousColumn:
         knots=curve,
         walls=(walls[0], walls[1]),
         lattice=(whole(step, 2**53), whole(per, 1001, lowest=1)),
+        cuts=tuple(number(cut, low, high) for cut in items(cuts)),
     )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import StoreError
 from latentia.inference.linear_part import Linear, Slot
 from latentia.inference.operators import Operators
 from latentia.linear_algebra import eigh
 from latentia.store.array_table import Name, Shape
 from latentia.store.plain import items, number, whole
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
@@ -43,9 +46,24 @@ def gaussian_shapes(record: Any, plan: Plan) -> dict[Name, Shape]:
     return shapes
 
 
-def check_gaussians(leaves: Mapping[int, Array]) -> Mapping[int, Array]:
-    """Leaves by column: weights that sum to one, means, positive variances."""
-    for leaf in leaves.values():
+def check_gaussians(
+    leaves: Mapping[int, Array], graph: LatentGraph, columns: Sequence[Column]
+) -> Mapping[int, Array]:
+    """Leaves by column: weights that sum to one, means, positive variances.
+
+    As many components for each part of a column, and one for each atom.
+    """
+    own = dict(zip(graph.observed, columns, strict=True))
+    for v, leaf in leaves.items():
+        column = own[v]
+        if not isinstance(column, ContinuousColumn):
+            raise StoreError(f"expected Gaussians of a continuous column, got {column.name!r:.80}.")
+        inner, parts = leaf.shape[-2] - len(column.atoms), len(column.cuts) + 1
+        if inner < parts or inner % parts:
+            raise StoreError(
+                f"expected components for {parts} parts and {len(column.atoms)} atoms of column "
+                f"{column.name!r:.80}, got {leaf.shape[-2]}."
+            )
         w, variance = leaf[..., 0], leaf[..., 2]
         fine = w.min() >= 0 and np.allclose(w.sum(axis=-1), 1.0, rtol=0, atol=1e-6)
         if not fine or not variance.min() > 0:

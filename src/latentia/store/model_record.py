@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
+from latentia.exact.mixture_network import MixtureNetwork
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
-from latentia.model.mixed_plans import column_cells
 from latentia.store.array_table import Fetch, fetch_named
 from latentia.store.column_record import read_column, write_column
 from latentia.store.operators_record import (
@@ -27,9 +27,15 @@ from latentia.store.operators_record import (
     write_operators,
 )
 from latentia.store.own_record import (
+    BESIDE,
+    member_shapes,
     own_shapes,
+    read_members,
     read_own_graph,
+    with_beside,
+    with_members,
     with_own_tables,
+    write_members,
     write_own_tables,
 )
 from latentia.store.plain import fields, items, number, pack, text, unpack
@@ -46,7 +52,13 @@ SOME = (
     "settings",
     "replicates",
     "own",
+    "beside",
+    "members",
+    "pieces",
+    "nameless",
 )  # fields of some models, of newer files
+
+NEWER = ("order_by", "name_states", "mechanism")  # parameters of some models, of newer files
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -76,6 +88,16 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.network is not None:
         record["own"], more = write_own_tables(operators.network)
         arrays += more
+        if isinstance(operators.network, MixtureNetwork):
+            record["members"], more = write_members(operators.network)
+            arrays += more
+    if operators.beside is not None:
+        record["beside"], more = write_own_tables(operators.beside)
+        arrays += more
+    if operators.provenance.pieces:
+        record["pieces"] = list(operators.provenance.pieces)
+    if operators.provenance.nameless:
+        record["nameless"] = operators.provenance.nameless
     if hasattr(model, "error_bars_"):
         record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
@@ -94,24 +116,34 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
     columns = read_columns(states, plan)
+    own = read_own_graph(given["own"], plan) if "own" in given else None
+    plan = replace(plan, tables_of=own)
     inner = read_plan(given["network"]) if "network" in given else plan
-    if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
+    if [inner.graph.states[v] for v in inner.graph.observed] != [c.cells for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
-    beyond = {} if bars is None else replicate_shapes(bars, inner)
-    own = read_own_graph(given["own"], plan) if "own" in given else None
+    beside = read_own_graph(given["beside"], plan) if "beside" in given else None
+    told = own or beside or inner.graph  # whose tables error bars may have
+    beyond = {} if bars is None else replicate_shapes(bars, inner, told)
     tables = {} if own is None else own_shapes(own)
+    members, weights = read_members(given["members"], plan) if "members" in given else ((), None)
+    tables |= member_shapes(members)
+    tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
+        if weights is not None:
+            operators = with_members(operators, members, weights, arrays)
+    if beside is not None:
+        operators = with_beside(operators, beside, arrays)
     learner, missing = fields(fit, "learner", "missing")
     shares = zip(columns, items(missing, len(columns)), strict=True)
     gaps = {column.name: number(share) for column, share in shares}
     model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
     if bars is not None:
-        model.error_bars_ = read_replicates(bars, inner, arrays)
+        model.error_bars_ = read_replicates(bars, inner, told, arrays)
     return model
 
 
@@ -121,6 +153,10 @@ def _with_history(operators: Operators, given: Mapping[str, Any]) -> Operators:
         operators = operators.told(choice=read_choice(given["choice"]))
     if "settings" in given:
         operators = operators.told(settings=read_embedding_settings(given["settings"]))
+    if "pieces" in given:
+        operators = operators.told(pieces=tuple(text(line) for line in items(given["pieces"])))
+    if "nameless" in given:
+        operators = operators.told(nameless=text(given["nameless"]))
     return operators
 
 
@@ -136,26 +172,48 @@ def read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
 
 
 def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
+    if hasattr(model, "link_"):
+        raise StoreError("models with covariates (link=...) cannot be kept in files yet.")
     graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
         latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
     given = model.state_names
     names = None if given is None else {name: list(states) for name, states in given.items()}
-    return {
+    record = {
         "graph": None if graph is None else write_graph(graph),
         "latents": pack(latents, "a latent"),
         "learner": _write_learner(model.learner),
         "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
         "state_names": pack(names, "a name in state_names"),
+        **_mechanism_given(model),
     }
+    if model.order_by is not None:
+        record["order_by"] = pack(model.order_by, "a name in order_by")
+    if model.name_states is not None:
+        lists = {name: list(states) for name, states in model.name_states.items()}
+        record["name_states"] = pack(lists, "a name in name_states")
+    return record
+
+
+def _mechanism_given(model: LatentModel) -> dict[str, Any]:
+    """Left out where there is none, so that older readers can read the file."""
+    if not model.mechanism:
+        return {}
+    lists = {column: list(parents) for column, parents in model.mechanism.items()}
+    return {"mechanism": pack(lists, "a name in mechanism")}
 
 
 def read_parameters(record: Any) -> dict[str, Any]:
-    graph, latents, learner, kinds, names = fields(
-        record, "graph", "latents", "learner", "kinds", "state_names"
+    there = record if isinstance(record, dict) else {}
+    more = [name for name in NEWER if name in there]
+    graph, latents, learner, kinds, names, *rest = fields(
+        record, "graph", "latents", "learner", "kinds", "state_names", *more
     )
+    newer = {name: unpack(value) for name, value in zip(more, rest, strict=True)}
+    order = {"order_by": newer.pop("order_by")} if "order_by" in newer else {}
     found = {"latents": unpack(latents), "kinds": unpack(kinds), "state_names": unpack(names)}
+    found |= newer
     for name, value in found.items():
         if value is not None and not isinstance(value, dict):
             raise StoreError(f"expected a dict for the parameter {name}, got {value!r:.80}.")
@@ -163,6 +221,7 @@ def read_parameters(record: Any) -> dict[str, Any]:
         "graph": None if graph is None else read_graph(graph),
         "learner": _read_learner(learner),
         **found,
+        **order,
     }
 
 

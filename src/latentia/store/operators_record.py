@@ -194,7 +194,9 @@ def build_operators(blueprint: Blueprint, stored: Mapping[Name, Array]) -> Opera
         tables=of_kind(arrays, "table"),
         blur=smoothing.blur,
         floor=smoothing.floor,
-        gaussians=check_gaussians(of_kind(arrays, "gaussian")),
+        gaussians=check_gaussians(
+            of_kind(arrays, "gaussian"), blueprint.plan.graph, blueprint.columns
+        ),
         linear=linear,
         provenance=Provenance(blueprint.reports, ascent=blueprint.ascent),
     )

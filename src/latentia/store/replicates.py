@@ -19,11 +19,14 @@ from latentia.store.array_table import (
     of_kind,
     tree_shapes,
 )
+from latentia.store.own_record import OWN, own_shapes, with_beside, with_own_tables
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, wholes
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 MOST_GROUPS = 10_000
+KINDS = ("tables", "network", "beside")  # where operators keep tables of the graph
 
 
 def write_replicates(kept: Replicates) -> tuple[dict[str, Any], list[Array]]:
@@ -36,26 +39,60 @@ def write_replicates(kept: Replicates) -> tuple[dict[str, Any], list[Array]]:
         "weights": [float(each.weight) for each in every],
         "mixes": [float(each.mix) for each in every],
     }
+    tables = [_own(each) for each in every]
+    if all(tables):
+        record["own"] = _kind(kept.whole)
     parts = (
-        [*each.leaves, *each.marginals, *(each.tensors[k] for k in sorted(each.tensors))]
-        for each in every
+        [
+            *each.leaves,
+            *each.marginals,
+            *(each.tensors[k] for k in sorted(each.tensors)),
+            *(own[v] for v in sorted(own) if "own" in record),
+        ]
+        for each, own in zip(every, tables, strict=True)
     )
     return record, [np.stack(same) for same in zip(*parts, strict=True)]
 
 
-def replicate_shapes(record: Any, plan: Plan) -> dict[Name, Shape]:
-    """Of leaf tables, marginals and tensors, each with one axis for the replicates."""
-    ranks, weights, _ = fields(record, "ranks", "weights", "mixes")
+def _kind(operators: Operators) -> str:
+    """Where the tables of the graph are kept."""
+    if operators.network is not None:
+        return "network"
+    return "tables" if operators.beside is None else "beside"
+
+
+def _own(operators: Operators) -> Mapping[int, Array]:
+    """Tables of the graph, by which latents are told; perhaps none."""
+    kept = operators.network or operators.beside
+    return operators.tables if kept is None else kept.tables
+
+
+def _fields(record: Any) -> tuple[Any, Any, Any, str | None]:
+    """Ranks, weights, mixes, and what kind of tables there are, in newer files."""
+    more = ["own"] if isinstance(record, dict) and "own" in record else []
+    ranks, weights, mixes, *kind = fields(record, "ranks", "weights", "mixes", *more)
+    if kind and kind[0] not in KINDS:
+        raise StoreError(f"expected tables of a kind among {list(KINDS)}, got {kind[0]!r:.80}.")
+    return ranks, weights, mixes, kind[0] if kind else None
+
+
+def replicate_shapes(record: Any, plan: Plan, graph: LatentGraph) -> dict[Name, Shape]:
+    """Of leaf tables, marginals, tensors and tables, each with one axis for the replicates."""
+    ranks, weights, _, kind = _fields(record)
     count = len(items(weights))
     if not 3 <= count <= MOST_GROUPS:
         raise StoreError(f"expected 3 to {MOST_GROUPS:,} models of error bars, got {count:,}.")
     shapes = tree_shapes(plan, wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes)))
-    return {(f"replicate {kind}", k): (count, *shape) for (kind, k), shape in shapes.items()}
+    if kind is not None:
+        shapes = {**shapes, **own_shapes(graph)}
+    return {(f"replicate {name}", k): (count, *shape) for (name, k), shape in shapes.items()}
 
 
-def read_replicates(record: Any, plan: Plan, arrays: Mapping[Name, Array]) -> Replicates:
-    """What `write_replicates` wrote, checked number by number."""
-    _, weights, mixes = fields(record, "ranks", "weights", "mixes")
+def read_replicates(
+    record: Any, plan: Plan, graph: LatentGraph, arrays: Mapping[Name, Array]
+) -> Replicates:
+    """What `write_replicates` wrote, checked number by number; `graph`: that of its tables."""
+    _, weights, mixes, kind = _fields(record)
     count = len(items(weights))
     leaves, marginals, tensors = (
         of_kind(arrays, f"replicate {kind}") for kind in ("leaf", "marginal", "tensor")
@@ -66,17 +103,32 @@ def read_replicates(record: Any, plan: Plan, arrays: Mapping[Name, Array]) -> Re
     def own(stacked: Mapping[int, Array], g: int) -> dict[int, Array]:
         return {k: np.ascontiguousarray(array[g]) for k, array in stacked.items()}
 
+    tables = of_kind(arrays, f"replicate {OWN}")
     whole, *without = (
-        Operators(
-            plan,
-            tuple(own(leaves, g).values()),
-            own(tensors, g),
-            tuple(own(marginals, g).values()),
-            number(weight, 0.0, LARGEST_NUMBER),
-            number(mix, 0.0, 1.0),
+        _with_tables(
+            Operators(
+                plan,
+                tuple(own(leaves, g).values()),
+                own(tensors, g),
+                tuple(own(marginals, g).values()),
+                number(weight, 0.0, LARGEST_NUMBER),
+                number(mix, 0.0, 1.0),
+                tables=own(tables, g) if kind == "tables" else {},
+            ),
+            kind,
+            graph,
+            {(OWN, v): table for v, table in own(tables, g).items()},
         )
         for g, (weight, mix) in enumerate(
             zip(items(weights, count), items(mixes, count), strict=True)
         )
     )
     return Replicates(whole, tuple(without))
+
+
+def _with_tables(
+    operators: Operators, kind: str | None, graph: LatentGraph, arrays: Mapping[Name, Array]
+) -> Operators:
+    if kind == "network":
+        return with_own_tables(operators, graph, arrays)
+    return with_beside(operators, graph, arrays, OWN) if kind == "beside" else operators

@@ -8,6 +8,8 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.errors import StoreError
+from latentia.networks.em import EM
+from latentia.networks.stepwise import StepwiseEM
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.families import families_of
 from latentia.sequences.fitting_chains import FittedChain
@@ -23,7 +25,8 @@ from latentia.typing import Array
 
 MOST = 2**20  # variables, states, points of a grid
 LONGEST_STEP = 2**62
-PARAMETERS = ("pseudo_counts", "max_iter", "tol")
+PARAMETERS = ("pseudo_counts", "max_iter", "tol", "known", "learner")
+LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM}
 
 
 def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Array]]:
@@ -32,7 +35,7 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
     chain, slice_ = fitted.chain, fitted.chain.slice
     record = {
         "kind": "SequenceModel",
-        "parameters": {name: pack(getattr(model, name), name) for name in PARAMETERS},
+        "parameters": {name: pack(_plain(getattr(model, name)), name) for name in PARAMETERS},
         "names": [pack(name, "a name") for name in slice_.names],
         "latent": sorted(slice_.latent),
         "given": sorted(slice_.given),
@@ -47,16 +50,19 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
         "converged": bool(fitted.learned.converged),
         "history": [float(x) for x in fitted.learned.history],
         "log_likelihood": float(fitted.learned.log_likelihood),
+        "counted": fitted.counts is not None,
     }
-    return record, [chain.tables[n] for n in range(len(families_of(slice_)))]
+    tables = [chain.tables, *([] if fitted.counts is None else [fitted.counts])]
+    return record, [x[n] for x in tables for n in range(len(families_of(slice_)))]
 
 
 def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     """The model of a record."""
     (_, given, names, latent, inputs, counts, parents, cells, states, sequence, time, step, start,
-     converged, history, level) = fields(
+     converged, history, level, counted) = fields(
         record, "kind", "parameters", "names", "latent", "given", "counts", "parents", "cells",
         "states", "sequence", "time", "step", "start", "converged", "history", "log_likelihood",
+        "counted",
     )  # fmt: skip
     slice_ = _read_slice(names, latent, inputs, counts, parents)
     told = slice_.told
@@ -66,9 +72,11 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
             told, items(states, len(told)), items(cells, len(told)), strict=True
         )
     }
-    chain = Chain(slice_, columns, _read_tables(Chain(slice_, columns, {}), fetch))
-    if type(converged) is not bool:
-        raise StoreError(f"expected true or false for converged, got {converged!r:.80}.")
+    for name, flag in (("converged", converged), ("counted", counted)):
+        if type(flag) is not bool:
+            raise StoreError(f"expected true or false for {name}, got {flag!r:.80}.")
+    tables, sums = _read_tables(Chain(slice_, columns, {}), fetch, counted)
+    chain = Chain(slice_, columns, tables)
     path = tuple(number(x, -1e300, 1e300) for x in items(history))
     learned = LearnedChain(
         dict(chain.tables), text(start), converged, path, number(level, -1e300, 1e300)
@@ -77,10 +85,35 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     latents = {slice_.names[v]: slice_.states[v] for v in sorted(slice_.latent)}
     model = SequenceModel(slice_, latents, [slice_.names[v] for v in sorted(slice_.given)])
     for name, value in zip(PARAMETERS, fields(given, *PARAMETERS), strict=True):
-        setattr(model, name, unpack(value))
+        setattr(model, name, _learner(unpack(value)) if name == "learner" else unpack(value))
     naming = Naming(unpack(sequence), unpack(time))
-    model.fitted_ = FittedChain(chain, learned, naming, every)
+    model.fitted_ = FittedChain(chain, learned, naming, every, sums)
     return model
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, learners as their names and the settings that differ from the usual."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(x) for key, x in value.items()}
+    for name, kind in LEARNERS.items():
+        if type(value) is kind:
+            usual = kind().get_params(deep=False)
+            own = {k: _plain(x) for k, x in value.get_params(deep=False).items()}
+            return {"learner": name, **{k: x for k, x in own.items() if x != usual[k]}}
+    return value
+
+
+def _learner(value: Any) -> Any:
+    """What `_plain` made of a learner, as it was."""
+    if not isinstance(value, dict):
+        return value
+    settings = dict(value)
+    name = settings.pop("learner", None)
+    if name not in LEARNERS or not set(settings) <= set(LEARNERS[name]().get_params(deep=False)):
+        raise StoreError(f"expected a learner with its settings, got {value!r:.80}.")
+    return LEARNERS[name](**settings)
 
 
 def _read_slice(names: Any, latent: Any, given: Any, counts: Any, parents: Any) -> Slice:
@@ -98,14 +131,22 @@ def _read_slice(names: Any, latent: Any, given: Any, counts: Any, parents: Any) 
     return Slice(labels, frozenset(hidden), inputs, tuple(sizes), above)
 
 
-def _read_tables(chain: Chain, fetch: Fetch) -> dict[int, Array]:
+def _read_tables(
+    chain: Chain, fetch: Fetch, counted: bool
+) -> tuple[dict[int, Array], dict[int, Array] | None]:
+    """Tables, and the expected counts behind them."""
     layout = ChainLayout(chain.slice, chain.sizes, ())
     families = families_of(chain.slice)
-    found = dict(enumerate(fetch([layout.shape(family) for family in families])))
+    shapes = [layout.shape(family) for family in families]
+    arrays = fetch(shapes * (1 + counted))
+    found = dict(enumerate(arrays[: len(shapes)]))
     check_sizes(found.values(), "the tables")
     discrete = [n for n, family in enumerate(families) if chain.sizes[family.variable]]
     check_shares([found[n] for n in discrete])
     for n in sorted({*found} - {*discrete}):
         if not (found[n][..., 2] > 0).all() or not np.allclose(found[n][..., 0], 1.0):
             raise StoreError("expected positive variances in the tables of continuous columns.")
-    return found
+    counts = dict(enumerate(arrays[len(shapes) :]))
+    if any((counts[n] < 0).any() for n in discrete if counted):
+        raise StoreError("expected counts from 0 on.")
+    return found, counts if counted else None

@@ -35,8 +35,11 @@ def as_graph(
     >>> str(as_graph("a--b--c[3]"))
     'a--b; b--c[3]'
     """
+    found = getattr(graph, "graph", None)  # of a FoundStructure
     if isinstance(graph, LatentGraph):
         read = _Reading.of_graph(graph)
+    elif isinstance(found, LatentGraph):
+        read = _Reading.of_graph(found)
     elif isinstance(graph, str | os.PathLike):
         read = _read_text(graph)
     elif isinstance(graph, Mapping) and not isinstance(graph, AbstractSet):
@@ -173,7 +176,10 @@ def _read_name(word: str, statement: str, read: _Reading) -> str:
 
 
 def _read_other(graph: Any) -> _Reading:
-    """An object of another library, or none that can be read."""
+    """An object of another library, a model with a graph, or none that can be read."""
+    own = getattr(graph, "graph", None)
+    if isinstance(own, LatentGraph):
+        return _Reading.of_graph(own)
     found = read_foreign(graph)
     if found is None:
         raise GraphError(

@@ -126,9 +126,18 @@ def _found(plan: Plan, k: int, made: list[_Variable], above: list[int]) -> int:
     node = plan.nodes[k]
     if not _is_latent(plan, k):
         return _columns(plan, k, made, *above)[0]
-    names = ",".join(str(plan.graph.names[v]) for v in sorted(node.separator))
-    made.append(_Variable(f"S{k}({names})", node.separator, [k], list(above)))
+    made.append(_Variable(_name(plan, k), node.separator, [k], list(above)))
     return len(made) - 1
+
+
+def _name(plan: Plan, k: int) -> Label:
+    """That of the latent, where the separator is one with all its states; else one of its own."""
+    node, graph = plan.nodes[k], plan.graph
+    if len(node.separator) == 1:
+        (v,) = node.separator
+        if v in graph.latent and graph.states[v] in (None, node.rank):
+            return graph.names[v]
+    return f"S{k}({','.join(str(graph.names[v]) for v in sorted(node.separator))})"
 
 
 def _columns(plan: Plan, leaf: int, made: list[_Variable], *above: int) -> list[int]:

@@ -18,7 +18,6 @@ import numpy as np
 from latentia.data.columns import masses
 from latentia.data.columns.column import KINDS as KINDS
 from latentia.data.columns.column import Column as Column
-from latentia.data.columns.column import place_cells as place_cells
 from latentia.data.columns.scales import Knots, bend, steepness, straighten
 from latentia.data.columns.values import Values, first_odd
 from latentia.data.columns.values import to_values as to_values
@@ -53,6 +52,7 @@ class ContinuousColumn:
     knots: Knots = ()  # of a curve on top; none: z as it is
     walls: tuple[bool, bool] = (False, False)  # does the column end steeply at low, at high?
     lattice: tuple[int, int] = (0, 1)  # values are multiples of this fraction; (0, 1): of none
+    cuts: tuple[float, ...] = ()  # z in the middle of wide gaps, each part of which is a bell
 
     def __post_init__(self) -> None:
         curve = [number for knot in self.knots for number in knot]
@@ -64,6 +64,9 @@ class ContinuousColumn:
         rising = (np.diff(np.reshape(curve, (-1, 2)), axis=0) > 0).all()
         if self.lattice[0] < 0 or self.lattice[1] < 1:
             raise DataError(f"column {self.name!r} cannot have the lattice {self.lattice}.")
+        inside = (self.low, *self.cuts, self.high)
+        if not (np.diff(inside) > 0).all():
+            raise DataError(f"the cuts of column {self.name!r} must rise inside: {inside}.")
         if len(self.knots) == 1 or not rising:
             raise DataError(f"the knots of column {self.name!r} must rise: {self.knots}.")
 

@@ -59,6 +59,7 @@ class Scale:
     scale: float
     warped: bool
     knots: Knots = ()
+    cuts: tuple[float, ...] = ()  # z in the middle of wide gaps
 
     def z(self, x: Array) -> Array:
         y = (x - self.centre) / self.scale
@@ -72,17 +73,43 @@ class Scale:
 
 def lay_grid(name: Label, numbers: NumberSketch) -> ContinuousColumn:
     """Centre, scale, tails, bounds and atoms from the numbers."""
+    found = measured(name, numbers)
+    return lay_on(name, found, choose_scale(found.x, found.w))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The numbers of a column: what is measured, rising, with weights, and what stands alone."""
+
+    x: Array
+    w: Array
+    atoms: tuple[float, ...]
+    lattice: tuple[int, int]
+
+    @property
+    def half(self) -> float:
+        """What stands for a value of a lattice, on either side of it."""
+        return 0.5 * self.lattice[0] / self.lattice[1]
+
+
+def measured(name: Label, numbers: NumberSketch) -> Measured:
+    """Atoms apart from the rest, which must be numbers that a grid can hold."""
     atoms = find_atoms(numbers)
     x, w = _rest(numbers, atoms)
     _check_integers(name, numbers, x)
     _check(name, x)
-    scale = choose_scale(x, w)
+    lattice = find_lattice(x) if not atoms or _all_whole(numbers) else (0, 1)
+    return Measured(x, w, tuple(atoms), lattice)
+
+
+def lay_on(name: Label, numbers: Measured, scale: Scale) -> ContinuousColumn:
+    """The grid of a column on a scale: ends, walls, bounds."""
+    x, w, atoms = numbers.x, numbers.w, numbers.atoms
     z = scale.z(x)
     spread = scale.spread(z, w)
     walls = _walls(z, w, spread)
-    lattice = find_lattice(x) if not atoms or _all_whole(numbers) else (0, 1)
-    half = 0.5 * lattice[0] / lattice[1]  # what stands for the outermost values of a lattice
-    ends = scale.z(np.array([x[0] - half, x[-1] + half]))
+    ends = scale.z(np.array([x[0] - numbers.half, x[-1] + numbers.half]))
     room = MARGIN * float(z[-1] - z[0])
     low = float(ends[0]) if walls[0] else min(float(z[0]) - room, float(ends[0]))
     high = float(ends[1]) if walls[1] else max(float(z[-1]) + room, float(ends[1]))
@@ -94,10 +121,11 @@ def lay_grid(name: Label, numbers: NumberSketch) -> ContinuousColumn:
         low, high = (max(low, zero), high) if x[0] > 0 else (low, min(high, zero))
     return ContinuousColumn(
         *(name, scale.centre, scale.scale, scale.warped, low, high, spread, POINTS),
-        atoms=tuple(atoms),
+        atoms=atoms,
         knots=scale.knots,
         walls=walls,
-        lattice=lattice,
+        lattice=numbers.lattice,
+        cuts=scale.cuts,
     )
 
 
@@ -189,27 +217,27 @@ def _check(name: Label, x: Array) -> None:
 
 def choose_scale(x: Array, w: Array) -> Scale:
     """The plainest scale on which smoothing moves little; a curve where none is good enough."""
-    noise = 0.25 / math.sqrt(_effective(w))  # levels of few rows move by themselves
-    found = [(moved_by_smoothing(scale, x, w), scale) for scale in _candidates(x, w)]
+    noise = 0.25 / math.sqrt(effective_rows(w))  # levels of few rows move by themselves
+    found = [(moved_by_smoothing(scale, x, w), scale) for scale in candidates(x, w)]
     (moved, best), better = found[0], min(found, key=lambda pair: pair[0])
     if moved > LITTLE + 0.4 * noise and (moved > MOVED + noise or better[0] < CLEARLY * moved):
         moved, best = better
     gaps = _gaps(best.z(x), _middles(w))
     if moved > (LITTLE if gaps else MOST_MOVED) + noise:
         bare = replace(best, knots=())
-        bent = replace(bare, knots=_curve_through(bare.z(x), w))
+        bent = replace(bare, knots=curve_through(bare.z(x), w)[0])
         if moved_by_smoothing(bent, x, w) < moved:
             return bent
     return best
 
 
-def _effective(w: Array) -> float:
+def effective_rows(w: Array) -> float:
     """Rows of equal weight that would tell as much."""
     w = w / w.max()  # squares of tiny weights would be nothing
     return float(w.sum() ** 2 / (w @ w))
 
 
-def _candidates(x: Array, w: Array) -> list[Scale]:
+def candidates(x: Array, w: Array) -> list[Scale]:
     """Straight where tails are short; the logarithm of what is positive; asinh of the rest."""
     low, middle, high = _quantiles(x, w, (0.25, 0.5, 0.75))
     mean, sd = _moments(x, w)
@@ -257,7 +285,7 @@ def _walls(z: Array, w: Array, spread: float) -> tuple[bool, bool]:
     p, h = w / w.sum(), BLUR * spread
     leaks = float(ndtr((z[0] - z) / h) @ p), float(ndtr((z - z[-1]) / h) @ p)
     least = max(BOUND * float(w.sum()), FEWEST_AT_BOUND)
-    most = LEAK + 2.0 / _effective(w)  # the outermost rows themselves leak that much
+    most = LEAK + 2.0 / effective_rows(w)  # the outermost rows themselves leak that much
     return bool(w[0] >= least or leaks[0] > most), bool(w[-1] >= least or leaks[1] > most)
 
 
@@ -267,8 +295,11 @@ def _standardised(y: Array, w: Array) -> Knots:
     return tuple((float(end), (float(end) - mean) / sd) for end in (y[0], y[-1]))
 
 
-def _curve_through(y: Array, w: Array) -> Knots:
-    """Knots that make a bell of what lies between two wide gaps: quantiles, and the gaps' edges."""
+def curve_through(y: Array, w: Array) -> tuple[Knots, tuple[float, ...]]:
+    """Knots that make a bell of what lies between two wide gaps: quantiles, and the gaps' edges.
+
+    And z in the middle of the gaps.
+    """
     starts = [0, *(i + 1 for i in _gaps(y, _middles(w))), len(y)]
     between = BETWEEN * math.ceil(len(starts) / MANY_PARTS)
     z, chosen, end, inner = np.empty(len(y)), set[int](), 0.0, 0.0
@@ -281,7 +312,9 @@ def _curve_through(y: Array, w: Array) -> Knots:
         wanted = np.arange(z[first], z[last - 1], between)
         chosen |= {first, last - 1, *(first + np.searchsorted(z[first:last], wanted)).tolist()}
     mean, sd = _moments(z, w)[0], math.sqrt(inner / float(w.sum())) or 1.0  # 0: single values
-    return spread_out([(float(y[i]), (float(z[i]) - mean) / sd) for i in sorted(chosen)])
+    z = (z - mean) / sd
+    knots = spread_out([(float(y[i]), float(z[i])) for i in sorted(chosen)])
+    return knots, tuple(float(z[i - 1] + z[i]) / 2.0 for i in starts[1:-1])
 
 
 def _gaps(y: Array, level: Array) -> list[int]:

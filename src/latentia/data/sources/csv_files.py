@@ -36,7 +36,7 @@ from latentia.data.sources.csv_rows import (
     unpacked,
 )
 from latentia.data.sources.located import Located, check_unchanged
-from latentia.data.sources.series_words import arrow_words
+from latentia.data.sources.series_words import MET, arrow_words
 from latentia.errors import DataError, FileError
 
 DELIMITERS = (",", ";", "\t")
@@ -91,7 +91,12 @@ def csv_blocks(
 
     check_unchanged(file)
     for texts in _text_tables(file, found.head, wanted):
-        yield pa.table([typed(texts.column(name), looks[name]) for name in wanted], list(wanted))
+        cells = [typed(texts.column(name), looks[name]) for name in wanted]
+        fields = [
+            pa.field(name, own.type, metadata={MET: ""})
+            for name, own in zip(wanted, cells, strict=True)
+        ]
+        yield pa.table(cells, schema=pa.schema(fields))
     check_unchanged(file)
 
 

@@ -11,7 +11,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from latentia.data.columns.values import Words, as_objects, code_type
+from latentia.data.columns.values import Words, as_objects, code_type, is_missing
+
+POOL = b"_PL_CATEGORICAL"  # how polars marks its categoricals in Arrow's metadata …
+MET = b"latentia: words as they were met"  # … and we the text of CSV files
 
 
 def series_words(series: nw.Series[Any]) -> Words | None:
@@ -96,6 +99,42 @@ def arrow_words(column: Any) -> Words | None:
             values += own.to_pylist()
         parts.append(np.where(codes < 0, -1, codes + start))
     return _words(values, np.concatenate(parts))
+
+
+def series_categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
+    """Declared states: categories of pandas, enums of polars and DuckDB, dictionaries of Arrow.
+
+    Other categoricals of polars share one pool of what was met, which declares nothing.
+    """
+    native = series.to_native()
+    match type(native).__module__.split(".")[0]:
+        case "pyarrow":
+            return _arrow_categories(native)
+        case "pandas" if hasattr(native.dtype, "pyarrow_dtype"):
+            return _arrow_categories(native.array.__arrow_array__())
+        case "pandas" if hasattr(native, "cat"):
+            return tuple(native.cat.categories.tolist())
+    return tuple(series.dtype.categories) if isinstance(series.dtype, nw.Enum) else None
+
+
+def _arrow_categories(column: Any) -> tuple[Any, ...] | None:
+    """The dictionaries of all chunks, one after the other; what is missing is no state."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return None
+    found: dict[Any, None] = {}
+    last = None
+    for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
+        if last is None or not chunk.dictionary.equals(last):
+            last = chunk.dictionary
+            found |= dict.fromkeys(v for v in last.to_pylist() if not is_missing(v))
+    return tuple(found)
+
+
+def is_pool(field: Any) -> bool:
+    """Is the dictionary of this field of an Arrow schema but a pool of the words that were met?"""
+    return any(key.startswith(POOL) or key == MET for key in field.metadata or ())
 
 
 def _used(chunk: Any) -> tuple[Any, np.ndarray[Any, np.dtype[np.int64]]]:

@@ -22,7 +22,7 @@ from latentia.data.columns.values import (
     is_missing,
     word_values,
 )
-from latentia.data.sources.series_words import series_words
+from latentia.data.sources.series_words import is_pool, series_categories, series_words
 from latentia.errors import DataError, FrameError, UnknownNameError
 from latentia.typing import Label
 
@@ -39,6 +39,7 @@ class Table:
     extra: Mapping[Label, np.ndarray[Any, Any]] = field(default_factory=dict)  # besides the frame
     first: int | None = 0  # row where it begins in a longer table; None: nobody knows
     known: dict[Any, Values] = field(default_factory=dict, compare=False)  # words, once found
+    pools: frozenset[Label] = frozenset()  # columns whose dictionaries declare no states
 
     def beside(self, name: Label, values: np.ndarray[Any, Any]) -> Table:
         """The same rows with one more column."""
@@ -62,7 +63,8 @@ class Table:
             return _array_values(self.extra[name], name)
         if self.frame is not None:
             place = _place_of(name, self.names)
-            return _series_values(self.frame.get_column(self.frame.columns[place]), name)
+            found = _series_values(self.frame.get_column(self.frame.columns[place]), name)
+            return replace(found, categories=None) if name in self.pools else found
         if isinstance(self.native, Mapping):
             given = self.native[name]
             if isinstance(given, Words):
@@ -176,7 +178,9 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     names = tuple(data.columns) if _is_pandas(data) else tuple(frame.columns)
     if _is_pandas(data) and any(not isinstance(name, str) for name in names):
         return Table(names, len(frame), data, _named_by_text(data))
-    return Table(names, len(frame), data, frame)
+    fields = data.schema if _root(data) == "pyarrow" else ()
+    pools = frozenset(field.name for field in fields if is_pool(field))
+    return Table(names, len(frame), data, frame, pools=pools)
 
 
 def part_of_table(data: Any) -> Table:
@@ -270,8 +274,12 @@ def _named_by_text(data: Any) -> nw.DataFrame[Any]:
     return nw.from_native(copy, eager_only=True)
 
 
+def _root(data: Any) -> str:
+    return type(data).__module__.split(".")[0]
+
+
 def _is_pandas(data: Any) -> bool:
-    return type(data).__module__.split(".")[0] == "pandas"
+    return _root(data) == "pandas"
 
 
 def _series_values(series: nw.Series[Any], name: Label) -> Values:
@@ -301,7 +309,7 @@ def _listed(series: nw.Series[Any], name: Label) -> Values:
     try:
         words = series_words(series)
         if words is not None:
-            return word_values(words, categories=_categories(series))
+            return word_values(words, categories=series_categories(series))
         cells = as_objects(series.to_list())
     except (ValueError, OverflowError) as error:  # dates beyond those of Python
         raise DataError(
@@ -309,16 +317,6 @@ def _listed(series: nw.Series[Any], name: Label) -> Values:
             f"{error}. Pass them as text or as numbers."
         ) from None
     return _object_values(cells, series.is_null().to_numpy())
-
-
-def _categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
-    """Declared states: pandas categories and polars enums. Other categoricals share one pool."""
-    native = series.to_native()
-    if _is_pandas(native) and hasattr(native, "cat"):
-        return tuple(native.cat.categories.tolist())
-    if isinstance(series.dtype, nw.Enum):
-        return tuple(series.dtype.categories)
-    return None
 
 
 def _array_values(cells: np.ndarray[Any, Any], name: Label) -> Values:

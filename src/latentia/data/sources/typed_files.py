@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any, final
 
 from latentia.data.sources.located import Located, check_unchanged
+from latentia.data.sources.series_words import is_pool
 from latentia.errors import DataError, FileError
 
 EXACT = 2**53  # integers up to here are decimals, too
@@ -114,19 +115,33 @@ def common_schema(files: Sequence[TypedFile], wanted: Sequence[str]) -> Any:
 
 
 def _common_type(files: Sequence[TypedFile], name: str) -> Any:
-    kinds = [one.schema.field(name).type for one in files]
+    import pyarrow as pa
+
+    kinds = [_declared_type(one.schema.field(name)) for one in files]
     if all(kind == kinds[0] for kind in kinds):
         return kinds[0]
+    values = {_plain_type(kind) for kind in kinds}
+    if all(pa.types.is_dictionary(kind) for kind in kinds) and len(values) == 1:
+        return pa.dictionary(pa.int32(), values.pop())  # kept in other ways
     found = reduce(wider, [_plain_type(kind) for kind in kinds])
     if found is None or (_is_float(found) and not _all_exact(files, name)):
         first = files[0]
-        other = next(one for one in files if one.schema.field(name).type != kinds[0])
+        other = next(
+            one
+            for one, kind in zip(files, kinds, strict=True)
+            if _plain_type(kind) != _plain_type(kinds[0])
+        )
         raise DataError(
             f"column {name!r} is of {kinds[0]} in {first.file.shown!r} but of "
             f"{other.schema.field(name).type} in {other.file.shown!r}, and no type holds both "
             "exactly. Write the files with one type."
         )
     return found
+
+
+def _declared_type(field: Any) -> Any:
+    """Its type; a pool of polars, which declares nothing, is text."""
+    return field.type.value_type if is_pool(field) else field.type
 
 
 def _plain_type(kind: Any) -> Any:

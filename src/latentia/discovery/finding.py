@@ -1,0 +1,260 @@
+"""From columns and rows to a structure with names: what `lt.learn_structure` and `fit` call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from latentia.data.columns.column import Column
+from latentia.data.rows import Rows, Source
+from latentia.data.sources.table_rows import discover_columns, open_rows
+from latentia.discovery.column_bins import BinnedSource, Bins, binned_rows, choose_bins
+from latentia.discovery.found_structure import FoundStructure
+from latentia.discovery.island_graph import NamedIslands, name_islands
+from latentia.discovery.island_race import IslandCandidate
+from latentia.discovery.structure_search import (
+    LearnedIslands,
+    SearchResult,
+    StructureSettings,
+    polish_islands,
+    search_structure,
+)
+from latentia.errors import DataError, UnknownNameError
+from latentia.linear_algebra import one_thread
+from latentia.structure.graph import LatentGraph
+from latentia.typing import Label
+
+BIN_SAMPLE = 20_000
+ID_SHARE = 0.9  # different values among the rows
+ID_ROWS = 50
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """How to find a graph, in its place: ``LatentModel(lt.Structure("tree", max_states=3))``.
+
+    `require` and `forbid` are pairs of columns; `members` above 1 mixes so many structures at most,
+    for densities; `time_budget` are seconds, about. See `lt.learn_structure`.
+    """
+
+    method: str = "auto"
+    max_states: int | None = None
+    max_latents: int | None = None
+    require: tuple[tuple[Label, Label], ...] = ()
+    forbid: tuple[tuple[Label, Label], ...] = ()
+    members: int = 1
+    time_budget: float | None = None
+    seed: int = 0
+
+    def settings(self, columns: Sequence[Label]) -> StructureSettings:
+        """With columns by number."""
+        return StructureSettings(
+            self.method,
+            self.max_states,
+            self.max_latents,
+            self.members,
+            self.time_budget,
+            _numbered(self.require, columns),
+            _numbered(self.forbid, columns),
+            self.seed,
+        )
+
+
+def learn_structure(
+    table: Any,
+    method: str = "auto",
+    *,
+    max_states: int | None = None,
+    max_latents: int | None = None,
+    require: Iterable[tuple[Any, Any]] = (),
+    forbid: Iterable[tuple[Any, Any]] = (),
+    kinds: Mapping[Any, str] | None = None,
+    state_names: Mapping[Any, Sequence[Any]] | None = None,
+    sample_weight: Any = None,
+    held_out: Any = None,
+    time_budget: float | None = None,
+    random_state: int = 0,
+) -> FoundStructure:
+    """Find a graph for a table: which columns hang together, and the latents that tie them.
+
+    Parameters
+    ----------
+    table
+        Any table that `LatentModel.fit` takes.
+    method : "auto", "islands", "tree" or "chow-liu"
+        "tree": latents of few states that people can understand. "chow-liu": a tree of columns
+        without latents. "auto" and "islands": whatever tells rows held out best.
+    max_states, max_latents
+        Bounds.
+    require, forbid : pairs of columns
+        Edges that the tree of columns must have, or must not have.
+    kinds, state_names, sample_weight
+        As in `LatentModel`.
+    held_out : a table, optional
+        Rows to choose by; default: some of the table's.
+    time_budget : seconds, optional
+        About how long to search. The work is counted, so that runs repeat.
+
+    Examples
+    --------
+    >>> import numpy as np, latentia as lt
+    >>> rng = np.random.default_rng(0)
+    >>> h = rng.integers(2, size=2000)
+    >>> data = {c: np.where(rng.random(2000) < 0.9, h, 1 - h) for c in "abcd"}
+    >>> found = lt.learn_structure(data, "tree", max_states=2)
+    >>> found.latents
+    {'latent(c, b, d, …)': 2}
+    """
+    rows = open_rows(table, None, sample_weight)
+    names = list(rows.names)
+    seen = rows.look(names)
+    columns = discover_columns(seen, names, kinds or {}, state_names or {})
+    wish = Structure(
+        method,
+        max_states,
+        max_latents,
+        tuple((a, b) for a, b in require),
+        tuple((a, b) for a, b in forbid),
+        1,
+        time_budget,
+        random_state,
+    )
+    apart = None
+    if held_out is not None:
+        apart = (
+            open_rows(held_out, None, None, known=columns)
+            .source(columns)
+            .sample(10**6, np.random.default_rng(0))
+        )
+    return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart)
+
+
+def find_structure(
+    columns: Sequence[Column],
+    source: Source,
+    weight: float,
+    wish: Structure,
+    held_out: Rows | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> FoundStructure:
+    """The best structure over columns; those that are ids are left out."""
+    left_out = id_columns(columns, weight)
+    kept = [i for i, c in enumerate(columns) if c.name not in left_out]
+    if not kept:
+        raise DataError(
+            "every column has a value of its own in nearly every row, as ids have: there is "
+            "nothing to learn. Say which columns are numbers with kinds={...: 'continuous'}."
+        )
+    own = [columns[i] for i in kept]
+    chosen = _Chosen(source, tuple(kept))
+    with one_thread():
+        bins = choose_bins(own, chosen.sample(BIN_SAMPLE, np.random.default_rng(wish.seed)))
+        cells = BinnedSource(chosen, bins)
+        sizes = [c.cells if b is None else b.cells for c, b in zip(own, bins, strict=True)]
+        names = [c.name for c in own]
+        apart = None if held_out is None else binned_rows(bins, _some(held_out, kept))
+        ordered = [0 if b is None else len(b.first) for b in bins]
+        result = search_structure(sizes, cells, wish.settings(names), apart, ordered, say)
+        found = []
+        for each in result.members:
+            if held_out is None and weight > 1.5 * float(each.counts.features[0][0].sum()):
+                each = polish_islands(each, cells)
+            found.append(on_grids_again(_named(each, names), bins))
+        best, named = result.members[0], found[0]
+    return FoundStructure(
+        named.graph,
+        named.tables,
+        tuple((m.graph, m.tables) for m in found),
+        result.weights,
+        _shown(best.candidate),
+        _told_losses(result),
+        named.telling,
+        tuple(names),
+        result.information,
+        left_out,
+        weight,
+        result.held_out,
+        result.seconds,
+    )
+
+
+def id_columns(columns: Sequence[Column], weight: float) -> dict[Label, str]:
+    """Discrete columns with a value of its own in nearly every row."""
+    return {
+        c.name: "a value of its own in nearly every row, as ids have"
+        for c in columns
+        if not c.continuous and weight >= ID_ROWS and c.cells >= ID_SHARE * weight
+    }
+
+
+def on_grids_again(named: NamedIslands, bins: Sequence[Bins | None]) -> NamedIslands:
+    """Tables of continuous columns on their grids."""
+    graph, tables = named.graph, dict(named.tables)
+    states = list(graph.states)
+    for v, own in enumerate(bins):
+        if own is not None:
+            tables[v] = own.on_grid(tables[v])
+            states[v] = own.points + own.atoms
+    wide = LatentGraph(graph.names, graph.edges, graph.latent, tuple(states))
+    return replace(named, graph=wide, tables=tables)
+
+
+def _named(best: LearnedIslands, names: Sequence[Label]) -> NamedIslands:
+    return name_islands(best.layout, best.counts, best.candidate.pseudo_count, names)
+
+
+def _told_losses(result: SearchResult) -> dict[str, float]:
+    """The best of every way to put it, the best first."""
+    found: dict[str, float] = {}
+    for candidate, level in result.levels.items():
+        found.setdefault(_shown(candidate), -level)
+    return found
+
+
+def _shown(candidate: IslandCandidate) -> str:
+    return str(replace(candidate, pseudo_count=2.0, resampled=0))
+
+
+def _numbered(
+    edges: Iterable[tuple[Label, Label]], columns: Sequence[Label]
+) -> tuple[tuple[int, int], ...]:
+    number = {name: i for i, name in enumerate(columns)}
+    for name in (x for edge in edges for x in edge):
+        if name not in number:
+            raise UnknownNameError("column (in require or forbid)", name, columns)
+    return tuple((number[a], number[b]) for a, b in edges)
+
+
+def _some(rows: Rows, kept: Sequence[int]) -> Rows:
+    return Rows(tuple(rows.codes[i] for i in kept), rows.weight)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A source with some of its columns."""
+
+    source: Source
+    kept: tuple[int, ...]
+
+    def fold(self, summary: Callable[[Rows], Any]) -> Any:
+        return self.source.fold(_Summary(summary, self.kept))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Rows:
+        return _some(self.source.sample(size, rng), self.kept)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """A summary of some columns: a value, so that it can travel."""
+
+    summary: Callable[[Rows], Any]
+    kept: tuple[int, ...]
+
+    def __call__(self, rows: Rows) -> Any:
+        return self.summary(_some(rows, self.kept))

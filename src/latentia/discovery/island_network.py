@@ -1,0 +1,270 @@
+"""A tree of latents over islands of columns: likelihoods, expected counts, M-step (design 15).
+
+Upwards, latent by latent, in single precision and with messages that are scaled as they go:
+
+    β_i(h) ∝ exp(φ_i W_i)(h) ∏_{children c} u_c(h),    u_i(h_above) = Σ_h P(h | h_above) β_i(h)
+
+Downwards q_i(h) = P(h | row): q_i = β_i ∘ ((q_above / u_i) P), and the counts φ_iᵀ q_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from latentia.discovery.island_features import LEAST, IslandFeatures, Single, island_features
+from latentia.discovery.islands import Islands
+from latentia.typing import Array, Codes
+
+TINY = np.float32(1e-30)
+SCALED_EVERY = 3  # messages multiplied before they are scaled
+SPREAD = 0.2  # of the Dirichlet that links latents at the start: states that tell each other apart
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IslandLayout:
+    """Islands of a table with features: all that does not change while tables are learned."""
+
+    islands: Islands
+    features: tuple[IslandFeatures, ...]
+    sizes: tuple[int, ...]  # states of the columns
+    states: tuple[int, ...]  # of the latents
+
+    @property
+    def cost(self) -> int:
+        """Multiplications a row of an E-step, about."""
+        total = 0
+        for i, own in enumerate(self.features):
+            above = self.islands.tree.above[i]
+            linked = 0 if above < 0 else 4 * self.states[above]
+            total += self.states[i] * (2 * own.width + linked + 20)
+        return total
+
+    @property
+    def parameters(self) -> int:
+        """Free cells of all tables."""
+        total = 0
+        for i, own in enumerate(self.features):
+            above = self.islands.tree.above[i]
+            total += (self.states[i] - 1) * (1 if above < 0 else self.states[above])
+            for group in own.groups:
+                rows = self.states[i] * max(group.parent_states, 1)
+                total += len(group.columns) * rows * (group.states - 1)
+        return total
+
+    def of_rows(self, codes: Codes) -> tuple[Single, ...]:
+        """φ of every island, (n, features) each; codes (n, columns)."""
+        return tuple(own.of_rows(codes) for own in self.features)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IslandTables:
+    """What is learned: P(h | h above) or P(h), and the logarithms of the columns' tables as W."""
+
+    links: tuple[Single, ...]  # (k above, k), or (1, k) at a root
+    weights: tuple[Single, ...]  # (features, k)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IslandCounts:
+    """Expected counts of rows; they add up."""
+
+    links: tuple[Single, ...]
+    features: tuple[Single, ...]
+
+    def __add__(self, other: IslandCounts) -> IslandCounts:
+        return self.mixed(np.float32(1.0), other, np.float32(1.0))
+
+    def mixed(self, own: np.float32, other: IslandCounts, share: np.float32) -> IslandCounts:
+        """own · these + share · others."""
+        return IslandCounts(
+            tuple(own * a + share * b for a, b in zip(self.links, other.links, strict=True)),
+            tuple(own * a + share * b for a, b in zip(self.features, other.features, strict=True)),
+        )
+
+
+def island_layout(
+    islands: Islands,
+    sizes: Sequence[int],
+    most_states: int,
+    holes: Sequence[int] = (),
+    ordered: Sequence[int] = (),
+) -> IslandLayout:
+    """`ordered`: how many of each column's states are cells along a line."""
+    features = tuple(
+        island_features(columns, islands.column_parent, sizes, frozenset(holes), ordered)
+        for columns in islands.columns
+    )
+    states = islands.most_states(sizes, most_states)
+    return IslandLayout(islands, features, tuple(sizes), states)
+
+
+def upwards(
+    layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]
+) -> tuple[list[Single], list[Single], Array]:
+    """β of every latent, u of every latent but roots, and log P(row), (n,)."""
+    tree = layout.islands.tree
+    beliefs: list[Single] = [np.empty(0, np.float32)] * len(phi)
+    sent: list[Single] = list(beliefs)
+    log = np.zeros(len(phi[0]))
+    for i in reversed(tree.order):
+        belief = phi[i] @ tables.weights[i]
+        top = belief.max(axis=1)
+        np.exp(belief - top[:, None], out=belief)
+        log += top
+        for count, c in enumerate(tree.below[i], start=1):
+            belief *= sent[c]
+            if count % SCALED_EVERY == 0:
+                log += _scale(belief)
+        log += _scale(belief)
+        beliefs[i] = belief
+        sent[i] = np.asarray(belief @ tables.links[i].T, dtype=np.float32)
+        if tree.above[i] < 0:
+            log += np.log(sent[i][:, 0])
+    return beliefs, sent, log
+
+
+def _scale(belief: Single) -> Array:
+    total = np.maximum(belief.sum(axis=1), TINY)
+    belief /= total[:, None]
+    return np.asarray(np.log(total), dtype=float)
+
+
+def row_likelihoods(layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]) -> Array:
+    """log P(row), (n,)."""
+    return upwards(layout, tables, phi)[2]
+
+
+def island_counts(
+    layout: IslandLayout,
+    tables: IslandTables,
+    phi: Sequence[Single],
+    weight: Single | None = None,
+) -> tuple[IslandCounts, Array]:
+    """The E-step: counts of all rows, and log P(row), (n,)."""
+    tree = layout.islands.tree
+    beliefs, sent, log = upwards(layout, tables, phi)
+    told: list[Single] = list(beliefs)
+    links: list[Single] = list(beliefs)
+    counts: list[Single] = list(beliefs)
+    ones = np.ones((len(log), 1), np.float32) if weight is None else weight[:, None]
+    for i in tree.order:
+        above = ones if tree.above[i] < 0 else told[tree.above[i]]
+        ratio = above / np.maximum(sent[i], TINY)
+        links[i] = np.asarray(tables.links[i] * (ratio.T @ beliefs[i]), dtype=np.float32)
+        told[i] = np.asarray(beliefs[i] * (ratio @ tables.links[i]), dtype=np.float32)
+        counts[i] = phi[i].T @ told[i]
+    return IslandCounts(tuple(links), tuple(counts)), log
+
+
+def maximise_islands(
+    layout: IslandLayout, counts: IslandCounts, pseudo_count: float
+) -> IslandTables:
+    """The M-step; `pseudo_count` rows of the pooled distribution are added to each."""
+    weights = []
+    for features, own in zip(layout.features, counts.features, strict=True):
+        logs = [np.log(t) for t in column_tables(features, own, pseudo_count)]
+        weights.append(features.weights(logs))
+    return IslandTables(tuple(linked(own, pseudo_count) for own in counts.links), tuple(weights))
+
+
+def linked(counts: Single, pseudo_count: float) -> Single:
+    """P(h | h above) from counts (k above, k)."""
+    pooled = counts.sum(axis=0)
+    pooled = pooled / max(float(pooled.sum()), 1e-30)
+    raised = counts + np.float32(pseudo_count) * pooled + np.float32(1e-6)
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def column_tables(features: IslandFeatures, counts: Single, pseudo_count: float) -> list[Single]:
+    """P(x | …, h) of each group of columns."""
+    return [
+        probabilities(table, pseudo_count, group.ordered)
+        for group, table in zip(features.groups, features.tables(counts), strict=True)
+    ]
+
+
+def probabilities(counts: Single, pseudo_count: float, ordered: int = 0) -> Single:
+    """P(x | …, h) from counts (…, states, k), drawn to what all states of the latent have.
+
+    Where states are cells along a line, to the state's own normal distribution instead.
+    """
+    pooled = counts.sum(axis=-1, keepdims=True)
+    states = counts.shape[-2]
+    pooled = (pooled + LEAST) / (pooled.sum(axis=-2, keepdims=True) + states * LEAST)
+    towards = bell_masses(counts, pooled, ordered) if ordered else pooled
+    found = counts + np.float32(pseudo_count) * towards + TINY
+    found /= found.sum(axis=-2, keepdims=True)
+    return np.maximum(found, LEAST, out=found)
+
+
+def bell_masses(counts: Single, pooled: Single, ordered: int) -> Single:
+    """Masses of cells of a normal distribution per state, (…, states, k), on normal scores.
+
+    Scores make the pooled column a standard normal: cell j reaches from z_j to z_{j+1}. Mean and
+    variance of a state come from the moments of its cells, drawn to the pooled ones by one row.
+    States behind the first `ordered` ones keep what they have in the pool.
+    """
+    line = pooled[..., :ordered, :]
+    share = line.sum(axis=-2, keepdims=True)
+    ends = np.cumsum(line, axis=-2) / share
+    ends = np.concatenate([np.zeros_like(ends[..., :1, :]), ends], axis=-2)
+    z = np.clip(ndtri(np.clip(ends, 1e-6, 1 - 1e-6)), -5.0, 5.0)  # (…, ordered + 1, 1)
+    bell = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    mass = np.maximum(line / share, 1e-9)
+    first = (bell[..., :-1, :] - bell[..., 1:, :]) / mass  # E[z | cell]
+    edge = z * bell
+    second = 1.0 + (edge[..., :-1, :] - edge[..., 1:, :]) / mass
+    own = counts[..., :ordered, :]
+    total = own.sum(axis=-2, keepdims=True) + 1.0
+    mean = (own * first).sum(axis=-2, keepdims=True) / total
+    square = ((own * second).sum(axis=-2, keepdims=True) + 1.0) / total
+    spread = np.sqrt(np.maximum(square - mean * mean, 0.01))
+    z[..., 0, :], z[..., -1, :] = -50.0, 50.0
+    masses = np.diff(ndtr((z - mean) / spread), axis=-2) * share
+    rest = np.broadcast_to(
+        pooled[..., ordered:, :], (*counts.shape[:-2], counts.shape[-2] - ordered, counts.shape[-1])
+    )
+    return np.concatenate([masses, rest], axis=-2).astype(np.float32)
+
+
+def random_islands(
+    layout: IslandLayout, marginals: Sequence[Array], rng: np.random.Generator
+) -> IslandTables:
+    """A start: columns near their own marginals, latents loosely linked."""
+    links, weights = [], []
+    for i, features in enumerate(layout.features):
+        k, above = layout.states[i], layout.islands.tree.above[i]
+        if above < 0:
+            links.append(rng.dirichlet(np.full(k, 5.0), size=1).astype(np.float32))
+        else:
+            links.append(_loose(rng, k, layout.states[above]))
+        logs = []
+        for group in features.groups:
+            near = np.stack([marginals[c] for c in group.columns])  # (c, d)
+            drawn = _near(rng, near, k)  # (c, d, k)
+            if group.parent_states:
+                drawn = np.repeat(drawn[:, None], group.parent_states, axis=1)
+            logs.append(np.log(drawn))
+        weights.append(features.weights(logs))
+    return IslandTables(tuple(links), tuple(weights))
+
+
+def _loose(rng: np.random.Generator, states: int, above: int) -> Single:
+    drawn = rng.dirichlet(np.full(states, SPREAD), size=above) + 1e-6
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def _near(rng: np.random.Generator, marginals: Array, states: int) -> Single:
+    """Distributions near those of columns (c, d): (c, d, states)."""
+    shape = 2.0 * marginals[..., None] + 0.2
+    drawn = rng.gamma(np.broadcast_to(shape, (*marginals.shape, states))) + 1e-9
+    drawn = np.clip(drawn / drawn.sum(axis=1, keepdims=True), 0.01, 0.99)
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True), dtype=np.float32)

@@ -1,0 +1,270 @@
+"""Candidates of a structure, and the race that picks one by rows held out (design 15).
+
+A candidate is how large islands are, how many states their latents have, whether the columns' tree
+stays within islands, and how strongly tables are drawn together. Latents of one state are none:
+with inner edges that is the tree of Chow and Liu, without them independent columns.
+
+Ranks after one round tell final ranks well, but not across sizes of islands: the race starts wide,
+looks at neighbours of what leads, and then halves, with a survivor for each size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar, final
+
+import numpy as np
+
+from latentia.data.rows import Rows
+from latentia.data.sources.memory import LocalRows
+from latentia.discovery.column_tree import Edge, column_tree
+from latentia.discovery.island_climb import IslandClimb, Known
+from latentia.discovery.island_features import Single
+from latentia.discovery.island_network import IslandLayout, island_layout
+from latentia.discovery.islands import Islands, cut_islands
+from latentia.discovery.pair_information import pair_information
+from latentia.typing import Array
+
+T = TypeVar("T")
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+STATES = (2, 4, 8, 16, 32, 64, 128, 256)
+PSEUDO_COUNTS = (0.5, 1.0, 2.0, 4.0, 8.0)
+FIRST_ROUNDS = 2
+STARTED, EXPLORED = 0.25, 0.45  # shares of the budget
+HALVINGS = ((16, 4), (8, 8), (6, 16), (4, 32))  # how many go on, by how many rounds
+HARDLY = 0.5  # standard errors of a difference
+DEAREST = 1 / 30  # share of the budget that a round may cost
+
+
+@final
+@dataclass(frozen=True, slots=True, order=True)
+class IslandCandidate:
+    """A structure that may be tried."""
+
+    smallest: int  # columns of an island, at least
+    states: int  # of its latent, at most
+    inner: bool  # do edges of the columns' tree stay within islands
+    pseudo_count: float = 2.0
+    resampled: int = 0  # the columns' tree is that of rows drawn again; 0: of the rows themselves
+
+    def __str__(self) -> str:
+        if self.states == 1:
+            return "tree of columns" if self.inner else "independent columns"
+        edges = " with edges" if self.inner else ""
+        return f"islands of {self.smallest}+, {self.states} states{edges}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a user allows."""
+
+    most_states: int = 256
+    most_latents: int | None = None
+    inner: bool | None = None  # None: both ways are tried
+    sizes: tuple[int, ...] = SIZES
+    require: tuple[Edge, ...] = ()
+    forbid: tuple[Edge, ...] = ()
+
+
+@final
+class Search:
+    """Rows to learn from and to judge by, and what was built for them so far."""
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        train: Known,
+        held_out: Known,
+        bounds: Bounds | None = None,
+        seed: int = 0,
+        ordered: Sequence[int] = (),
+    ) -> None:
+        self.ordered = tuple(ordered)
+        self.sizes, self.train, self.held_out = tuple(sizes), train, held_out
+        self.bounds, self.seed = bounds or Bounds(), seed
+        gaps = (train.codes < 0).any(axis=0) | (held_out.codes < 0).any(axis=0)
+        self.holes = tuple(map(int, np.flatnonzero(gaps)))
+        self.childless = {*self.holes, *(i for i, line in enumerate(ordered) if line)}
+        self.information = self._pairs(train)
+        self.climbs: dict[IslandCandidate, IslandClimb] = {}
+        self.spent = 0.0
+        self._trees: dict[int, tuple[Edge, ...]] = {}
+        self._features: dict[Islands, tuple[tuple[Single, ...], tuple[Single, ...]]] = {}
+
+    def tree(self, resampled: int = 0) -> tuple[Edge, ...]:
+        """The columns' tree: of all rows, or of rows drawn with replacement."""
+        if resampled not in self._trees:
+            pairs = self.information
+            if resampled:
+                rng = np.random.default_rng((self.seed, resampled))
+                some = rng.choice(len(self.train), len(self.train))
+                weight = None if self.train.weight is None else self.train.weight[some]
+                pairs = self._pairs(Known(self.train.codes[some], weight))
+            self._trees[resampled] = column_tree(pairs, self.bounds.require, self.bounds.forbid)
+        return self._trees[resampled]
+
+    def layout(self, candidate: IslandCandidate) -> IslandLayout:
+        islands = cut_islands(
+            len(self.sizes),
+            self.tree(candidate.resampled),
+            candidate.smallest,
+            candidate.inner,
+            self.childless,
+        )
+        return island_layout(islands, self.sizes, candidate.states, self.holes, self.ordered)
+
+    def run(self, candidate: IslandCandidate, rounds: int, dearest: float = math.inf) -> None:
+        """Start a candidate, or let it go on; unless a round of it costs too much."""
+        climb = self.climbs.get(candidate)
+        if climb is None:
+            layout = self.layout(candidate)
+            latents = sum(k > 1 for k in layout.states)
+            if latents > (self.bounds.most_latents or latents):
+                return
+            climb = IslandClimb(
+                layout,
+                self.train,
+                self._phi(layout),
+                self.held_out,
+                candidate.pseudo_count,
+                self.seed + len(self.climbs),
+            )
+            if climb.cost > dearest:
+                return
+            self.climbs[candidate] = climb
+        self.spent += climb.advance(rounds)
+
+    def ranked(self) -> list[IslandCandidate]:
+        """The best first."""
+        return sorted(self.climbs, key=lambda each: (-self.climbs[each].best, each))
+
+    def plainest(self) -> IslandCandidate:
+        """The one of fewest parameters that rows held out can hardly tell from the best."""
+        best, *others = self.ranked()
+        weight = self.held_out.weights / self.held_out.total
+        for each in sorted(others, key=lambda c: self.climbs[c].layout.parameters):
+            if self.climbs[each].layout.parameters >= self.climbs[best].layout.parameters:
+                break
+            lost = self.climbs[best].best_rows - self.climbs[each].best_rows
+            mean = float(lost @ weight)
+            error = math.sqrt(float((lost - mean) ** 2 @ weight) / self.held_out.total)
+            if mean <= HARDLY * error:
+                return each
+        return best
+
+    def _phi(self, layout: IslandLayout) -> tuple[tuple[Single, ...], tuple[Single, ...]]:
+        key = layout.islands
+        if key not in self._features:
+            self._features[key] = (
+                layout.of_rows(self.train.codes),
+                layout.of_rows(self.held_out.codes),
+            )
+        return self._features[key]
+
+    def _pairs(self, rows: Known) -> Array:
+        own = Rows(tuple(np.ascontiguousarray(c) for c in rows.codes.T), rows.weight)
+        return pair_information(self.sizes, LocalRows(own))
+
+
+def race_islands(
+    search: Search, budget: float, say: Callable[[str], None] = lambda _: None
+) -> None:
+    """Spend the budget of multiplications on candidates; `search.ranked()` tells who won."""
+    dearest = DEAREST * budget
+    for candidate in sorted(first_candidates(search), key=lambda each: _cost(search, each)):
+        if candidate.states == 1 or search.spent < STARTED * budget:
+            search.run(candidate, FIRST_ROUNDS, math.inf if candidate.states == 1 else dearest)
+    say("started")
+    explored: set[IslandCandidate] = set()
+    _explore(search, explored, EXPLORED * budget, lambda _: FIRST_ROUNDS, dearest)
+    say("explored")
+    for keep, rounds in HALVINGS:
+        for candidate in survivors(search.ranked(), keep):
+            if search.spent < 0.95 * budget:
+                search.run(candidate, rounds)
+        say(f"halved to {keep}")
+    late: set[IslandCandidate] = set()
+    _explore(
+        search, late, 0.95 * budget, lambda each: max(4, search.climbs[each].best_round), dearest
+    )
+    for candidate in search.ranked()[:4]:
+        while not search.climbs[candidate].done and search.spent < budget:
+            search.run(candidate, 8)
+    say("done")
+
+
+def first_candidates(search: Search) -> set[IslandCandidate]:
+    """A wide grid."""
+    found = {
+        IslandCandidate(len(search.sizes), 1, False),
+        IslandCandidate(len(search.sizes), 1, True),
+    }
+    for smallest in (3, 6, 12, 24, len(search.sizes)):
+        for states in {min(k, search.bounds.most_states) for k in (4, 16, 64)} - {1}:
+            for inner in (False, True):
+                found.add(IslandCandidate(smallest, states, inner))
+    return {each for each in found if _allowed(search, each)}
+
+
+def survivors(ranked: Sequence[IslandCandidate], keep: int) -> list[IslandCandidate]:
+    """The best few; the best of every size of islands is among them while that takes half."""
+    chosen = {each.smallest: each for each in reversed(ranked)}
+    first = sorted(chosen.values(), key=ranked.index)[: keep // 2]
+    rest = [each for each in ranked if each not in first]
+    return sorted([*first, *rest[: keep - len(first)]], key=ranked.index)
+
+
+def neighbours(candidate: IslandCandidate) -> Iterable[IslandCandidate]:
+    """One step along each setting."""
+    if candidate.states == 1:
+        return
+    for change in (1, -1):
+        yield replace(candidate, states=_beside(STATES, candidate.states, change))
+        yield replace(candidate, smallest=_beside(SIZES, candidate.smallest, change))
+        count = _beside(PSEUDO_COUNTS, candidate.pseudo_count, change)
+        yield replace(candidate, pseudo_count=count)
+    yield replace(candidate, inner=not candidate.inner)
+
+
+def _explore(
+    search: Search,
+    seen: set[IslandCandidate],
+    until: float,
+    rounds: Callable[[IslandCandidate], int],
+    dearest: float,
+) -> None:
+    """Neighbours of the leading three, until they are all looked at."""
+    while search.spent < until:
+        open_ones = [each for each in search.ranked()[:3] if each not in seen]
+        if not open_ones:
+            return
+        lead = open_ones[0]
+        seen.add(lead)
+        for near in neighbours(lead):
+            if near not in search.climbs and _allowed(search, near) and search.spent < until:
+                search.run(near, rounds(lead), dearest)
+
+
+def _allowed(search: Search, candidate: IslandCandidate) -> bool:
+    bounds, n = search.bounds, len(search.sizes)
+    fits = candidate.smallest in bounds.sizes or candidate.smallest == n
+    if not fits or candidate.smallest > n or candidate.states > bounds.most_states:
+        return False
+    if candidate.inner and (candidate.smallest == 1 or bounds.inner is False):
+        return False
+    return candidate.inner or bounds.inner is not True
+
+
+def _cost(search: Search, candidate: IslandCandidate) -> float:
+    return search.layout(candidate).cost
+
+
+def _beside(steps: Sequence[T], value: T, change: int) -> T:
+    """The next larger or smaller step; off the scale, the nearest one on it."""
+    if value in steps:
+        return steps[min(max(steps.index(value) + change, 0), len(steps) - 1)]
+    return steps[-1]

@@ -1,0 +1,89 @@
+"""Islands: connected parts of the tree of columns, each told by a latent of its own (design 15).
+
+A tree ties the latents where the columns' tree crosses from island to island. Edges of the columns'
+tree within an island may stay: such a column has two parents, its latent and another column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from latentia.discovery.column_tree import Edge, RootedTree, rooted
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Islands:
+    """Which columns each latent tells, and how latents and columns are tied."""
+
+    columns: tuple[tuple[int, ...], ...]  # of each island
+    tree: RootedTree  # of the islands
+    column_parent: tuple[int, ...]  # another column of the same island, or -1
+
+    @property
+    def home(self) -> tuple[int, ...]:
+        """The island of each column."""
+        found = {c: i for i, own in enumerate(self.columns) for c in own}
+        return tuple(found[c] for c in range(len(found)))
+
+    def most_states(self, sizes: Sequence[int], bound: int) -> tuple[int, ...]:
+        """States of each latent: `bound`, or the joint states of all columns below, if fewer."""
+        below = [1.0] * len(self.columns)
+        for i in reversed(self.tree.order):
+            for c in self.columns[i]:
+                below[i] = min(below[i] * sizes[c], 1e9)
+            above = self.tree.above[i]
+            if above >= 0:
+                below[above] = min(below[above] * below[i], 1e9)
+        return tuple(int(min(bound, count)) for count in below)
+
+
+def cut_islands(
+    n: int, edges: Sequence[Edge], smallest: int, inner: bool, childless: Collection[int] = ()
+) -> Islands:
+    """Cut the tree of n columns bottom-up into islands of at least `smallest` columns.
+
+    `inner`: edges within islands stay, except below the `childless` columns (those with holes: what
+    hangs on an unseen cell would have to be summed over).
+    """
+    tree = rooted(n, edges)
+    held = [[v] for v in range(n)]
+    found: list[list[int]] = []
+    for v in reversed(tree.order):
+        above = tree.above[v]
+        if len(held[v]) >= smallest:
+            found.append(held[v])
+        elif above >= 0:
+            held[above] = held[above] + held[v]
+        else:
+            _settle(found, held[v], edges, smallest)
+    columns = tuple(tuple(sorted(own)) for own in found)
+    home = {c: i for i, own in enumerate(columns) for c in own}
+    across = {(home[a], home[b]) for a, b in edges if home[a] != home[b]}
+    return Islands(
+        columns, rooted(len(columns), sorted(across)), _inner_parents(tree, home, inner, childless)
+    )
+
+
+def _settle(found: list[list[int]], rest: list[int], edges: Sequence[Edge], smallest: int) -> None:
+    """What is left at a root: an island, or part of the smallest one beside it if it is tiny."""
+    own = set(rest)
+    near = {b if a in own else a for a, b in edges if (a in own) != (b in own)}
+    beside = [island for island in found if near & set(island)]
+    if beside and len(rest) < max(2, smallest // 2):
+        min(beside, key=len).extend(rest)
+    else:
+        found.append(rest)
+
+
+def _inner_parents(
+    tree: RootedTree, home: dict[int, int], inner: bool, childless: Collection[int]
+) -> tuple[int, ...]:
+    if not inner:
+        return (-1,) * len(tree.above)
+    return tuple(
+        p if p >= 0 and home[p] == home[c] and p not in childless else -1
+        for c, p in enumerate(tree.above)
+    )

@@ -1,0 +1,194 @@
+"""From rows to a structure: hold some out, race candidates, learn the best from all rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import final
+
+import numpy as np
+
+from latentia.data.rows import Rows, Source
+from latentia.data.sources.row_sample import split_rows
+from latentia.discovery.column_tree import Edge
+from latentia.discovery.island_climb import IslandClimb, Known, known_rows
+from latentia.discovery.island_network import (
+    IslandCounts,
+    IslandLayout,
+    IslandTables,
+    island_counts,
+    maximise_islands,
+)
+from latentia.discovery.island_race import SIZES, Bounds, IslandCandidate, Search, race_islands
+from latentia.discovery.members import Members, grow_members
+from latentia.errors import DataError
+from latentia.typing import Array
+
+METHODS = ("auto", "islands", "tree", "chow-liu")
+SAMPLE_CELLS = 2**26  # features of rows that are kept in memory while candidates race
+MOST_ROWS = 200_000
+HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
+ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
+MOST_HELD_OUT = 10_000.0
+RATE = 1.6e10  # multiplications a second, about, on one core
+EFFORT = (1.0, 8.0)  # seconds at that rate: for any table, and more for a million cells
+TREE_STATES = 4  # of latents that people are to understand
+LAST_STEPS = 2  # of EM on all rows, where only a sample of them raced
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StructureSettings:
+    """How to search: see `lt.learn_structure`."""
+
+    method: str = "auto"
+    max_states: int | None = None
+    max_latents: int | None = None
+    members: int = 1
+    time_budget: float | None = None  # seconds
+    require: tuple[Edge, ...] = ()  # by numbers of columns
+    forbid: tuple[Edge, ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise DataError(f"expected one of {', '.join(METHODS)}, got {self.method!r}.")
+        counts = {
+            "max_states": (self.max_states, 1),
+            "max_latents": (self.max_latents, 0),
+            "members": (self.members, 1),
+        }
+        for name, (value, least) in counts.items():
+            if value is not None and value < least:
+                raise DataError(f"{name} must be at least {least}, got {value!r}.")
+        if self.time_budget is not None and not self.time_budget > 0:
+            raise DataError(f"time_budget must be seconds above 0, got {self.time_budget!r}.")
+
+    @property
+    def bounds(self) -> Bounds:
+        if self.method == "chow-liu" or self.max_latents == 0 or self.max_states == 1:
+            return Bounds(1, None, True, (), self.require, self.forbid)
+        if self.method == "tree":
+            states = self.max_states or TREE_STATES
+            return Bounds(states, self.max_latents, False, (2, 3, 4, 6), self.require, self.forbid)
+        states = self.max_states or 256
+        return Bounds(states, self.max_latents, None, SIZES, self.require, self.forbid)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LearnedIslands:
+    """One structure with what was counted for it."""
+
+    candidate: IslandCandidate
+    layout: IslandLayout
+    counts: IslandCounts  # expected, of all rows
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What was found, and what it rests on."""
+
+    members: tuple[LearnedIslands, ...]
+    weights: Array  # of the members
+    levels: dict[IslandCandidate, float]  # mean log-likelihood of rows held out
+    information: Array  # of pairs of columns, nats
+    held_out: float  # rows
+    seconds: float
+
+
+def search_structure(
+    sizes: Sequence[int],
+    source: Source,
+    settings: StructureSettings,
+    held_out: Rows | None = None,
+    ordered: Sequence[int] = (),
+    say: Callable[[str], None] = lambda _: None,
+) -> SearchResult:
+    """Race candidates on a sample; the best is learned from all rows, those held out too.
+
+    With rows `held_out` of one's own, these choose and nothing is learned from them.
+    """
+    began = time.perf_counter()
+    rng = np.random.default_rng(settings.seed)
+    most = int(min(MOST_ROWS, max(2_000, SAMPLE_CELLS // max(sum(sizes), 1))))
+    sample = source.sample(most, rng)
+    given = held_out is not None
+    large, small = (sample, held_out) if held_out is not None else _split(sample, rng)
+    train, watched = known_rows(large), known_rows(small)
+    search = Search(sizes, train, watched, settings.bounds, settings.seed, ordered)
+    budget = RATE * (settings.time_budget or default_effort(len(train) * len(sizes)))
+    alone = settings.members == 1
+    race_islands(search, budget if alone else budget / 2, say)
+    found = _members(search, settings.members, budget)
+    learned = []
+    order = np.argsort(-found.weights, kind="stable")
+    for candidate in (found.candidates[i] for i in order):
+        climb = search.climbs[candidate]
+        counts = climb.best_counts
+        if not given:
+            counts = _again(climb, search, known_rows(sample), settings.seed)
+        assert counts is not None
+        learned.append(LearnedIslands(candidate, climb.layout, counts))
+    return SearchResult(
+        tuple(learned),
+        found.weights[order],
+        {each: search.climbs[each].best for each in search.ranked()},
+        search.information,
+        watched.total,
+        time.perf_counter() - began,
+    )
+
+
+def default_effort(cells: int) -> float:
+    """Seconds to search, by the cells of the table."""
+    least, more = EFFORT
+    return float(least + more * np.sqrt(cells / 1e6))
+
+
+def _members(search: Search, most: int, budget: float) -> Members:
+    if most == 1:
+        best = search.plainest()
+        return Members((best,), np.ones(1), search.climbs[best].best)
+    return grow_members(search, most, budget)
+
+
+def _split(sample: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    wanted = float(np.clip(ENOUGH_HELD_OUT / max(sample.total, 1.0), *HELD_OUT))
+    share = min(wanted, MOST_HELD_OUT / max(sample.total, 1.0))
+    large, small = split_rows(sample, share, rng)
+    if not small.total > 0 or not large.total > 0:
+        raise DataError(
+            f"structure is chosen by rows held out, and {sample.total:g} rows are too few to hold "
+            "any out. Give a graph, or more rows."
+        )
+    return large, small
+
+
+def _again(climb: IslandClimb, search: Search, rows: Known, seed: int) -> IslandCounts:
+    """The same climb from all rows of the sample, for as many rounds as were best."""
+    whole = climb.layout.of_rows(rows.codes)
+    again = IslandClimb(climb.layout, rows, (whole, whole), rows, climb.pseudo_count, seed)
+    again.advance(climb.best_round, watched=False)
+    return again.counts
+
+
+def polish_islands(
+    learned: LearnedIslands, source: Source, steps: int = LAST_STEPS
+) -> LearnedIslands:
+    """A few steps of EM on all rows, each a fold."""
+    counts = learned.counts
+    for _ in range(steps):
+        tables = maximise_islands(learned.layout, counts, learned.candidate.pseudo_count)
+        counts = source.fold(partial(_block_counts, learned.layout, tables))
+    return LearnedIslands(learned.candidate, learned.layout, counts)
+
+
+def _block_counts(layout: IslandLayout, tables: IslandTables, rows: Rows) -> IslandCounts:
+    """Expected counts of one block of rows."""
+    known = known_rows(rows)
+    weight = None if known.weight is None else known.weight.astype(np.float32)
+    return island_counts(layout, tables, layout.of_rows(known.codes), weight)[0]

@@ -1,0 +1,1 @@
+"""Explorer: a page that shows a model, in one file or served on this machine only."""

@@ -1,0 +1,141 @@
+"""Order and names of latents' states: what a user asks for, checked, and put into a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import cell_values
+from latentia.errors import DataError, UnknownNameError
+from latentia.exact.mixture_network import MixtureNetwork
+from latentia.exact.own_network import OwnNetwork
+from latentia.exact.table_answers import TableAnswers
+from latentia.inference.operators import Operators
+from latentia.networks.knowledge import read_knowledge
+from latentia.networks.state_order import state_orders
+from latentia.networks.to_operators import operators_of, renumbered
+from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan
+from latentia.typing import Array, Codes
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+def checked_names(graph: LatentGraph, name_states: Any) -> dict[Any, tuple[Any, ...]]:
+    """Names by latent: one for each state, no two alike; an error that says what is wrong."""
+    if name_states is None:
+        return {}
+    if not isinstance(name_states, Mapping):
+        raise DataError(
+            "expected name_states to be a dict of latent -> list of names, such as "
+            f"{{'class': ['low', 'high']}}, got {type(name_states).__name__}."
+        )
+    latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
+    found = {}
+    for name, given in name_states.items():
+        if name not in latents:
+            raise UnknownNameError("latent (in name_states)", name, latents)
+        if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+            raise DataError(f"expected a list of names for the states of {name!r}, got {given!r}.")
+        names, count = tuple(np.asarray(given, dtype=object).tolist()), latents[name]
+        if count is not None and len(names) != count:
+            raise DataError(
+                f"{name!r} has {count} states, got {len(names)} names for them: {list(names)}. "
+                "Name every state, in the order of the model."
+            )
+        if len({str(each) for each in names}) != len(names):
+            raise DataError(f"the states of {name!r} need different names, got {list(names)}.")
+        found[name] = names
+    return found
+
+
+def checked_order(graph: LatentGraph, order_by: Any) -> dict[int, int]:
+    """Latent -> the column along which its states go, by number."""
+    if order_by is None or (isinstance(order_by, str) and order_by == "size"):
+        return {}
+    columns = [graph.names[v] for v in graph.observed]
+    latents = [graph.names[v] for v in sorted(graph.latent)]
+    given = order_by if isinstance(order_by, Mapping) else dict.fromkeys(latents, order_by)
+    found = {}
+    for name, column in given.items():
+        if name not in latents:
+            raise UnknownNameError("latent (in order_by)", name, latents)
+        if isinstance(column, str) and column == "size" and column not in columns:
+            continue
+        if column not in columns:
+            raise UnknownNameError("column (in order_by)", column, columns)
+        found[graph.index(name)] = graph.index(column)
+    return found
+
+
+# --- what is learned ------------------------------------------------------------------------------
+
+
+def arranging(
+    order_by: Any, plan: Plan, columns: Sequence[Column], learner: Any
+) -> Callable[[Operators], Operators]:
+    """What puts the states of a learned model into their order."""
+
+    def arranged(operators: Operators) -> Operators:
+        # a learner of continuous columns may have found ranks of its own
+        graph = operators.plan.graph if any(c.continuous for c in columns) else plan.graph
+        return with_ordered_states(operators, graph, columns, order_by, learner)
+
+    return arranged
+
+
+def with_ordered_states(
+    operators: Operators, users: LatentGraph, columns: Sequence[Column], order_by: Any, learner: Any
+) -> Operators:
+    """The same distribution, with the states of latents by size, or along a column.
+
+    States that known tables number stay as they are; latents that share tables go alike.
+    """
+    own = operators.own_tables(users)
+    if own is None or not own[0].directed or not own[0].latent:
+        return operators
+    graph, tables = own
+    observed = dict(zip(graph.observed, columns, strict=True))
+    values = {v: cell_values(c) for v, c in observed.items() if isinstance(c, ContinuousColumn)}
+    able = learner.abilities
+    knowledge = read_knowledge(graph, able.known, able.tied, getattr(learner, "smoothing", 0.0))
+    orders = state_orders(graph, tables, checked_order(graph, order_by), values)
+    return renumber_states(operators, users, knowledge.orders(orders))
+
+
+def renumber_states(
+    operators: Operators, users: LatentGraph, orders: Mapping[int, Codes]
+) -> Operators:
+    """The same distribution; state k of a latent is what was state orders[k]."""
+    if all((np.diff(order) > 0).all() for order in orders.values()):
+        return operators
+    own = operators.own_tables(users)
+    if own is None or isinstance(operators.network, MixtureNetwork):
+        return operators
+    graph = own[0]
+    tables = renumbered(graph, own[1], orders)
+    if isinstance(operators.network, OwnNetwork):
+        answers = _answers(graph, tables)
+        return replace(operators, network=OwnNetwork(answers, operators.network.leaves))
+    if operators.beside is not None:
+        return replace(operators, beside=_answers(graph, tables))
+    leaves = renumbered(graph, operators.gaussians, orders)
+    ascent = operators.provenance.ascent
+    found = operators_of(operators.plan, tables, operators.weight, ascent, leaves)
+    return replace(
+        operators,
+        leaves=found.leaves,
+        tensors=found.tensors,
+        marginals=found.marginals,
+        tables=found.tables,
+        gaussians=found.gaussians,
+    )
+
+
+def _answers(graph: LatentGraph, tables: Mapping[int, Array]) -> TableAnswers:
+    return TableAnswers(graph, {graph.names[v]: table for v, table in tables.items()})

@@ -1,0 +1,35 @@
+"""A piece climbed from tables that are nearly right: no starts, no race (design 13)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from latentia.exact.pieces import Piece
+from latentia.networks.accelerate import Tables, accelerate, free_parameters
+from latentia.networks.piece_learning import MOST_STEPS, PieceReport, report_piece
+from latentia.networks.piece_problem import TableProblem, effective_parameters, pose_piece
+from latentia.typing import Array
+
+GIVEN = "tables that were given"
+
+
+def climb_piece(
+    problem: TableProblem,
+    piece: Piece,
+    start: Tables,
+    closely: float,
+    patience: float = math.inf,
+) -> tuple[dict[int, Array], PieceReport]:
+    """From tables of the whole graph to those of the piece, by its own numbers; how it went."""
+    whole = pose_piece(problem, piece)
+    hold = whole.knowledge.held if whole.knowledge.cells else None
+    first = whole.knowledge.imposed(piece.inside(start))
+    effective = effective_parameters(whole.estep(first)[0], whole.knowledge)
+    moving = whole.shrink(first)
+    enough = closely * effective / max(free_parameters(moving), 1)
+    best = accelerate(
+        moving, whole.climbed_prior, whole.climbed_estep, enough, MOST_STEPS, hold, patience
+    )
+    report = report_piece(whole, (), best, effective)
+    return dict(whole.grow(best.tables)), replace(report, winner=GIVEN, agreed=1)

@@ -1,0 +1,159 @@
+"""The graph's own tables beside what answers, so that latents have names (design 13).
+
+A closed form has no states, and a network of separators has states without names. So the tables of
+the graph are learned as well, as cheaply as may be: a refined network of the graph itself has them;
+one of separators that stand for one latent each tells where to start; all others race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from latentia.data.rows import Rows, Source
+from latentia.data.sources.memory import LocalRows
+from latentia.data.sources.row_sample import keep_rows
+from latentia.errors import LatentiaError
+from latentia.exact.table_answers import TableAnswers
+from latentia.inference.operators import Operators
+from latentia.networks.accelerate import ENOUGH, Tables
+from latentia.networks.discrete_network import Network, plan_refinement
+from latentia.networks.own_tables import LearnedTables, climb_tables, learn_tables
+from latentia.networks.piece_learning import TableSettings
+from latentia.networks.state_order import local_orders
+from latentia.networks.tables import told_pieces
+from latentia.networks.to_operators import renumbered
+from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan
+from latentia.structure.state_network import own_network
+from latentia.typing import Array, Label
+
+POOL = 25_000  # different rows on which tables race; where there are more, they climb on from there
+BLUR = 0.02  # of first tables, towards all states alike: a climb cannot leave zeros
+PATIENCE = 30.0  # E-steps after which more and more is small enough: the columns have their answers
+FEW_STARTS = 3  # of a kind, in one round: what is at stake are names, not predictions
+
+
+def with_tables_beside(
+    plan: Plan,
+    operators: Operators,
+    source: Source,
+    smoothing: float,
+    pool: Rows | None = None,
+    network: Network | None = None,
+) -> Operators:
+    """The same operators with tables of the graph beside them; or the reason why there are none.
+
+    `pool` holds some of the rows of `source`, or all, and `network` is one of the plan's
+    refinement, to start from.
+    """
+    graph = plan.graph
+    if operators.plan.graph == graph and operators.tables:
+        orders = local_orders(graph, operators.tables)
+        return _beside(operators, graph, renumbered(graph, operators.tables, orders))
+    why = _hindrance(graph)
+    if why:
+        return operators.told(nameless=why)
+    try:
+        refined = operators if operators.tables else network
+        found = _learned(plan, source, smoothing, pool, refined)
+    except LatentiaError as error:  # the model of the columns stands all the same
+        return operators.told(nameless=str(error))
+    told = tuple(f"latents: {line}" for line in told_pieces(found))
+    return _beside(operators, graph, found.tables).told(pieces=told)
+
+
+def _beside(operators: Operators, graph: LatentGraph, tables: Tables) -> Operators:
+    cpts = {graph.names[v]: table for v, table in tables.items()}
+    return replace(operators, beside=TableAnswers(graph, cpts))
+
+
+def _hindrance(graph: LatentGraph) -> str:
+    """Why a graph has no tables of its own that could be kept beside; empty if it has."""
+    if not graph.latent:
+        return "there are no latents."
+    if not graph.directed:
+        return "its edges have no direction, and tables P(variable | parents) need one: write ->."
+    return ""
+
+
+def _learned(
+    plan: Plan,
+    source: Source,
+    smoothing: float,
+    pool: Rows | None,
+    refined: Network | Operators | None,
+) -> LearnedTables:
+    graph, rng = plan.graph, np.random.default_rng(0)
+    if pool is None:
+        pool, whole = keep_rows(source, POOL, rng)
+        source = LocalRows(pool) if whole else source
+    settings = TableSettings(
+        smoothing=smoothing, local=FEW_STARTS, random=FEW_STARTS, rounds=1, closely=ENOUGH
+    )
+    start = None
+    if refined is not None:
+        start = first_tables(plan, refined.plan.graph, refined.tables)
+    if start is None:
+        found = learn_tables(graph, LocalRows(pool), settings, rng)
+        if isinstance(source, LocalRows) and source.rows is pool:
+            return found
+        start = found.tables
+    return climb_tables(graph, source, start, settings, PATIENCE)
+
+
+def first_tables(plan: Plan, inner: LatentGraph, tables: Tables) -> Tables | None:
+    """Tables of the graph, as the refined network `inner` of the plan has them or tells them.
+
+    Of separators it can tell if each latent has one for itself with as many states; the end of a
+    chain starts as a copy of its neighbour. Tables are then shares of what the network says of
+    them: P(parents, variable) / P(parents).
+    """
+    graph = plan.graph
+    if inner == graph:
+        return tables
+    stands = _stand_ins(plan, inner)
+    if stands is None:
+        return None
+    network = TableAnswers(inner, {name: tables[v] for v, name in enumerate(inner.names)})
+    found: dict[int, Array] = {}
+    for v, above in enumerate(graph.parents()):
+        states = graph.states[v] or 1
+        shares = _joint(network, [stands[u] for u in (*above, v)])
+        total = shares.sum(axis=-1, keepdims=True)
+        rows = np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / states)
+        found[v] = (1.0 - BLUR) * rows + BLUR / states
+    return found
+
+
+def _stand_ins(plan: Plan, inner: LatentGraph) -> dict[int, Label] | None:
+    """The variable of the network that says what each of the graph would say."""
+    graph, own = plan.graph, own_network(plan, copies=True)
+    if own is None:
+        return None
+    positive = plan_refinement(plan)[0]
+    named = {plan.nodes[k].separator: name for name, k in positive.node_of.items()}
+    found: dict[int, Label] = {v: graph.names[v] for v in graph.observed}
+    for name, k in own.node_of.items():
+        v, other = graph.index(name), named.get(plan.nodes[k].separator)
+        if other is None or inner.states[inner.index(other)] != graph.states[v]:
+            return None
+        found[v] = other
+    return found
+
+
+def _joint(network: TableAnswers, names: Sequence[Label]) -> Array:
+    """P of these variables, one axis each; a variable that comes twice agrees with itself."""
+    once = list(dict.fromkeys(names))
+    table: Array = network.joint(once)[0]
+    places = [once.index(name) for name in names]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    if places == list(range(len(once))):
+        return table
+    eyes = [np.eye(table.shape[k]) for k in places]
+    marks = [f"{letters[k]}{letters[len(once) + i]}" for i, k in enumerate(places)]
+    out = letters[len(once) : len(once) + len(places)]
+    found: Array = np.einsum(f"{letters[: len(once)]},{','.join(marks)}->{out}", table, *eyes)
+    return found

@@ -1,0 +1,272 @@
+"""lt.learn_structure and models without a graph: what people write, and odd tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import latentia as lt
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.discovery.column_bins import choose_bins
+from latentia.discovery.island_network import bell_masses
+from latentia.errors import DataError, GraphError, IgnoredColumnWarning, UnknownNameError
+
+
+def two_causes(n: int = 3000, seed: int = 0) -> pd.DataFrame:
+    """Two latents that tell three columns each, and each other a little."""
+    rng = np.random.default_rng(seed)
+    mood = rng.integers(2, size=n)
+    health = np.where(rng.random(n) < 0.65, mood, 1 - mood)
+    columns = {}
+    for name, cause in (("mood", mood), ("health", health)):
+        for i in range(3):
+            columns[f"{name}{i}"] = np.where(rng.random(n) < 0.85, cause, 1 - cause)
+    return pd.DataFrame(columns)
+
+
+def test_a_tree_finds_the_two_causes() -> None:
+    found = lt.learn_structure(two_causes(), "tree", max_states=2)
+    below: dict[Any, set[str]] = {}
+    for a, b in found.edges:
+        if b in two_causes(1).columns:
+            below.setdefault(a, set()).add(b)
+    assert sorted(map(sorted, below.values())) == [
+        ["health0", "health1", "health2"],
+        ["mood0", "mood1", "mood2"],
+    ]
+    assert set(found.latents.values()) == {2}
+    text = str(found)
+    assert "6 columns, 2 latents" in text
+    assert "tells mood" in text
+    assert "<svg" in found.draw().svg
+
+
+def test_a_found_structure_is_a_graph_for_any_learner() -> None:
+    frame = two_causes(800)
+    found = lt.learn_structure(frame, "tree", max_states=2)
+    by_em = lt.LatentModel(found, learner="em").fit(frame)
+    assert by_em.states_ == found.latents
+    edited = lt.LatentModel(found.edges[:-1], latents=found.latents, learner="em").fit(
+        frame.drop(columns=[found.edges[-1][1]], errors="ignore")
+        if found.edges[-1][1] in frame
+        else frame
+    )
+    assert edited.score(frame) < 0
+
+
+def test_a_model_without_a_graph_answers_with_what_was_found() -> None:
+    frame, fresh = two_causes(), two_causes(2000, seed=1)
+    model = lt.LatentModel("islands").fit(frame)
+    truth = lt.LatentModel(
+        "M->H; M->mood0,mood1,mood2; H->health0,health1,health2",
+        latents={"M": 2, "H": 2},
+        learner="em",
+    ).fit(frame)
+    # a few parameters more than the truth's 13: at most .02 nats a row with 3,000 rows
+    assert model.score(fresh) > truth.score(fresh) - 0.02
+    posterior = model.query("mood0", {"mood1": 1, "mood2": 1})
+    assert abs(posterior[1] - truth.query("mood0", {"mood1": 1, "mood2": 1})[1]) < 0.05
+    assert "structure_" in vars(model)
+
+
+@pytest.mark.parametrize("kind", ["polars", "blocks", "parquet", "duckdb", "dask"])
+def test_every_table_finds_the_same(kind: str, tmp_path: Path) -> None:
+    frame = two_causes(700)
+    model = lt.LatentModel("tree").fit(frame)
+    other = lt.LatentModel("tree").fit(as_table(kind, frame, tmp_path))
+    assert str(other.structure_.graph) == str(model.structure_.graph)
+    asked = {"mood1": 1, "health2": 0}
+    assert other.query("mood0", asked)[1] == pytest.approx(model.query("mood0", asked)[1], abs=1e-9)
+
+
+def as_table(kind: str, frame: pd.DataFrame, folder: Path) -> Any:
+    if kind == "polars":
+        return pl.from_pandas(frame)
+    if kind == "blocks":
+        return [frame.iloc[:300], frame.iloc[300:]]
+    if kind == "parquet":
+        frame.to_parquet(folder / "rows.parquet")
+        return folder / "rows.parquet"
+    if kind == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        return duckdb.connect().from_df(frame)
+    return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+
+
+def test_holes_and_weights() -> None:
+    frame = two_causes(1500).astype(float)
+    rng = np.random.default_rng(3)
+    holes = frame.mask(rng.random(frame.shape) < 0.1)
+    model = lt.LatentModel("islands").fit(holes, sample_weight=np.full(1500, 2.0))
+    assert np.isfinite(model.score(holes))
+    proba = np.asarray(model.predict_proba(holes, "mood0"))
+    assert np.isfinite(proba).all()
+    assert np.allclose(proba.sum(axis=1), 1.0)
+
+
+def test_mixed_columns() -> None:
+    rng = np.random.default_rng(0)
+    h = rng.integers(3, size=2000)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(2.0 * h, 0.6),
+            "price": np.exp(rng.normal(h, 0.4)),
+            "kind": np.array(["low", "mid", "high"])[np.where(rng.random(2000) < 0.9, h, 1)],
+            "extra": np.where(rng.random(2000) < 0.4, 0.0, rng.gamma(2.0 + h, 1.0)),
+        }
+    )
+    model = lt.LatentModel("auto").fit(frame)
+    mean = [model.query("size", {"kind": k}).mean for k in ("low", "high")]
+    expected = [frame["size"][frame["kind"] == k].mean() for k in ("low", "high")]
+    np.testing.assert_allclose(mean, expected, atol=0.25)  # 600 rows each: 3 errors of .03, cells
+    zero = model.query("extra").cdf(0.0)
+    assert zero == pytest.approx((frame["extra"] == 0).mean(), abs=0.04)
+    drawn = pd.DataFrame(model.sample(2000, random_state=0))
+    assert drawn["price"].min() > 0
+    assert drawn["price"].median() == pytest.approx(frame["price"].median(), rel=0.15)
+
+
+def test_cells_of_a_column_keep_its_distribution() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.exponential(size=1000)
+    model = lt.LatentModel("auto").fit({"x": values, "y": values + rng.normal(size=1000)})
+    column = model.columns_[0]
+    assert isinstance(column, ContinuousColumn)
+    for level in (0.05, 0.25, 0.5, 0.75, 0.95):
+        at = float(np.quantile(values, level))
+        error = 3 * np.sqrt(level * (1 - level) / 1000) + 0.01
+        assert model.query("x").cdf(at) == pytest.approx(level, abs=error)
+
+
+def test_bins_and_back() -> None:
+    rng = np.random.default_rng(2)
+    model = lt.LatentModel("class", kinds={"x": "continuous"}).fit(
+        {
+            "x": np.where(rng.random(500) < 0.3, 0.0, rng.lognormal(size=500)),
+            "y": rng.normal(size=500),
+        }
+    )
+    from latentia.data.rows import Rows
+
+    columns = model.columns_
+    places = tuple(np.linspace(0, c.points - 1.0, 400) for c in columns)
+    (bins, _) = choose_bins(columns, Rows(places))
+    assert bins is not None
+    table = rng.dirichlet(np.ones(bins.cells), size=3)
+    wide = bins.on_grid(table)
+    np.testing.assert_allclose(wide.sum(axis=1), 1.0)
+    np.testing.assert_allclose(
+        np.stack([np.bincount(bins.cell_of, row, bins.cells) for row in wide]), table
+    )
+    assert bins.codes(np.array([np.nan, 0.0])).tolist() == [-1, 0]
+
+
+def test_bells_of_the_pool_are_the_pool() -> None:
+    pooled = np.random.default_rng(0).dirichlet(np.ones(8)).astype(np.float32)[None, :, None]
+    counts = np.repeat(pooled * 1e6, 2, axis=2)
+    np.testing.assert_allclose(bell_masses(counts, pooled, 8), np.repeat(pooled, 2, 2), atol=2e-4)
+    low = counts.copy()
+    low[:, 4:, 0] = 0.0
+    bell = bell_masses(low, pooled, 8)
+    np.testing.assert_allclose(bell.sum(axis=1), 1.0, atol=1e-5)
+    assert bell[0, :4, 0].sum() > bell[0, :4, 1].sum()
+
+
+def test_odd_tables() -> None:
+    rng = np.random.default_rng(0)
+    one = lt.learn_structure({"a": rng.integers(2, size=100)})
+    assert str(one.graph) == "a[2]"
+    apart = lt.learn_structure({c: rng.integers(3, size=2000) for c in "abc"})
+    assert apart.chosen == "independent columns"
+    assert not apart.latents
+    same = rng.integers(3, size=500)
+    twins = lt.learn_structure({"a": same, "b": same, "c": rng.integers(2, size=500)})
+    assert twins.pairs()[0][:2] == ("a", "b")
+    flat = lt.learn_structure({"a": same, "b": same, "c": np.zeros(500, dtype=int)})
+    assert len(flat.graph.observed) == 3
+
+
+def test_ids_are_left_out_with_a_notice() -> None:
+    frame = two_causes(400).assign(id=[f"p{i}" for i in range(400)])
+    found = lt.learn_structure(frame, "tree")
+    assert "id" in found.left_out
+    assert "id" not in found.graph.names
+    with pytest.warns(IgnoredColumnWarning, match="left out of the structure: id"):
+        model = lt.LatentModel("tree").fit(frame)
+    assert "id" not in [c.name for c in model.columns_]
+    assert np.isfinite(model.score(frame))
+    with pytest.raises(DataError, match="as ids have"):
+        lt.learn_structure({"id": [f"p{i}" for i in range(100)]})
+
+
+def test_wishes() -> None:
+    frame = two_causes(600)
+    tied = lt.learn_structure(
+        frame, "chow-liu", require=[("mood0", "health2")], forbid=[("mood1", "mood2")]
+    )
+    edges = {frozenset(edge) for edge in tied.edges}
+    assert not tied.latents
+    if tied.edges:
+        assert frozenset(("mood0", "health2")) in edges
+        assert frozenset(("mood1", "mood2")) not in edges
+    assert len(lt.learn_structure(frame, max_latents=1).latents) <= 1
+    with pytest.raises(UnknownNameError, match="nobody"):
+        lt.learn_structure(frame, require=[("nobody", "mood0")])
+    with pytest.raises(DataError, match="expected one of"):
+        lt.learn_structure(frame, "forest")
+    with pytest.raises(DataError, match="max_states"):
+        lt.learn_structure(frame, max_states=0)
+    with pytest.raises(GraphError, match="both required and forbidden"):
+        lt.learn_structure(frame, require=[("mood0", "mood1")], forbid=[("mood1", "mood0")])
+
+
+def test_the_same_rows_give_the_same_structure() -> None:
+    frame = two_causes(500)
+    first, second = (lt.learn_structure(frame) for _ in range(2))
+    assert str(first.graph) == str(second.graph)
+    assert first.losses == second.losses
+
+
+def test_a_saved_model_without_a_graph_answers_the_same(tmp_path: Path) -> None:
+    model = lt.LatentModel("islands").fit(two_causes(600))
+    model.save(tmp_path / "m.latentia")
+    again = lt.load(tmp_path / "m.latentia")
+    asked = {"mood1": 1}
+    assert again.query("mood0", asked)[1] == pytest.approx(
+        model.query("mood0", asked)[1], abs=1e-12
+    )
+
+
+def test_a_mixture_of_structures(tmp_path: Path) -> None:
+    frame = two_causes(1200)
+    how = lt.Structure("islands", members=3, time_budget=4.0)
+    model = lt.LatentModel(how).fit(frame)
+    network = model.operators_.network
+    assert network is not None
+    drawn = pd.DataFrame(model.sample(3000, random_state=0))
+    # the mean of 3,000 draws: three standard errors of .009
+    np.testing.assert_allclose(drawn.mean(), frame.mean(), atol=0.06)
+    every = pd.DataFrame(
+        np.stack(np.meshgrid(*[[0, 1]] * 6, indexing="ij"), -1).reshape(-1, 6),
+        columns=frame.columns,
+    )
+    joint = np.exp(model.score_samples(every))
+    assert joint.sum() == pytest.approx(1.0, abs=1e-9)
+    told = model.query("mood0", {"mood1": 1, "health0": 0})
+    match = (every["mood1"] == 1) & (every["health0"] == 0)
+    slow = joint[match & (every["mood0"] == 1)].sum() / joint[match].sum()
+    assert told[1] == pytest.approx(slow, abs=1e-9)
+    proba = np.asarray(model.predict_proba(every, "mood0"))
+    others = [c for c in every if c != "mood0"]
+    pairs = every.assign(p=joint).groupby(others)["p"].transform("sum")
+    at = np.where(every["mood0"] == 1, joint, 0.0)
+    slow_rows = every.assign(p=at).groupby(others)["p"].transform("sum") / pairs
+    np.testing.assert_allclose(proba[:, 1], slow_rows, atol=1e-9)
+    model.save(tmp_path / "m.latentia")
+    again = lt.load(tmp_path / "m.latentia")
+    np.testing.assert_allclose(again.score_samples(every), np.log(joint), atol=1e-12)
