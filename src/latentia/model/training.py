@@ -190,8 +190,7 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan,
     for tables.
     """
     own = None if opened.rows.once else _on_tables(learner, graph)
-    holes = any(share > 0 for share in missing_shares(opened.seen).values())
-    if own is not None and has_column_parents(graph) and not holes:
+    if own is not None and has_column_parents(graph):
         return column_plan(graph), own
     try:
         return plan_for(graph, learner), learner
