@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 Verbose: TypeAlias = "bool | Callable[[str], None]"
@@ -22,6 +23,51 @@ def warn(message: str, kind: type[Warning]) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, kind, stacklevel=level)
+
+
+class Notes:
+    """What is to be told of a question that is answered block by block: once, with all counts.
+
+    Kept are, by kind and subject, the number of cells or rows, the first of them, and the words.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[Any, tuple[int, Any, Callable[[int, Any], str]]] = {}
+        self.told: set[Any] = set()
+
+    @contextmanager
+    def taking(self) -> Iterator[None]:
+        """What is noted meanwhile, in this thread, is kept."""
+        token = _NOTES.set(self)
+        try:
+            yield
+        finally:
+            _NOTES.reset(token)
+
+    def add(self, key: Any, count: int, first: Any, say: Callable[[int, Any], str]) -> None:
+        before, earlier, _ = self.found.get(key, (0, first, say))
+        self.found[key] = (before + count, earlier, say)
+
+    def tell(self) -> None:
+        """Warn of what was not told yet."""
+        for key, (count, first, say) in list(self.found.items()):
+            if key not in self.told:
+                self.told.add(key)
+                warn(say(count, first), key[0])
+
+
+_NOTES: ContextVar[Notes | None] = ContextVar("_NOTES", default=None)
+
+
+def note(
+    kind: type[Warning], about: Any, count: int, first: Any, say: Callable[[int, Any], str]
+) -> None:
+    """A warning of so many cells or rows; of a question in blocks, kept until its end."""
+    notes = _NOTES.get()
+    if notes is None:
+        warn(say(count, first), kind)
+    else:
+        notes.add((kind, about), count, first, say)
 
 
 def _inside(path: str) -> bool:

@@ -20,6 +20,7 @@ __all__ = [
     "FormatError",
     "FrameError",
     "GraphError",
+    "HolesWarning",
     "IdentifiabilityWarning",
     "IgnoredColumnWarning",
     "IndependenceWarning",
@@ -205,3 +206,7 @@ class StartsDisagreeWarning(LatentiaWarning):
 
 class EffectWarning(LatentiaWarning):
     """An effect that the columns alone do not tell: it rests on what was learned of latents."""
+
+
+class HolesWarning(LatentiaWarning):
+    """Cells that are missing more often for some values of other columns than for others."""

@@ -196,3 +196,20 @@ def test_few_numbers_seen_often_are_states():
     assert kind_of(rng.permutation(np.repeat(np.arange(35), 4))) == "discrete"
     assert kind_of(np.arange(21)) == "continuous"
     assert kind_of(np.arange(20)) == "discrete"
+
+
+def test_decimal_commas_are_no_states(tmp_path):
+    """A file of a land where decimals have commas: 60 numbers became 60 states."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=60).round(3), "b": rng.integers(2, size=60)})
+    frame.to_csv(tmp_path / "rows.csv", sep=";", decimal=",", index=False)
+    model = lt.LatentModel("H->x,b", {"H": 2}, "em")
+    with pytest.raises(DataError, match="column 'x' holds numbers with decimal commas as text"):
+        model.fit(tmp_path / "rows.csv")
+    text = frame.assign(x=frame["x"].astype(str).str.replace(".", ","))
+    with pytest.raises(DataError, match="decimal commas"):
+        model.fit(text)
+    few = text.assign(x=np.where(frame["b"], "0,5", "1,5"))
+    assert model.fit(few).columns_[0].states == ("0,5", "1,5")
+    named = lt.LatentModel("H->x,b", {"H": 2}, "em", kinds={"x": "discrete"}).fit(text)
+    assert named.columns_[0].cells == text["x"].nunique()

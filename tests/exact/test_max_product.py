@@ -7,7 +7,7 @@ import pytest
 
 from latentia.errors import PlanError
 from latentia.exact import max_product
-from latentia.exact.max_product import TIE, best_states
+from latentia.exact.max_product import TIE, max_product_states
 from latentia.exact.table_answers import TableAnswers
 from latentia.exact.tabular_model import TabularModel
 from latentia.structure.graph import LatentGraph
@@ -50,7 +50,7 @@ def test_equals_enumeration(monkeypatch, kind, narrow):
             if seed % 2
             else {}
         )
-        found = best_states(answers.graph, answers.tables, row, weights, asked)
+        found = max_product_states(answers.graph, answers.tables, row, weights, asked)
         expected, share = brute_force(oracle, row, weights, asked)
         assert found.log_joint - found.log_evidence == pytest.approx(share, abs=1e-9)
         told = oracle.log_evidence(row[None], {oracle.names[v]: x for v, x in weights.items()})
@@ -89,12 +89,12 @@ def test_a_long_chain_is_viterbi():
     graph, tables = chain(1000, 4, rng)
     codes = rng.integers(4, size=1000)
     row = np.concatenate([np.full(1000, -1), codes])
-    found = best_states(graph, tables, row, {}, list(range(1000)))
+    found = max_product_states(graph, tables, row, {}, list(range(1000)))
     path, score = viterbi(tables[0], tables[1], tables[1000], codes)
     assert list(found.codes) == path
     assert found.log_joint == pytest.approx(score, rel=1e-12)
     shuffled = rng.permutation(1000).tolist()  # asked in an order that would be wide
-    again = best_states(graph, tables, row, {}, shuffled)
+    again = max_product_states(graph, tables, row, {}, shuffled)
     assert [again.codes[shuffled.index(t)] for t in range(1000)] == path
 
 
@@ -104,18 +104,18 @@ def test_ties_go_to_the_first_states_in_the_order_asked():
     tables = {0: same, 1: flip, 2: flip}
     row = np.full(3, -1)
     # 0 1 0 and 1 0 1 are equally probable
-    assert best_states(graph, tables, row, {}, [0, 1, 2]).codes == (0, 1, 0)
-    assert best_states(graph, tables, row, {}, [1, 0, 2]).codes == (0, 1, 1)
-    assert best_states(graph, tables, row, {}, [2, 1, 0]).codes == (0, 1, 0)
+    assert max_product_states(graph, tables, row, {}, [0, 1, 2]).codes == (0, 1, 0)
+    assert max_product_states(graph, tables, row, {}, [1, 0, 2]).codes == (0, 1, 1)
+    assert max_product_states(graph, tables, row, {}, [2, 1, 0]).codes == (0, 1, 0)
     flat = {0: same, 1: np.full((2, 2), 0.5), 2: np.full((2, 2), 0.5 + TIE / 100)}
-    assert best_states(graph, flat, row, {}, [2, 0, 1]).codes == (0, 0, 0)
+    assert max_product_states(graph, flat, row, {}, [2, 0, 1]).codes == (0, 0, 0)
 
 
 def test_some_summed_out_is_not_the_same_as_all_asked():
     graph = LatentGraph(("a", "b"), ((0, 1),), frozenset({0}), (2, 3))
     tables = {0: np.array([0.55, 0.45]), 1: np.array([[0.34, 0.33, 0.33], [1.0, 0.0, 0.0]])}
-    assert best_states(graph, tables, np.full(2, -1), {}, [0, 1]).codes == (1, 0)
-    found = best_states(graph, tables, np.full(2, -1), {}, [0])
+    assert max_product_states(graph, tables, np.full(2, -1), {}, [0, 1]).codes == (1, 0)
+    found = max_product_states(graph, tables, np.full(2, -1), {}, [0])
     assert found.codes == (0,)
     assert found.log_joint - found.log_evidence == pytest.approx(math.log(0.55))
 
@@ -123,7 +123,7 @@ def test_some_summed_out_is_not_the_same_as_all_asked():
 def test_impossible_evidence_has_no_probability():
     graph = LatentGraph(("a", "b"), ((0, 1),), frozenset({0}), (2, 2))
     tables = {0: np.array([1.0, 0.0]), 1: np.eye(2)}
-    found = best_states(graph, tables, np.array([-1, 1]), {}, [0])
+    found = max_product_states(graph, tables, np.array([-1, 1]), {}, [0])
     assert found.log_evidence == -math.inf
 
 
@@ -137,4 +137,4 @@ def test_what_is_too_wide_is_refused_at_once():
     tables |= {30 + j: np.full((*shape, 2), 0.5) for j in range(30)}
     row = np.concatenate([np.full(30, -1), np.zeros(30, dtype=int)])
     with pytest.raises(PlanError, match=r"need a table of .* cells .*summed out"):
-        best_states(graph, tables, row, {}, [0, 1])
+        max_product_states(graph, tables, row, {}, [0, 1])

@@ -10,7 +10,6 @@ import pytest
 from scipy.stats import multivariate_t
 
 import latentia as lt
-from latentia.data.columns.column import place_cells
 from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.values import Values
 from latentia.data.sources.table import read_table
@@ -42,7 +41,7 @@ def line(n: int, seed: int = 0) -> dict[str, Any]:
 def learned(rows: dict[str, Any], weight: Any = None) -> tuple[Linear, list[Any], list[Any]]:
     cells = [Values(v, np.isnan(v)) for v in rows.values()]
     columns = [discover_from_values(name, values) for name, values in zip(rows, cells, strict=True)]
-    codes = [place_cells(c, values) for c, values in zip(columns, cells, strict=True)]
+    codes = [c.place(values) for c, values in zip(columns, cells, strict=True)]
     slots = linear_slots(columns)
     assert slots is not None
     total = float(len(codes[0]) if weight is None else weight.sum())
@@ -52,7 +51,7 @@ def learned(rows: dict[str, Any], weight: Any = None) -> tuple[Linear, list[Any]
 def test_the_line_is_that_of_least_squares() -> None:
     linear, columns, codes = learned(line(5000))
     test = line(50, seed=1)
-    there = [place_cells(c, Values(v)) for c, v in zip(columns, test.values(), strict=True)]
+    there = [c.place(Values(v)) for c, v in zip(columns, test.values(), strict=True)]
     found = linear_masses(linear, there, 0, 50)
     assert found is not None
     X = np.column_stack([np.ones(5000), codes[1], codes[2], codes[3]])
@@ -84,7 +83,7 @@ def test_sums_add_up_and_weights_repeat_rows() -> None:
 def test_each_pattern_of_holes_has_its_own_line() -> None:
     linear, columns, _ = learned(line(2000))
     test = line(40, seed=2)
-    codes = [place_cells(c, Values(v)) for c, v in zip(columns, test.values(), strict=True)]
+    codes = [c.place(Values(v)) for c, v in zip(columns, test.values(), strict=True)]
     codes[1][::2] = np.nan
     codes[3][::3] = -1
     found = linear_masses(linear, codes, 0, 40)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import latentia as lt
-from latentia.data.columns.column import place_cells
 from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
@@ -44,7 +43,7 @@ def place(model: lt.LatentModel, rows: dict[str, Any], weight: Any = None) -> Ro
         x = np.asarray(rows[str(c.name)], dtype=float)
         gone = np.isnan(x)
         cells = np.where(gone, 0, x).astype(int) if c.name == "d4" else x
-        codes.append(place_cells(c, Values(cells, gone)))
+        codes.append(c.place(Values(cells, gone)))
     return Rows(tuple(codes), weight)
 
 

@@ -9,7 +9,6 @@ from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import latentia as lt
-from latentia.data.columns.column import place_cells
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.values import Values
@@ -156,7 +155,7 @@ def test_weights_are_repeated_rows(form: str) -> None:
     found = []
 
     def place(table: Any) -> tuple[Any, ...]:
-        return tuple(place_cells(c, Values(np.asarray(table[c.name]))) for c in columns)
+        return tuple(c.place(Values(np.asarray(table[c.name]))) for c in columns)
 
     for table, w in ((again, None), (rows, weight.astype(float))):
         operators = learner.learn_mixed(one.plan_, columns, LocalRows(Rows(place(table), w)))

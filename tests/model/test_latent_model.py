@@ -296,6 +296,9 @@ class TestContract:
             "learner",
             "kinds",
             "state_names",
+            "order_by",
+            "name_states",
+            "mechanism",
         }
 
     def test_grid_search_over_learners(self):

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import latentia as lt
+from latentia.data.columns.scales import bend
 from latentia.errors import DataError, EvidenceError, UnknownNameError
 
 GRAPH = "G->H; G->a,b; H->c,d; H->e; a->e"
@@ -218,7 +219,10 @@ def test_latents_given_continuous_cells(mixed):
     logs = np.log(tables["H"]) + np.log(tables["a"].T)[data["a"]]
     for name in "xy":
         mean, deviation = tables[name].means[:, 0], tables[name].deviations[:, 0]
-        logs = logs - ((data[name][:, None] - mean) / deviation) ** 2 / 2 - np.log(deviation)
+        warped, knots, z = tables[name].warped, tables[name].knots, data[name]
+        z = np.arcsinh((z - warped[0]) / warped[1]) if warped else z
+        z = bend(knots, z) if knots else z
+        logs = logs - ((z[:, None] - mean) / deviation) ** 2 / 2 - np.log(deviation)
     expected = np.exp(logs - logs.max(axis=1, keepdims=True))
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
@@ -232,6 +236,26 @@ def test_latents_given_continuous_cells(mixed):
     without = mixed.query("H", {"x": data["x"][0]})
     own = mixed.predict_proba({"x": data["x"][:1]}, "H")
     np.testing.assert_allclose(np.asarray(without), [own[0][0], own[1][0]], rtol=0, atol=1e-9)
+
+
+def test_latents_given_columns_with_atoms_and_gaps():
+    """Many zeros, and two far clusters: one row at a time tells what all rows do."""
+    rng = np.random.default_rng(0)
+    h = (rng.random(2000) < 0.4).astype(int)
+    data = {
+        "x": np.where(rng.random(2000) < 0.2 + 0.5 * h, 0.0, np.exp(rng.normal(size=2000) + h)),
+        "y": np.where(rng.random(2000) < 0.3 + 0.4 * h, 100.0, 0.0) + rng.normal(size=2000),
+        "a": np.where(rng.random(2000) < 0.8, h, 1 - h),
+    }
+    model = lt.LatentModel("H->x,y,a", {"H": 2}, learner=lt.EM(2, random_state=0)).fit(data)
+    assert model._own_tables().pieces  # what this test is about
+    some = {name: column[:30] for name, column in data.items()}
+    found = np.stack(list(model.predict_proba(some, "H").values()), axis=1)
+    scores = model.score_samples(some)
+    for i in range(30):
+        one = model.query("H", {name: column[i] for name, column in some.items()})
+        np.testing.assert_allclose(np.asarray(one), found[i], rtol=0, atol=1e-9)
+        assert np.isfinite(scores[i])
 
 
 def test_continuous_columns_given_latents(mixed):

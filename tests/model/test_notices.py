@@ -127,6 +127,18 @@ def one_start_alone() -> None:
     note_doubts(model.operators_.told(doubts=(doubt,)))
 
 
+def holes() -> None:
+    data = {name: column.astype(float) for name, column in class_rows().items()}
+    gone = np.random.default_rng(1).random(2000) < 0.1 + 0.5 * data["x"]
+    data["w"][gone] = np.nan
+    fit(data, learner=lt.EM(1, random_state=0))
+
+
+def effect() -> None:
+    learner = lt.EM(1, tol=1e-3, random_state=0)
+    fit(class_rows(), "H->w,x,y,z; w->x", learner=learner).effect("w", "x")
+
+
 CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.IgnoredColumnWarning: ignored,
     errors.ConstantColumnWarning: constant,
@@ -143,6 +155,8 @@ CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.ImpossibleRowWarning: impossible,
     errors.UnknownStateWarning: unknown,
     errors.RestartWarning: anew,
+    errors.HolesWarning: holes,
+    errors.EffectWarning: effect,
 }
 
 

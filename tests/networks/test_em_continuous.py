@@ -152,6 +152,11 @@ def test_columns_in_pieces_follow_from_the_tables(shape, learner):
     assert np.abs(model.score_samples(data) - exact).mean() < 0.05  # the grid's interpolation
     found = np.stack(list(model.predict_latent(data, "B").values()))
     np.testing.assert_allclose(found, np.exp(logsumexp(joint, axis=0) - exact), atol=1e-8)
+    odd = np.flatnonzero(data["z"] == 20.0)[:2] if shape != "gap" else np.array([1, 2])
+    for i in (1, 2, 3, *odd):  # the same, asked one by one
+        evidence = {name: cells[i] for name, cells in data.items() if not np.isnan(cells[i])}
+        asked = model.query("B", evidence).table
+        np.testing.assert_allclose(asked, found[:, i], atol=1e-8)
 
 
 def test_atoms_are_told_by_the_latent():

@@ -5,7 +5,6 @@ import pytest
 from tests.blocks import FoldOnly
 
 import latentia as lt
-from latentia.data.columns.column import place_cells
 from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
@@ -99,7 +98,7 @@ def mixed_rows(n, learner):
     data = dict(zip("xyzd", normal_rows(n).codes, strict=True))
     found = [discover_from_values(name, Values(x)) for name, x in data.items()]
     plan, columns = prepare_mixed(lt.as_graph("H->x,y,z,d", {"H": 2}), found, learner.abilities)
-    return plan, columns, Rows(tuple(place_cells(c, Values(data[c.name])) for c in columns))
+    return plan, columns, Rows(tuple(c.place(Values(data[c.name])) for c in columns))
 
 
 @pytest.mark.parametrize("refine", ["auto", True])

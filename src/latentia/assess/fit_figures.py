@@ -18,7 +18,7 @@ import numpy as np
 
 from latentia.assess.latents import LatentFit, tell_latents
 from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
-from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.values import to_values
 from latentia.data.sources.engine import Engine
@@ -148,7 +148,7 @@ def sum_fit(
     seen = np.zeros((len(columns), 2))
     for i in marginals:
         values, odd = without_odd(columns[i], table.column(columns[i].name))
-        codes[i] = place_cells(columns[i], values)
+        codes[i] = columns[i].place(values)
         present = is_present(codes[i])
         column = columns[i]
         if isinstance(column, ContinuousColumn):

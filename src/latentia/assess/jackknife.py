@@ -20,7 +20,10 @@ from latentia.closed_form.frozen import Frozen
 from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.solving import leaf_marginals
 from latentia.data.moments import Moments, Summary
+from latentia.data.row_colours import by_colour
 from latentia.data.rows import Rows, Source
+from latentia.data.sources.memory import LocalRows
+from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import DataError, LatentiaError
 from latentia.inference.operators import Operators, independent, smooth_unseen
 from latentia.structure.plan import Plan
@@ -28,6 +31,9 @@ from latentia.typing import Array
 
 FEWEST_ROWS = 2  # of a group, on average
 WEIGHTS = "weights of groups"
+MOST_KEPT = 2**18  # different rows that are brought into memory to be dealt
+MOST_DEALT = 2**22  # rows that are dealt one by one
+ROUNDING = 1e-6  # of weights
 LEAST_MIX = 1e-9  # what is impossible without one group makes an interval wide, not an error
 
 
@@ -54,6 +60,16 @@ class Replicates:
 # --- groups of rows -------------------------------------------------------------------------------
 
 
+def dealt_source(source: Source) -> Source:
+    """The same rows, equal ones once, in an order that neither blocks nor names decide.
+
+    So that groups are the same ones wherever the rows are; more than so many different rows stay
+    where they are, and groups go by the blocks in which they are read.
+    """
+    kept, whole = keep_rows(source, MOST_KEPT, np.random.default_rng(0))
+    return LocalRows(by_colour(kept)) if whole else source
+
+
 def group_weights(rows: Rows, groups: int, seed: int) -> Array:
     """How much of each row belongs to each group, at random: (n, G); sums over groups are weights.
 
@@ -62,13 +78,14 @@ def group_weights(rows: Rows, groups: int, seed: int) -> Array:
     """
     content = zlib.crc32(b"".join(np.ascontiguousarray(c).tobytes() for c in rows.codes))
     rng, n = np.random.default_rng([seed, content]), len(rows)
-    if rows.weight is None:
-        label = rng.permutation(np.arange(n) % groups)
-        return np.asarray(label[:, None] == np.arange(groups), dtype=float)
-    count = np.floor(rows.weight)
-    shares = np.asarray(rng.multinomial(count.astype(np.int64), np.full(groups, 1.0 / groups)))
-    found = shares.astype(float)
-    found[np.arange(n), rng.integers(groups, size=n)] += rows.weight - count
+    count = np.floor(rows.weights + ROUNDING).astype(np.int64)  # sums of weights are rounded
+    if count.sum() <= MOST_DEALT:  # groups of one size
+        label = rng.permutation(np.arange(count.sum()) % groups)
+        place = np.arange(n).repeat(count) * groups + label
+        found = np.bincount(place, minlength=n * groups).reshape(n, groups).astype(float)
+    else:
+        found = np.asarray(rng.multinomial(count, np.full(groups, 1.0 / groups)), dtype=float)
+    found[np.arange(n), rng.integers(groups, size=n)] += np.maximum(rows.weights - count, 0.0)
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from latentia.assess.influence import table_replicates
 from latentia.assess.jackknife import (
     Replicates,
+    dealt_source,
     frozen_replicates,
     marginal_replicates,
     sums_in_groups,
@@ -79,6 +80,7 @@ def _replicated(
             f"error bars are not made for models with a kernel, such as {learner!r}. Use "
             "learner='pbp' with discrete columns."
         )
+    given, source = source, dealt_source(source)
     if operators.valid:
         able = learner.abilities
         knowledge = read_knowledge(operators.plan.graph, able.known, able.tied)
@@ -86,7 +88,7 @@ def _replicated(
     if operators.independent:
         return marginal_replicates(operators.plan, source, groups, seed)
     if frozen is None:
-        frozen = freeze_learner(learner, operators.plan, source)
+        frozen = freeze_learner(learner, operators.plan, given)
         frozen = replace(frozen, own=True) if isinstance(frozen, FrozenBasis) else frozen
     return frozen_replicates(frozen, sums_in_groups(source, frozen.summary, groups, seed))
 

@@ -52,7 +52,6 @@ from latentia.data.sources.located import TableFile
 from latentia.errors import DataError
 from latentia.inference.posterior_density import Density
 from latentia.model.latent_model import LatentModel
-from latentia.model.mixed_plans import state_labels
 from latentia.typing import Label
 
 SCORES = "log P(row)"
@@ -211,7 +210,7 @@ def _predictions(
     column = find_variable(model, name)
     if proba:
         found = model.predict_proba(table, target=name, **more)
-        labels = () if column is None else state_labels(column)
+        labels = () if column is None else column.labels
         return answer_of([str(label) for label in labels], found)
     best = answer_of([str(name)], model.predict(table, target=name, **more))
     if isinstance(column, DiscreteColumn):

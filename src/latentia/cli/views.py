@@ -199,6 +199,18 @@ def fit_view(facts: Facts) -> View:
     return [_heading("Learned"), about]
 
 
+def sequence_view(facts: Facts) -> View:
+    """What was just learned from sequences, in a few lines."""
+    told = f"{facts['iterations']} steps from {facts['start']}, {facts['seconds']:.2f} s"
+    about = _pairs(
+        ("slice", facts["slice"]),
+        ("latents", _latents(facts["latents"])),
+        ("learned", f"{told} on {facts['rows']:,} rows"),
+        ("saved as", facts["model"]),
+    )
+    return [_heading("Learned"), about]
+
+
 def model_view(facts: Facts, fits: Fits) -> View:
     about = _pairs(
         ("graph", facts["graph"]),

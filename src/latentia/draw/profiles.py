@@ -24,6 +24,7 @@ MOST_LINES = 14  # columns of the profile
 MOST_HEAT = 30  # rows of the heat map
 MOST_LABELS = 6  # rows of one column
 LONGEST = 22  # letters of a name
+SHORT = 7  # letters of names that need not be tilted
 HEAT = np.array([[243, 247, 251], [146, 190, 222], [8, 70, 120]])  # no, half, all
 
 
@@ -119,7 +120,10 @@ def _lines(profile: Profile) -> Canvas:
     for i, c in enumerate(shown):
         x = STEP * i
         canvas.line([(x, 0), (x, HEIGHT)], COLOURS["pale"], 0.8)
-        _tilted(canvas, (x + 4, HEIGHT + 14), _short(c.name, 16))
+        if all(len(printable(each.name)) <= SHORT for each in shown):
+            canvas.text((x, HEIGHT + 14), printable(c.name), 11.5)
+        else:
+            _tilted(canvas, (x + 4, HEIGHT + 14), _short(c.name, 16))
     order = np.argsort(profile.shares, kind="stable")  # the largest on top
     for k in order.tolist():
         points = [
@@ -132,6 +136,8 @@ def _lines(profile: Profile) -> Canvas:
             canvas.oval(at, 7, 7, _colour(k), COLOURS["paper"])
     rest = len(profile.columns) - len(shown)
     words = "mean between the first state (0) and the last (1); of numbers: share of values below"
+    if all(len(c.labels) == 2 for c in shown):
+        words = "share of the second of two states, as named in the table below"
     canvas.text((-18, canvas.bottom + 14), words, 11, COLOURS["soft"], "start")
     if rest > 0:
         more = f"the {len(shown)} most telling of {len(profile.columns)} columns"

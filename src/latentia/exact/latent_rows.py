@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table
@@ -90,7 +90,7 @@ class AskingLatent:
                     values, odd = without_odd(c, values)
                     if self.unknown == "warn" and odd.any():
                         note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
-                cells = place_cells(c, values)
+                cells = c.place(values)
             else:
                 cells = c.nothing(table.length)
             if c.continuous and v not in self.leaves:

@@ -21,7 +21,12 @@ import numpy as np
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
-from latentia.exact.gaussian_leaves import grid_masses
+from latentia.exact.gaussian_leaves import (
+    features,
+    grid_masses,
+    leaf_log_likelihoods,
+    log_terms,
+)
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array
 
@@ -125,6 +130,30 @@ class WideGraph:
         return next((u for u, p in self.pieces.items() if v in (p.kind, *p.parts)), v)
 
 
+def pieces_of(column: ContinuousColumn, kind: int, parts: tuple[int, ...]) -> Pieces:
+    """The pieces of a column, as these variables of a wide graph."""
+    ends = (column.low, *column.cuts, column.high)
+    steps = [(end - column.low) / column.step - 0.5 for end in ends]
+    middles = tuple((a + b) / 2.0 for a, b in pairwise(steps))
+    return Pieces(kind, parts, column.points, tuple(steps[1:-1]), len(column.atoms), middles)
+
+
+def leaf_log_density(column: ContinuousColumn, leaf: Array, position: float) -> Array:
+    """log p(x | parents) at a position of the grid, per step of it; at an atom, log P: (parents …).
+
+    By the piece that the position belongs to.
+    """
+    own = pieces_of(column, 0, tuple(range(len(column.cuts) + 1)))
+    kind, parts = own.apart(leaf)
+    k = int(own.split(np.array([position]))[0][0])
+    with np.errstate(divide="ignore"):
+        share = np.log(kind[..., k])
+    if k >= len(parts):
+        return np.asarray(share)
+    found = leaf_log_likelihoods(log_terms([parts[k]]), features(np.array([[position]])))
+    return np.asarray(share + found[:, 0].reshape(share.shape))
+
+
 def widened(graph: LatentGraph, columns: Sequence[Column]) -> WideGraph:
     """The columns that have atoms or gaps in pieces; new variables come last."""
     names, edges, states = list(graph.names), list(graph.edges), list(graph.states)
@@ -133,15 +162,10 @@ def widened(graph: LatentGraph, columns: Sequence[Column]) -> WideGraph:
         if not isinstance(c, ContinuousColumn) or not (c.atoms or c.cuts):
             continue
         first, count = len(names), len(c.cuts) + 1
+        pieces[v] = pieces_of(c, first, (v, *range(first + 1, first + count)))
         names += [(_MARK, c.name, k) for k in range(count)]
         states += [count + len(c.atoms), *[c.points] * (count - 1)]
         edges += [(u, first + k) for k in range(count) for u in parents[v]]
-        ends = (c.low, *c.cuts, c.high)
-        steps = [(end - c.low) / c.step - 0.5 for end in ends]
-        middles = tuple((a + b) / 2.0 for a, b in pairwise(steps))
-        others = range(first + 1, first + count)
-        cuts = tuple(steps[1:-1])
-        pieces[v] = Pieces(first, (v, *others), c.points, cuts, len(c.atoms), middles)
     if not pieces:
         return WideGraph(graph, graph, {})
     wide = replace(graph, names=tuple(names), edges=tuple(edges), states=tuple(states))

@@ -52,7 +52,7 @@ class _Factor:
     logs: Array  # one axis per variable
 
 
-def best_states(
+def max_product_states(
     graph: LatentGraph,
     tables: Mapping[int, Array],
     row: StateCodes,

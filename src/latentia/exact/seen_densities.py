@@ -12,20 +12,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from latentia.exact.gaussian_leaves import features, leaf_log_likelihoods, log_terms
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.exact.leaf_pieces import leaf_log_density
 from latentia.exact.shafer_shenoy import log
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array
 
 
-def log_density(table: Array, leaf: Array | None, position: float) -> Array:
+def log_density(
+    column: ContinuousColumn, table: Array, leaf: Array | None, position: float
+) -> Array:
     """log p(x | parents) at a position of the grid, per step of it: (parents …).
 
-    By the Gaussian leaf; without one by the masses of the table, straight between grid points.
+    By the Gaussian leaf, which may be in pieces; at an atom the log of its probability. Without a
+    leaf by the masses of the table, straight between grid points.
     """
     if leaf is not None:
-        found = leaf_log_likelihoods(log_terms([leaf]), features(np.array([[position]])))
-        return np.asarray(found[:, 0].reshape(leaf.shape[:-2]))
+        return leaf_log_density(column, leaf, position)
     low = min(int(position), table.shape[-1] - 1)
     high, share = min(low + 1, table.shape[-1] - 1), position - low
     return np.asarray(log((1.0 - share) * table[..., low] + share * table[..., high]))

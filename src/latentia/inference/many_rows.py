@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn, without_unknown
 from latentia.data.columns.values import Values, are_numbers
 from latentia.data.sources.memory import in_parallel
@@ -90,7 +90,7 @@ def read_asked(
             values, odd = without_odd(c, values)
             if odd.any():
                 unknown.append((c.name, int(odd.sum()), values.cell(int(odd.argmax()))))
-        codes[i] = place_cells(c, values)
+        codes[i] = c.place(values)
     # one more for missing; rows of continuous columns differ
     sizes = [1 if c.continuous else c.cells + 1 for c in columns]
     found = distinct(codes, sizes, table.length)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from latentia.announcing import warn
+from latentia.announcing import note
 from latentia.data.columns.column import Column
 from latentia.data.columns.labels import joint_labels
 from latentia.data.columns.masses import quantiles
@@ -232,12 +233,15 @@ def summary(column: Column, p: Array) -> Array:
 def note_unknown(unknown: Iterable[tuple[Label, int, Any]]) -> None:
     """Columns, how many of their cells hold no state, and the first of them."""
     for name, count, first in unknown:
-        warn(
-            f"{count} cell(s) of {name!r} hold no state that was learned, such as "
-            f"{plain(first)!r}; they count as missing. Map them to known states, or ask with "
-            "unknown='missing'.",
-            UnknownStateWarning,
-        )
+        note(UnknownStateWarning, name, count, first, partial(_unknown_text, name))
+
+
+def _unknown_text(name: Label, count: int, first: Any) -> str:
+    return (
+        f"{count} cell(s) of {name!r} hold no state that was learned, such as "
+        f"{plain(first)!r}; they count as missing. Map them to known states, or ask with "
+        "unknown='missing'."
+    )
 
 
 def note_impossible(impossible: Bools, first: int | None) -> None:
@@ -248,19 +252,24 @@ def note_impossible(impossible: Bools, first: int | None) -> None:
 
 def _note_impossible(count: int, row: str) -> None:
     if count:
-        warn(
-            f"{count} row(s) have probability zero under the model (values never seen, or never "
-            f"seen together), the first is {row}; they are answered by the marginals, and "
-            "scored -inf. Make the odd cell missing to marginalise it.",
-            ImpossibleRowWarning,
-        )
+        note(ImpossibleRowWarning, None, count, row, _impossible_text)
+
+
+def _impossible_text(count: int, row: str) -> str:
+    return (
+        f"{count} row(s) have probability zero under the model (values never seen, or never "
+        f"seen together), the first is {row}; they are answered by the marginals, and "
+        "scored -inf. Make the odd cell missing to marginalise it."
+    )
 
 
 def note_repaired(rows: int) -> None:
     if rows:
-        warn(
-            f"the signed model gave {rows} row(s) no positive probability; their columns stand in "
-            "as if they were independent. More rows, or a learner with a valid distribution, "
-            "would help.",
-            RepairWarning,
-        )
+        note(RepairWarning, None, rows, None, _repaired_text)
+
+
+def _repaired_text(rows: int, _: Any) -> str:
+    return (
+        f"the signed model gave {rows} row(s) no positive probability; their columns stand in as "
+        "if they were independent. More rows, or a learner with a valid distribution, would help."
+    )

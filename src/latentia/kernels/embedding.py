@@ -18,7 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.column import Column
 from latentia.data.columns.values import Values
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
@@ -114,7 +114,7 @@ def _given_landmarks(columns: Sequence[Column], given: Any) -> Array:
     values = [np.atleast_1d(np.asarray(given[c.name])) for c in columns]
     if len({len(v) for v in values}) != 1 or not len(values[0]):
         raise DataError("expected landmarks with the same number of values in every column.")
-    codes = [place_cells(c, Values(v)) for c, v in zip(columns, values, strict=True)]
+    codes = [c.place(Values(v)) for c, v in zip(columns, values, strict=True)]
     return coordinates(columns, codes)
 
 

@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
-from latentia.data.sources.engine import Engine, OneBlock, row_weights
+from latentia.data.sources.engine import Engine, OneBlock, check_cells, row_weights
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import (
@@ -239,11 +239,11 @@ class LatentClassifier(ClassifierMixin, Estimator):
 
     def predict_log_proba(self, X: Any, *, unknown: str = "error") -> Any:
         """log P(class | present cells): (rows, classes)."""
-        return self._ask(X, self._asking(unknown).logs)
+        return self._ask(X, self._asking(unknown).logs, unknown)
 
     def predict_proba(self, X: Any, *, unknown: str = "error") -> Any:
         """P(class | present cells): (rows, classes); missing cells are not evidence."""
-        return self._ask(X, self._asking(unknown).probabilities)
+        return self._ask(X, self._asking(unknown).probabilities, unknown)
 
     def predict(self, X: Any, *, unknown: str = "error") -> Any:
         """The most probable class of each row."""
@@ -252,7 +252,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
             return asking.classes_of(engine.table)
         states = DiscreteColumn(CLASS, tuple(self.classes_.tolist()))
         kinds = {CLASS: states.answer_type}
-        return engine.answer(asking.labels, kinds, self._there(engine), "column")
+        return engine.answer(asking.labels, kinds, self._checked(engine, unknown), "column")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose class is told; `y` may be the name of a column."""
@@ -276,14 +276,21 @@ class LatentClassifier(ClassifierMixin, Estimator):
         log_prior = np.log(self.priors_)
         return AskingClass(asking, models, self.classes_, log_prior, self.temperature_, self.pool_)
 
-    def _ask(self, X: Any, work: Any) -> Any:
+    def _ask(self, X: Any, work: Any, unknown: str) -> Any:
         """An array for a table in memory, columns named by class for all others."""
         engine = self._open(X)
         if isinstance(engine, OneBlock):
             found = work(engine.table)
             return np.stack(list(found.values()), axis=1)
         kinds = dict.fromkeys(self.classes_.tolist(), float)
-        return engine.answer(work, kinds, self._there(engine))
+        return engine.answer(work, kinds, self._checked(engine, unknown))
+
+    def _checked(self, engine: Engine, unknown: str) -> list[Label]:
+        """The columns that a question reads; their cells are looked at where errors get lost."""
+        wanted = self._there(engine)
+        if unknown == "error":
+            check_cells(engine, self.columns_, wanted)
+        return wanted
 
     def _open(self, X: Any) -> Engine:
         self._check_fitted()

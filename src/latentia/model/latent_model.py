@@ -23,7 +23,7 @@ from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
 from latentia.model.aligning import Alignment, align_models
 from latentia.model.latent_questions import best_own, draw_own, hidden_names, query_own
-from latentia.model.mixed_plans import column_cells, state_labels
+from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.notices import note_outside
 from latentia.model.profile import Profile
 from latentia.model.profiling import profile_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 
-class LatentModel(WhyQuestions):
+class LatentModel(LinkedQuestions, WhyQuestions):
     """A latent-variable graphical model over the columns of a table.
 
     Parameters
@@ -60,6 +60,13 @@ class LatentModel(WhyQuestions):
     name_states : dict of latent -> list of names, optional
         Names of the states of latents, in that order, for answers and evidence; default: 0, 1, ….
         They may be given after the fit as well: `with_state_names`.
+    link : dict of latent -> "logit", optional
+        A latent class that its parents, continuous columns or many of them, tell by a multinomial
+        logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
+        themselves where a parent of a latent is continuous.
+    mechanism : dict of column -> list of variables, optional
+        What the holes of a column depend on, columns (itself, too) or latents: the model then has a
+        column ``R_<column>``, "missing" or "present", below these, and answers use it.
 
     Examples
     --------
@@ -100,6 +107,9 @@ class LatentModel(WhyQuestions):
         self._check_fitted()
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
+        linked = self._query_linked(variables, evidence or {}, soft or {})
+        if linked is not None:
+            return linked
         names = named(variables, self._graph.names)
         if do is not None:
             return self._query_set(names, evidence, soft, do, level)
@@ -122,7 +132,7 @@ class LatentModel(WhyQuestions):
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
-            table = flat.reshape([column_cells(self.columns_[i]) for i in places])
+            table = flat.reshape([self.columns_[i].cells for i in places])
         ends: tuple[Any, Any] = (None, None)
         if level is not None and replicates is not None:
             ask = partial(one_answer, codes=codes, soft=likelihoods, places=places)
@@ -137,24 +147,26 @@ class LatentModel(WhyQuestions):
         first = self.columns_[places[0]]
         if len(places) == 1 and isinstance(first, ContinuousColumn):
             return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
-        states = tuple(state_labels(self.columns_[i]) for i in places)
+        states = tuple(self.columns_[i].labels for i in places)
         return Posterior(tuple(names), states, np.array(table), log, clipped, shown, *ends, level)
 
     def map_query(
         self,
-        variables: Any,
+        variables: Any = None,
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Mapping[Any, float]] | None = None,
         random_state: Any = 0,
     ) -> Assignment:
         """The most probable joint assignment of variables, latents or columns, given evidence.
 
+        Without `variables`: of all that is not observed, the most probable explanation.
         Tables (learner="tables" or "em") tell it exactly, however many variables there are: along a
         chain it is Viterbi's path. Of equally probable states the first win, in the order asked.
         Closed forms look at up to a million joint states; beyond, a search answers exact=False.
         """
         self._check_fitted()
-        names = named(variables, self._graph.names)
+        names = self._open_ones(evidence, soft) if variables is None else []
+        names = names or named(variables, self._graph.names)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
         if hidden or self._answers_by_tables:
             own = self._told(hidden)
@@ -171,7 +183,7 @@ class LatentModel(WhyQuestions):
             self.operators_, codes, likelihoods, places, as_generator(random_state)
         )
         values = {
-            name: state_labels(self.columns_[i])[c]
+            name: self.columns_[i].labels[c]
             for name, i, c in zip(names, places, found, strict=True)
         }
         return Assignment(values, log, exact)
@@ -237,7 +249,7 @@ class LatentModel(WhyQuestions):
             i for i in range(len(codes)) if i not in known
         ]
         variables, columns = plan.graph.observed, self.columns_
-        shown = {v: state_labels(c) for v, c in zip(variables, columns, strict=True)}
+        shown = {v: c.labels for v, c in zip(variables, columns, strict=True)}
         seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
         what = ", ".join(str(self.columns_[i].name) for i in places)
         given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())

@@ -21,7 +21,7 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
 from latentia.exact.latent_rows import AskingLatent
-from latentia.exact.max_product import best_states
+from latentia.exact.max_product import max_product_states
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.seen_densities import log_density, log_of_likelihood, with_seen
 from latentia.exact.table_answers import TableAnswers
@@ -239,7 +239,7 @@ def best_own(
     asked = _read(own, names, evidence, soft)
     graph, tables = asked.answers.graph, asked.answers.tables
     places = [graph.index(name) for name in names]
-    found = best_states(graph, tables, asked.row, asked.soft, places)
+    found = max_product_states(graph, tables, asked.row, asked.soft, places)
     check_rows_possible(np.array([found.log_evidence]))
     columns = [own.variables[v] for v in places]
     values = {c.name: c.labels[k] for c, k in zip(columns, found.codes, strict=True)}
@@ -262,7 +262,7 @@ def _read(
         code, likelihood = codes[v], likelihoods.get(v)
         if isinstance(column, ContinuousColumn):
             if code is not None:
-                seen[v] = log_density(tables[v], own.leaves.get(v), float(code[0]))
+                seen[v] = log_density(column, tables[v], own.leaves.get(v), float(code[0]))
                 shift += float(
                     column.log_density_factor(np.array([float(evidence[column.name])]))[0]
                 )

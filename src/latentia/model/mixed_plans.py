@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -28,22 +27,12 @@ def has_continuous(columns: Iterable[Column]) -> bool:
     return any(c.continuous for c in columns)
 
 
-def column_cells(column: Column) -> int:
-    """States of a column, or cells of its grid."""
-    return column.cells
-
-
 def known_ranks(plan: Plan) -> bool:
     """Were all latents given with their numbers of states?"""
     most = max((node.rank for node in plan.nodes), default=1)
     return most <= max(
         (math.prod(plan.graph.states[v] or 1 for v in n.separator) for n in plan.nodes), default=1
     )
-
-
-def state_labels(column: Column) -> tuple[Any, ...]:
-    """Names of a column's states; of a continuous one the values at its cells."""
-    return column.labels
 
 
 def prepare_mixed(
@@ -60,8 +49,9 @@ def prepare_mixed(
     if able.straight:
         columns = [straightened(c) for c in columns]
     if able.gaussian:  # leaves that need states above
-        check_graph(graph.with_states({c.name: column_cells(c) for c in columns}))
-        columns = bell_columns(graph, columns, able, sketches or {}, bent)
+        sized = graph.with_states({c.name: c.cells for c in columns})
+        check_graph(sized)
+        columns = bell_columns(sized, columns, able, sketches or {}, bent)
     groups = able.groups
     if groups is None:
         groups = pair_children(graph, columns) if able.pairs else []
@@ -162,7 +152,7 @@ def plan_mixed(
 ) -> Plan:
     """A plan whose leaves are grids; separators with unknown latents get `rank` directions."""
     most = max([FEW, *(s + 1 for s in graph.states if s is not None and s < 24)])
-    few = {c.name: min(column_cells(c), most) for c in columns}
+    few = {c.name: min(c.cells, most) for c in columns}
     unknown = {v for v in graph.latent if graph.states[v] is None}
     small = graph.with_states({**few, **{graph.names[v]: UNKNOWN for v in unknown}})
     plan = make_plan(small, groups=groups)
@@ -172,7 +162,7 @@ def plan_mixed(
     nodes = tuple(
         replace(node, rank=rank + 1) if node.separator & hidden else node for node in plan.nodes
     )
-    names = {c.name: column_cells(c) for c in columns}
+    names = {c.name: c.cells for c in columns}
     full = tuple(
         names.get(name, count)
         for name, count in zip(plan.graph.names, plan.graph.states, strict=True)

@@ -12,7 +12,8 @@ from latentia.assess.fit_figures import measure_fit
 from latentia.assess.intervals import Bars, bars_of, checked_confidence
 from latentia.assess.jackknife import Replicates
 from latentia.assess.report import CheckReport, make_report
-from latentia.data.sources.engine import Answer, Engine, Form, OneBlock
+from latentia.data.sources.engine import Answer, Engine, Form, OneBlock, check_cells
+from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows
@@ -32,6 +33,7 @@ from latentia.model.latent_questions import (
     membership_bars,
 )
 from latentia.model.learning import Learning
+from latentia.model.mechanism import indicator_names
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
 from latentia.typing import Label
@@ -67,13 +69,14 @@ class TableQuestions(Learning):
         if confidence is not None:
             return self._bars(X, place, asking, dtype, checked_confidence(confidence))
         if place is None:
-            return self._ask(X, asking.everything, asking.everything_kinds())
+            return self._ask(X, asking.everything, asking.everything_kinds(), unknown=unknown)
         if self.columns_[place].continuous:
             raise EvidenceError(
                 f"{target!r} is continuous and has no list of states. Use predict for its mean, "
                 "predict_quantiles for its spread, or query for its density."
             )
-        return self._ask(X, partial(asking.one, place), asking.one_kinds(place), place)
+        kinds = asking.one_kinds(place)
+        return self._ask(X, partial(asking.one, place), kinds, place, unknown=unknown)
 
     def _error_bars(self) -> Replicates:
         if not hasattr(self, "error_bars_"):
@@ -92,10 +95,16 @@ class TableQuestions(Learning):
         replicates = Replicates(in_precision(kept.whole, dtype), without)
         ask = partial(bars_of, partial(_asked, asking, place), asking.operators, replicates)
         kinds = asking.everything_kinds() if place is None else asking.one_kinds(place)
-        return self._three_tables(X, ask, kinds, place, confidence)
+        return self._three_tables(X, ask, kinds, place, confidence, asking.unknown)
 
     def _three_tables(
-        self, X: Any, ask: Any, kinds: Mapping[Any, type], place: int | None, confidence: float
+        self,
+        X: Any,
+        ask: Any,
+        kinds: Mapping[Any, type],
+        place: int | None,
+        confidence: float,
+        unknown: str,
     ) -> Bars:
         """What `ask(confidence, table)` finds of every block: probabilities, and both ends."""
         engine = self._open(X)
@@ -107,7 +116,7 @@ class TableQuestions(Learning):
                 "these rows can be read only once, but probabilities with a confidence are three "
                 "tables. Pass a function that opens them anew, or write them to a Parquet file."
             )
-        wanted = self._there(engine, place)
+        wanted = self._checked(engine, place, unknown)
         ends = (partial(_one_of, ask, confidence, k) for k in range(3))
         return Bars(*(engine.answer(work, kinds, wanted) for work in ends))
 
@@ -120,14 +129,15 @@ class TableQuestions(Learning):
         asking = self._asking(unknown)
         if target is None:
             kinds = {c.name: c.answer_type for c in self.columns_}
-            return self._ask(X, asking.filled, kinds)
+            return self._ask(X, asking.filled, kinds, unknown=unknown)
         if self._is_told_latent(target):
             latent = self._asking_latent(target, unknown)
-            return self._ask(X, latent.best, {target: latent.column.answer_type}, form="column")
+            kinds = {target: latent.column.answer_type}
+            return self._ask(X, latent.best, kinds, form="column", unknown=unknown)
         place = self._place(target)
         column = self.columns_[place]
         kinds = {column.name: column.answer_type}
-        return self._ask(X, partial(asking.best, place), kinds, place, "column")
+        return self._ask(X, partial(asking.best, place), kinds, place, "column", unknown)
 
     def predict_quantiles(
         self,
@@ -144,7 +154,7 @@ class TableQuestions(Learning):
             raise EvidenceError(f"{target!r} is discrete; use predict_proba for its states.")
         levels = read_levels(quantile)
         kinds = dict.fromkeys((f"{q:g}" for q in levels), float)
-        return self._ask(X, partial(asking.spread, place, levels), kinds, place)
+        return self._ask(X, partial(asking.spread, place, levels), kinds, place, unknown=unknown)
 
     def marginals(
         self, X: Any, *, dtype: Any = None, unknown: str = "error", latents: bool = False
@@ -171,7 +181,7 @@ class TableQuestions(Learning):
             )
         return {
             c.name: engine.answer(
-                partial(asking.one, i), asking.one_kinds(i), self._there(engine, i)
+                partial(asking.one, i), asking.one_kinds(i), self._checked(engine, i, unknown)
             )
             for i, c in enumerate(self.columns_)
         }
@@ -187,13 +197,14 @@ class TableQuestions(Learning):
         asking = self._asking_latent(name, unknown)
         kinds = dict.fromkeys(asking.column.summary_names, float)
         if confidence is None:
-            return self._ask(X, asking.memberships, kinds)
+            return self._ask(X, asking.memberships, kinds, unknown=unknown)
         quiet = "missing" if unknown == "warn" else unknown
         others = [
             asking_latent(own, self.columns_, name, quiet) for own in self._tables_without(name)
         ]
         ask = partial(membership_bars, asking, others)
-        return self._three_tables(X, ask, kinds, None, checked_confidence(confidence))
+        level = checked_confidence(confidence)
+        return self._three_tables(X, ask, kinds, None, level, unknown)
 
     def _tables_without(self, name: Any) -> list[OwnTables]:
         """Tables of the user's own graph without one group of rows each."""
@@ -231,8 +242,9 @@ class TableQuestions(Learning):
     @property
     def _answers_by_tables(self) -> bool:
         """Are columns answered by the tables of the user's own graph, too?"""
-        own = self._own_tables()
-        return own is not None and self.operators_.valid and own.graph == self._graph
+        own, operators = self._own_tables(), self.operators_
+        beside = operators.network is None and operators.beside is not None
+        return own is not None and operators.valid and not beside and own.graph == self._graph
 
     def _is_told_latent(self, name: Any) -> bool:
         """Is this a latent of which the model has a table?"""
@@ -259,7 +271,9 @@ class TableQuestions(Learning):
         """
         asking, engine = self._asking(unknown), self._open(X)
         self._note_not_asked(TableRows(engine))
-        return engine.answer(asking.scores, {SCORE: float}, self._there(engine, None), "array")
+        return engine.answer(
+            asking.scores, {SCORE: float}, self._checked(engine, None, unknown), "array"
+        )
 
     def _note_not_asked(self, rows: TableRows) -> None:
         """Columns that the model does not know, unless `fit` has told of them."""
@@ -344,16 +358,27 @@ class TableQuestions(Learning):
         kinds: Mapping[Any, type],
         without: int | None = None,
         form: Form = "table",
+        unknown: str = "error",
     ) -> Any:
         """What `work` finds for every row of a table, as the kind of table that came."""
         engine = self._open(X)
-        return engine.answer(work, kinds, self._there(engine, without), form)
+        return engine.answer(work, kinds, self._checked(engine, without, unknown), form)
+
+    def _checked(self, engine: Engine, without: int | None, unknown: str) -> list[Label]:
+        """The columns that a question reads; their cells are looked at where errors get lost."""
+        wanted = self._there(engine, without)
+        if unknown == "error":
+            asked = [c for i, c in enumerate(self.columns_) if i != without]
+            check_cells(engine, asked, wanted)
+        return wanted
 
     def _open(self, X: Any) -> Engine:
         """The table that is asked about; some of its columns must be the model's."""
         self._check_fitted()
         known = [c.name for c in self.columns_]
-        engine = open_question(X, self.columns_)
+        told = indicator_names(self.mechanism)
+        own = [c for c in self.columns_ if c.name not in told]
+        engine = with_indicators(open_question(X, own), told)
         if engine.names and not set(known) & set(engine.names):
             raise UnknownNameError(
                 "column", engine.names[0], known, "None of the model's columns is there."

@@ -7,7 +7,7 @@ Every table takes it, in memory or not, and everyone who learns: `fit`, `partial
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, final
 
@@ -18,6 +18,7 @@ from latentia.assess.without_groups import check_all_discrete, replicate, replic
 from latentia.closed_form.state_counts import binned, class_states, latent_states
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
+from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table_rows import (
     Look,
@@ -27,13 +28,13 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
-from latentia.discovery.finding import StructureWish
+from latentia.discovery.finding import Structure
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.class_counts import counted_class, is_class
 from latentia.model.learners import has_column_parents, tables_instead
+from latentia.model.mechanism import note_holes
 from latentia.model.mixed_plans import (
-    column_cells,
     has_continuous,
     missed_levels,
     prepare_mixed,
@@ -76,7 +77,8 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
-    wish: StructureWish | None = None  # the graph is to be found
+    wish: Structure | None = None  # the graph is to be found
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -101,6 +103,7 @@ class Training:
     once: bool
     missing: Mapping[Label, float]  # share of missing cells per column
     constant: tuple[Label, ...]  # columns with a single value
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
 
 def open_training(
@@ -113,6 +116,7 @@ def open_training(
     """Open a table, look at it once, and tell what its columns are."""
     wanted = wanted.read()
     rows = open_rows(X, wanted.columns, sample_weight, progress, wanted.stated)
+    rows = replace(rows, engine=with_indicators(rows.engine, wanted.indicators))
     return look_at(wanted, rows, tied)
 
 
@@ -125,7 +129,8 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     seen = rows.look(names if rows.label is None else (*names, rows.label))
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
-    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored, wanted.wish)
+    counted, told = wanted.graph is None, wanted.indicators
+    return Opened(graph, counted, columns, rows, seen, ignored, wanted.wish, told)
 
 
 def plan_training(
@@ -153,7 +158,8 @@ def plan_training(
     source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
-    return Training(graph, plan, learner, columns, source, pilot, opened.rows.once, gaps, flat)
+    once, told = opened.rows.once, opened.indicators
+    return Training(graph, plan, learner, columns, source, pilot, once, gaps, flat, told)
 
 
 def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
@@ -167,7 +173,7 @@ def counted_graph(
     graph: LatentGraph, columns: Sequence[Column], first: Source, counted: bool
 ) -> LatentGraph:
     """The graph of discrete columns; numbers of states that are not stated come from the rows."""
-    names, sizes = columns_of(graph), [column_cells(c) for c in columns]
+    names, sizes = columns_of(graph), [c.cells for c in columns]
     if counted:
         graph = latent_class(names, None)
     known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
@@ -237,7 +243,7 @@ def plan_continuous(
         )
     graph = opened.graph
     if not learner.abilities.plans:
-        cells = {c.name: column_cells(c) for c in opened.columns}
+        cells = {c.name: c.cells for c in opened.columns}
         return column_plan(graph.with_states(cells)), opened.columns
     if opened.counted:
         free = learner.abilities.chooses_ranks  # no need to count states then
@@ -249,7 +255,7 @@ def plan_continuous(
 def _class_states(columns: Sequence[Column], first: Source) -> int:
     """States of a latent class, continuous columns counted in bins; two at least."""
     some = first.sample(CLASS_SAMPLE, np.random.default_rng(0))
-    rows, sizes = binned(some, [column_cells(c) for c in columns])
+    rows, sizes = binned(some, [c.cells for c in columns])
     return max(class_states(sizes, LocalRows(rows)), 2)
 
 
@@ -327,6 +333,9 @@ def warn_of(training: Training, operators: Operators, learner: Any) -> None:
     note_left_out(operators)
     note_states(operators)
     note_doubts(operators)
+    if any(share > 0 for share in training.missing.values()):
+        gaps, told = training.missing, training.indicators
+        note_holes(training.columns, gaps, training.first, operators.valid, told)
 
 
 def learned_plan(training: Training, operators: Operators) -> Plan:
@@ -350,10 +359,18 @@ def _kept_plan(graph: LatentGraph, kinds: tuple[type, ...]) -> Plan:
     return make_plan(graph)
 
 
-def rows_again(columns: Sequence[Column], weight: float, X: Any, sample_weight: Any) -> Source:
+def rows_again(
+    columns: Sequence[Column],
+    weight: float,
+    X: Any,
+    sample_weight: Any,
+    indicators: Mapping[Label, Label],
+) -> Source:
     """The rows of a table as a fitted model reads them; they must weigh what it was fitted on."""
     names = [c.name for c in columns]
-    rows = open_rows(X, names, sample_weight, known=columns)
+    own = [c for c in columns if c.name not in indicators]
+    rows = open_rows(X, [c.name for c in own], sample_weight, known=own)
+    rows = replace(rows, engine=with_indicators(rows.engine, indicators))
     if rows.once:
         raise DataError(
             "error bars take another pass, but these rows can be read only once. Pass a function "

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.assess.intervals import Bars, bars_of, checked_confidence, intervals
-from latentia.data.columns.column import Column, is_present, place_cells
+from latentia.data.columns.column import Column, is_present
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError
@@ -33,7 +33,7 @@ from latentia.model.effects import (
     with_confidence,
 )
 from latentia.model.explaining import Explanation, explain_by
-from latentia.model.latent_questions import own_answers
+from latentia.model.latent_questions import own_tables
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
 from latentia.typing import Codes, Label
@@ -117,6 +117,18 @@ class WhyQuestions(TableQuestions):
         value: ``cell.at(0.3)``.
         """
         return sensitivity_of(self._cut_by(), target, seen_only(evidence), state, of)
+
+    def _open_ones(
+        self, evidence: Mapping[Any, Any] | None, soft: Mapping[Any, Any] | None
+    ) -> list[Label]:
+        """What is not observed; latents only where there are tables of them."""
+        own = self._own_tables()
+        names = [c.name for c in self.columns_] if own is None else own.graph.names
+        known = [*seen_only(evidence), *(soft or {})]
+        found = [name for name in names if name not in known]
+        if not found:
+            raise EvidenceError("everything is observed, so that nothing is left to explain it.")
+        return found
 
     def _query_set(
         self,
@@ -226,9 +238,9 @@ class WhyQuestions(TableQuestions):
         """The graph's own tables, or an error that says why there are none."""
         self._check_fitted()
         check_can_be_set(self._graph)
-        answers = own_answers(self.plan_, self.operators_, self.columns_)
-        if answers is not None:
-            return answers
+        own = self._own_tables()
+        if own is not None and not own.mixed:
+            return own.answers
         odd = next((c.name for c in self.columns_ if c.continuous), None)
         if odd is not None:
             raise NotLearnedError(
@@ -242,13 +254,13 @@ class WhyQuestions(TableQuestions):
 
     def _tables_of(self, operators: Operators) -> TableAnswers:
         """The tables of a replicate."""
-        found = own_answers(self.plan_, operators, self.columns_)
+        found = own_tables(self.plan_, operators, self.columns_, self.name_states)
         if found is None:
             raise NotLearnedError(
                 "the error bars of this model hold no tables, so that effects have none. Learn it "
                 "with lt.EM(...) and fit(frame, error_bars=True)."
             )
-        return found
+        return found.answers
 
 
 @final
@@ -299,7 +311,7 @@ class AskingSet:
                 values, odd = without_odd(c, values)
                 if self.unknown == "warn" and odd.any():
                     note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
-            cells = place_cells(c, values)
+            cells = c.place(values)
             found[:, v] = np.where(is_present(cells), cells, -1)
         for v, code in read_do(self.answers, self.do).items():
             found[:, v] = code
@@ -308,10 +320,12 @@ class AskingSet:
 
 def _shares_of(asking: AskingSet, plan: Plan, operators: Operators, table: Table) -> Found:
     """The same question to other tables."""
-    own = own_answers(plan, operators, asking.columns)
+    own = own_tables(plan, operators, asking.columns)
     if own is None:
         raise NotLearnedError(
             "the error bars of this model hold no tables, so that effects have none. Learn it with "
             "lt.EM(...) and fit(frame, error_bars=True)."
         )
-    return replace(asking, answers=intervened(own, asking.do)).shares(table)
+    names = asking.answers.state_names
+    named = TableAnswers(own.answers.graph, own.answers.cpts, state_names=names)
+    return replace(asking, answers=intervened(named, asking.do)).shares(table)

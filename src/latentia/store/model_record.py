@@ -11,11 +11,11 @@ import numpy as np
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
+from latentia.exact.mixture_network import MixtureNetwork
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
-from latentia.model.mixed_plans import column_cells
 from latentia.store.array_table import Fetch, fetch_named
 from latentia.store.column_record import read_column, write_column
 from latentia.store.operators_record import (
@@ -28,10 +28,14 @@ from latentia.store.operators_record import (
 )
 from latentia.store.own_record import (
     BESIDE,
+    member_shapes,
     own_shapes,
+    read_members,
     read_own_graph,
     with_beside,
+    with_members,
     with_own_tables,
+    write_members,
     write_own_tables,
 )
 from latentia.store.plain import fields, items, number, pack, text, unpack
@@ -49,11 +53,12 @@ SOME = (
     "replicates",
     "own",
     "beside",
+    "members",
     "pieces",
     "nameless",
 )  # fields of some models, of newer files
 
-NEWER = ("order_by", "name_states")  # parameters of some models, of newer files
+NEWER = ("order_by", "name_states", "mechanism")  # parameters of some models, of newer files
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -83,6 +88,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.network is not None:
         record["own"], more = write_own_tables(operators.network)
         arrays += more
+        if isinstance(operators.network, MixtureNetwork):
+            record["members"], more = write_members(operators.network)
+            arrays += more
     if operators.beside is not None:
         record["beside"], more = write_own_tables(operators.beside)
         arrays += more
@@ -111,18 +119,22 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     own = read_own_graph(given["own"], plan) if "own" in given else None
     plan = replace(plan, tables_of=own)
     inner = read_plan(given["network"]) if "network" in given else plan
-    if [inner.graph.states[v] for v in inner.graph.observed] != [column_cells(c) for c in columns]:
+    if [inner.graph.states[v] for v in inner.graph.observed] != [c.cells for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
     beside = read_own_graph(given["beside"], plan) if "beside" in given else None
     told = own or beside or inner.graph  # whose tables error bars may have
     beyond = {} if bars is None else replicate_shapes(bars, inner, told)
     tables = {} if own is None else own_shapes(own)
+    members, weights = read_members(given["members"], plan) if "members" in given else ((), None)
+    tables |= member_shapes(members)
     tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
+        if weights is not None:
+            operators = with_members(operators, members, weights, arrays)
     if beside is not None:
         operators = with_beside(operators, beside, arrays)
     learner, missing = fields(fit, "learner", "missing")
@@ -160,6 +172,8 @@ def read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
 
 
 def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
+    if hasattr(model, "link_"):
+        raise StoreError("models with covariates (link=...) cannot be kept in files yet.")
     graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
@@ -172,6 +186,7 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
         "learner": _write_learner(model.learner),
         "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
         "state_names": pack(names, "a name in state_names"),
+        **_mechanism_given(model),
     }
     if model.order_by is not None:
         record["order_by"] = pack(model.order_by, "a name in order_by")
@@ -179,6 +194,14 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
         lists = {name: list(states) for name, states in model.name_states.items()}
         record["name_states"] = pack(lists, "a name in name_states")
     return record
+
+
+def _mechanism_given(model: LatentModel) -> dict[str, Any]:
+    """Left out where there is none, so that older readers can read the file."""
+    if not model.mechanism:
+        return {}
+    lists = {column: list(parents) for column, parents in model.mechanism.items()}
+    return {"mechanism": pack(lists, "a name in mechanism")}
 
 
 def read_parameters(record: Any) -> dict[str, Any]:

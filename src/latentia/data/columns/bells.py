@@ -49,8 +49,8 @@ def bell_column(column: ContinuousColumn, numbers: NumberSketch, bells: int) -> 
     missed = [missed_by_bells(each, own, 1) for each in laid]
     if bells and min(missed) <= 1.0:
         return laid[int(np.argmax(np.array(missed) <= 1.0))]
-    for count in range(2, min(bells, MOST_BELLS) + 1):
-        for each in laid:
+    for each in laid:  # the plainest comes first
+        for count in range(2, min(bells, MOST_BELLS) + 1):
             if missed_by_bells(each, own, count) <= 1.0:
                 return each
     best = laid[int(np.argmin(missed))]

@@ -104,8 +104,3 @@ def is_present(places: Places) -> Bools:
 def share_missing(column: Column, places: Places, weight: Array | None) -> float:
     """Share of the rows that lack the column."""
     return float(np.average(~column.present(places), weights=weight))
-
-
-def place_cells(column: Column, values: Values) -> Places:
-    """Codes of a discrete column (-1: missing), positions of a continuous one (NaN: missing)."""
-    return column.place(values)

@@ -18,7 +18,6 @@ import numpy as np
 from latentia.data.columns import masses
 from latentia.data.columns.column import KINDS as KINDS
 from latentia.data.columns.column import Column as Column
-from latentia.data.columns.column import place_cells as place_cells
 from latentia.data.columns.scales import Knots, bend, steepness, straighten
 from latentia.data.columns.values import Values, first_odd
 from latentia.data.columns.values import to_values as to_values

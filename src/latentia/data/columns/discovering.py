@@ -60,6 +60,8 @@ def discover(
             return lay_grid(name, sketch.numbers)
         if sketch.numbers.weight >= MOSTLY * sketch.weight:
             raise _odd_cell(name, sketch)
+    if kind is None:
+        _check_commas(name, sketch)
     return DiscreteColumn(name, _seen_states(name, sketch))
 
 
@@ -107,6 +109,19 @@ def _new_values(weights: Array) -> float:
     if (weights != np.rint(weights)).any():
         return 0.0
     return float(weights[weights == 1].sum() / weights.sum())
+
+
+def _check_commas(name: Label, sketch: ColumnSketch) -> None:
+    """Decimals with commas, as text, are measured: they are no states."""
+    texts = [s for s in sketch.others if isinstance(s, str)]
+    written = [s for s in texts if "," in s and _reads_as_number(s.replace(",", ".", 1))]
+    plain_ones = [s for s in texts if "," not in s and _reads_as_number(s)]
+    if len(written) > MANY_FLOATS and len(written) + len(plain_ones) >= (1 - ODD) * len(texts):
+        raise DataError(
+            f"column {name!r} holds numbers with decimal commas as text, such as {written[0]!r}. "
+            "Write them with points (pandas: read_csv(…, decimal=',')); or pass "
+            f"kinds={{{name!r}: 'discrete'}} to take every text as a state."
+        )
 
 
 def _only_numbers(name: Label, sketch: ColumnSketch, given: Any) -> NumberSketch:

@@ -13,6 +13,7 @@ from dask.delayed import delayed
 
 from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, Form, add_up
+from latentia.data.sources.handing_back import ToldOnce
 from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError
 from latentia.typing import Label
@@ -30,6 +31,7 @@ class DaskEngine:
     frame: Any
     once: bool = False
     local: bool = False
+    wraps: bool = False
 
     @property
     def names(self) -> tuple[Label, ...]:
@@ -59,7 +61,7 @@ class DaskEngine:
     ) -> Any:
         wanted = self.frame[list(columns)]
         meta = _answered(wanted._meta, work)
-        found = wanted.map_partitions(_answered, work, meta=meta)
+        found = wanted.map_partitions(_answered, ToldOnce(work), meta=meta)
         return found if form == "table" else found[next(iter(kinds))]
 
 

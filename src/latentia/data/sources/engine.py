@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, place_cells
+from latentia.data.columns.column import Column
 from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sketch import RowSketch, sketch_rows
@@ -46,6 +46,11 @@ class Engine(Protocol):
         """Are its blocks read by this process? Then small tables may be kept in memory."""
         ...
 
+    @property
+    def wraps(self) -> bool:
+        """Are errors that come up while a lazy answer is read wrapped into the engine's own?"""
+        ...
+
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
         """Σ over blocks, in their order, of `work(block)`; None stands for nothing."""
         ...
@@ -72,6 +77,7 @@ class OneBlock:
     table: Table
     once: bool = False
     local: bool = True
+    wraps: bool = False
 
     @property
     def names(self) -> tuple[Label, ...]:
@@ -220,7 +226,7 @@ def encode_table(columns: Sequence[Column], weight: Label | None, table: Table) 
     if own is not None and not own.all():  # as if these rows were not there
         kept = own > 0
         cells, own = [values.where(kept) for values in cells], own[kept]
-    return Rows(tuple(place_cells(c, x) for c, x in zip(columns, cells, strict=True)), own)
+    return Rows(tuple(c.place(x) for c, x in zip(columns, cells, strict=True)), own)
 
 
 def row_weights(weight: Label | None, table: Table) -> Array | None:
@@ -237,6 +243,18 @@ def row_weights(weight: Label | None, table: Table) -> Array | None:
     if (own < 0).any():
         raise DataError("weights must be finite and not negative. Drop or mend such rows.")
     return own
+
+
+def check_cells(engine: Engine, columns: Sequence[Column], wanted: Sequence[Label]) -> None:
+    """A look at the cells before a lazy answer, where its errors would come as somebody else's."""
+    if engine.wraps and not engine.once:
+        asked = tuple(c for c in columns if c.name in wanted)
+        engine.fold(partial(_place_all, asked), wanted)
+
+
+def _place_all(columns: Sequence[Column], table: Table) -> Any:
+    for column in columns:
+        column.place(table.column(column.name))
 
 
 def sketch_table(names: Sequence[Label], weight: Label | None, table: Table) -> TableSketch | None:

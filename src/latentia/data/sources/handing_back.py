@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from latentia.announcing import Notes
 from latentia.data.sources.engine import Answer
-from latentia.data.sources.table import part_of_table
+from latentia.data.sources.table import Table, part_of_table
 from latentia.typing import Label
 
 if TYPE_CHECKING:
@@ -17,10 +18,42 @@ if TYPE_CHECKING:
 Kinds = Mapping[Any, type]
 
 
+def answered(
+    stream: Stream, work: Answer, columns: Sequence[Label]
+) -> Iterator[tuple[Table, Mapping[Any, np.ndarray[Any, Any]]]]:
+    """Blocks and what was found for them; at the end, or where it breaks off, warnings once."""
+    notes = Notes()
+    try:
+        for table in stream.tables(columns):
+            with notes.taking():
+                found = work(table)
+            yield table, found
+    finally:
+        notes.tell()
+
+
+@final
+class ToldOnce:
+    """Work on parts of a question, in any order and anywhere: the same warning once a process."""
+
+    def __init__(self, work: Answer) -> None:
+        self.work = work
+        self.notes = Notes()
+
+    def __call__(self, table: Table) -> Mapping[Any, np.ndarray[Any, Any]]:
+        with self.notes.taking():
+            found = self.work(table)
+        self.notes.tell()
+        return found
+
+    def __reduce__(self) -> tuple[type[ToldOnce], tuple[Answer]]:
+        return ToldOnce, (self.work,)
+
+
 def give_generator(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
     """Blocks in, blocks of the same kind out."""
-    for table in stream.tables(columns):
-        yield table.like(work(table))
+    for table, found in answered(stream, work, columns):
+        yield table.like(found)
 
 
 def give_list(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
@@ -35,8 +68,8 @@ def give_reader(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[La
     schema = arrow_schema(kinds)
 
     def batches() -> Iterator[Any]:
-        for table in stream.tables(columns):
-            yield arrow_batch(work(table), schema)
+        for _, found in answered(stream, work, columns):
+            yield arrow_batch(found, schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
@@ -62,9 +95,10 @@ def give_polars_lazy(
         bool: pl.Boolean,
     }
     schema = {str(name): types.get(kind, pl.String) for name, kind in kinds.items()}
+    once = ToldOnce(work)
 
     def one_block(frame: Any) -> Any:
-        found = work(part_of_table(frame))
+        found = once(part_of_table(frame))
         return pl.DataFrame({str(k): _plain(v) for k, v in found.items()}, schema=schema)
 
     wanted = data.select([str(c) for c in columns])

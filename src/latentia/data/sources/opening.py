@@ -175,7 +175,7 @@ def _duckdb(data: Any) -> Stream:
         quoted = ['"' + str(c).replace('"', '""') + '"' for c in columns or data.columns]
         yield from _tables_of(data.select(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS))
 
-    return Stream(tuple(data.columns), _readable(blocks), giving.give_duckdb)
+    return Stream(tuple(data.columns), _readable(blocks), giving.give_duckdb, wraps=True)
 
 
 def _ibis(data: Any) -> Stream:

@@ -14,9 +14,9 @@ from pyspark import TaskContext
 
 from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, Form, add_up, plus
-from latentia.data.sources.handing_back import arrow_batch, arrow_schema
+from latentia.data.sources.handing_back import ToldOnce, arrow_batch, arrow_schema
 from latentia.data.sources.table import Table, part_of_table
-from latentia.errors import FrameError
+from latentia.errors import FrameError, LatentiaError
 from latentia.typing import Label
 
 Sum = TypeVar("Sum", bound=Additive)
@@ -34,6 +34,7 @@ class SparkEngine:
     frame: Any
     once: bool = False
     local: bool = False
+    wraps: bool = True
 
     @property
     def names(self) -> tuple[Label, ...]:
@@ -46,7 +47,7 @@ class SparkEngine:
             sums = by_group.applyInPandas(_group_sum, SCHEMA)
         rows = sorted((row["part"], row["total"]) for row in sums.collect())
         # within the cluster, where these bytes were made a moment ago
-        return add_up(pickle.loads(total) for _, total in rows)
+        return add_up(map(_loaded, (total for _, total in rows)))
 
     @property
     def partitions(self) -> int:
@@ -71,6 +72,14 @@ class SparkEngine:
         return self.frame.select(*[_quoted(c) for c in columns])
 
 
+def _loaded(total: bytes) -> Any:
+    """The sum of a partition; the error that it ended with is raised here."""
+    found = pickle.loads(total)
+    if isinstance(found, LatentiaError):
+        raise found
+    return found
+
+
 def _quoted(name: Label) -> str:
     return "`" + str(name).replace("`", "``") + "`"
 
@@ -78,7 +87,10 @@ def _quoted(name: Label) -> str:
 def _group_sum(sums: Any) -> Any:
     """The sums of neighbouring partitions as one, in their order."""
     ordered = sums.sort_values("part")
-    total = add_up(pickle.loads(part) for part in ordered["total"])
+    try:
+        total = add_up(map(_loaded, ordered["total"]))
+    except LatentiaError as error:
+        total = error
     return type(sums)({"part": ordered["part"][:1].to_list(), "total": [pickle.dumps(total)]})
 
 
@@ -88,10 +100,13 @@ def _partition_sums(
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        total: Sum | None = None
-        for batch in batches:
-            if batch.num_rows:
-                total = plus(total, work(part_of_table(pa.Table.from_batches([batch]))))
+        total: Any = None
+        try:
+            for batch in batches:
+                if batch.num_rows:
+                    total = plus(total, work(part_of_table(pa.Table.from_batches([batch]))))
+        except LatentiaError as error:  # Spark would wrap it into one of its own
+            total = error
         if total is not None:
             context = TaskContext.get()
             part = 0 if context is None else context.partitionId()
@@ -107,10 +122,10 @@ def _partition_answers(
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        schema = arrow_schema(kinds)
+        schema, once = arrow_schema(kinds), ToldOnce(work)
         for batch in batches:
             if batch.num_rows:
-                yield arrow_batch(work(part_of_table(pa.Table.from_batches([batch]))), schema)
+                yield arrow_batch(once(part_of_table(pa.Table.from_batches([batch]))), schema)
 
     return run
 

@@ -43,6 +43,7 @@ class Stream:
     progress: PassProgress = field(default_factory=lambda: PassProgress(None))
     once: bool = False
     local: bool = True
+    wraps: bool = False
 
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
         return fold_blocks(self.tables(columns), work, self.threads, self.progress, self.rows)
@@ -70,6 +71,7 @@ class OneShot:
     """Blocks that can be read once; the first of them, the pilot, are kept until then."""
 
     local = True
+    wraps = False
 
     def __init__(self, stream: Stream, pilot_rows: int) -> None:
         self.names = stream.names
