@@ -49,7 +49,7 @@ class MixtureNetwork:
         for i in columns:
             # P(x_i = s | others) ∝ Σ w_m P_m(others) P_m(s | others)
             logs = np.stack([each.log_others(evidence, i) for each in self.members])
-            shares = member_shares(logs, self.weights)
+            shares = shares_of_members(logs, self.weights)
             found[i] = sum(s * own[i] for s, (own, _) in zip(shares, told, strict=True))
         for _, marks in told:
             impossible &= marks
@@ -70,7 +70,7 @@ class MixtureNetwork:
         return tuple(rows)
 
 
-def member_shares(logs: Array, weights: Array) -> Array:
+def shares_of_members(logs: Array, weights: Array) -> Array:
     """P(member | evidence), (members, n); the weights where no member thinks it possible."""
     joint = logs + np.log(weights)[:, None]
     top = joint.max(axis=0)

@@ -14,7 +14,7 @@ from latentia import doors
 from latentia.data.sources.memory import equal_rows
 from latentia.errors import DataError, EvidenceError, GraphError, PlanError, UnknownNameError
 from latentia.exact.conditioned import infer_rows
-from latentia.exact.max_product import best_states
+from latentia.exact.max_product import max_product_states
 from latentia.exact.reading_evidence import (
     RowsGiven,
     Soft,
@@ -208,7 +208,7 @@ class TabularModel:
         asked = numbers_of(self.names, hidden if variables is None else variables)
         tables = {scope[-1]: table for scope, table in self.tables.items()}
         likelihoods = {v: x[0] for v, x in weights.items()}
-        found = best_states(self.graph, tables, codes[0], likelihoods, asked)
+        found = max_product_states(self.graph, tables, codes[0], likelihoods, asked)
         check_rows_possible(np.array([found.log_evidence]))
         labels = (labels_of(self, v)[k] for v, k in zip(asked, found.codes, strict=True))
         values = dict(zip((self.names[v] for v in asked), labels, strict=True))
