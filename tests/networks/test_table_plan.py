@@ -19,7 +19,7 @@ from latentia.exact.pieces import cut_graph
 from latentia.model.notices import note_doubts
 from latentia.networks.own_tables import learn_tables
 from latentia.networks.piece_learning import StartReport
-from latentia.networks.table_plan import plan_tables
+from latentia.networks.table_plan import plan_tables, width_with_holes
 from latentia.networks.tables import as_operators, doubts_of
 
 GRAPH = "a->H; H->b,c; b->d; c->d; d->G; G->e,f; e->g"
@@ -42,6 +42,35 @@ def test_what_is_counted_and_what_is_climbed() -> None:
     text = str(found)
     assert "3 tables counted, 2 pieces climbed" in text
     assert "piece 2" in text
+
+
+def test_holes_make_pieces_wider() -> None:
+    graph = lt.as_graph(GRAPH, LATENTS).with_states(STATES)
+    narrow = max(p.cost or 0 for p in plan_tables(graph).pieces)
+    assert width_with_holes(graph, []) == narrow
+    some = width_with_holes(graph, [graph.index("d")])
+    everything = width_with_holes(graph, graph.observed)
+    assert some is not None
+    assert everything is not None
+    assert narrow < some <= everything
+    leaves = [graph.index("g"), graph.index("f")]
+    assert width_with_holes(graph, leaves) == narrow  # nothing hangs below
+
+
+def test_the_default_takes_tables_where_holes_are_easy() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.integers(2, size=600)
+    h = np.where(rng.random(600) < 0.8, a, 1 - a)
+    data = {c: np.where(rng.random(600) < 0.85, h, 1 - h).astype(float) for c in "bcd"}
+    data = {"a": a.astype(float), **data}
+    for column in data.values():
+        column[rng.random(600) < 0.1] = np.nan
+    model = lt.LatentModel("a->H; H->b,c,d", {"H": 2}).fit(data)
+    assert model.operators_.network is not None
+    oracle = lt.EM(restarts=3, smoothing=1.0, tol=1e-9, max_iter=2000, random_state=0)
+    other = lt.LatentModel("a->H; H->b,c,d", {"H": 2}, learner=oracle).fit(data)
+    # the same likelihood, climbed to a thousandth of a nat for each parameter
+    assert model.score(data) == pytest.approx(other.score(data), abs=1e-4)
 
 
 def test_plans_of_fitted_models_show_it(tmp_path: Path) -> None:

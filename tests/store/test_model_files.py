@@ -24,7 +24,7 @@ from sklearn.linear_model import Ridge
 import latentia as lt
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 from latentia.store.file import HEAD, VERSION, load, save
-from latentia.store.model_record import NEWER, write_latent_model
+from latentia.store.model_record import write_latent_model
 from latentia.store.plain import pack, unpack
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:.*cat\.get_categories")  # by narwhals 2.26

@@ -77,6 +77,22 @@ def plan_tables(graph: LatentGraph) -> TablePlan:
     )
 
 
+def width_with_holes(graph: LatentGraph, holes: Iterable[int]) -> int | None:
+    """The most numbers that an E-step works out for a row which lacks all of these columns.
+
+    None: too many for any machine.
+    """
+    gone = frozenset(holes)
+    telling = with_ancestors(graph.parents(), graph.observed)
+    parental = {a for a, b in graph.edges if b in telling}
+    cut = cut_graph(graph, (graph.latent & telling) | (gone & parental), telling)
+    try:
+        esteps = [piece.wire(gone) for piece in cut.pieces]
+    except TooWideError:
+        return None
+    return max((e.width + sum(e.size(p.scope) for p in e.packs) for e in esteps), default=0)
+
+
 def _planned(graph: LatentGraph, piece: Piece, cells: int) -> PiecePlan:
     try:
         estep = piece.wire()
