@@ -129,7 +129,7 @@ def _told(columns: tuple[StepColumn, ...], k: int) -> list[str]:
     return found
 
 
-def chain_profile_of(chain: Chain, counts: Tables | None, v: int) -> ChainProfile:
+def profile_chain(chain: Chain, counts: Tables | None, v: int) -> ChainProfile:
     """From the expected counts of all tables."""
     if counts is None:
         raise EvidenceError(

@@ -97,7 +97,7 @@ def fit_chain(
     known = how.known if getattr(learner, "known", None) is None else learner.known
     fixed = read_known(layout, known).pinned
     counts, _, _ = chain_estep(wire_groups(layout, sequences), learned.tables)
-    order = chain_state_orders(layout, counts, fixed)
+    order = latent_orders(layout, counts, fixed)
     tables, counts = (renamed(prepared.slice, x, order) for x in (learned.tables, counts))
     kept = replace(prepared.naming, lengths=None, blocks=False)
     fitted = replace(learned, tables=tables)
@@ -144,9 +144,7 @@ def standardised_steps(
     return found, Sequences(cells, sequences.offsets)
 
 
-def chain_state_orders(
-    layout: ChainLayout, counts: Tables, fixed: frozenset[int]
-) -> dict[int, Any]:
+def latent_orders(layout: ChainLayout, counts: Tables, fixed: frozenset[int]) -> dict[int, Any]:
     """The states of every latent by size, the largest first.
 
     Latents of `fixed` stay: what is known of them tells their states by number.

@@ -18,7 +18,7 @@ from latentia.sequences.chain_pictures import (
     draw_latent_moves,
     only_latent,
 )
-from latentia.sequences.chain_profile import ChainProfile, chain_profile_of
+from latentia.sequences.chain_profile import ChainProfile, profile_chain
 from latentia.sequences.chain_templates import template
 from latentia.sequences.comparing_chains import ChainComparison, compare_chains, state_ranges
 from latentia.sequences.families import families_of, family_name
@@ -227,7 +227,7 @@ class SequenceModel(SequenceQuestions):
 
         In words (print it), `to_dict`, `to_frame`, with errors.
         """
-        return chain_profile_of(self._chain, self.fitted_.counts, only_latent(self._chain, latent))
+        return profile_chain(self._chain, self.fitted_.counts, only_latent(self._chain, latent))
 
     # -- pictures ------------------------------------------------------------------------------
 
