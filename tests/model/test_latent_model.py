@@ -296,6 +296,8 @@ class TestContract:
             "learner",
             "kinds",
             "state_names",
+            "order_by",
+            "name_states",
         }
 
     def test_grid_search_over_learners(self):

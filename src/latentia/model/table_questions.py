@@ -240,8 +240,8 @@ class TableQuestions(Learning):
     @property
     def _answers_by_tables(self) -> bool:
         """Are columns answered by the tables of the user's own graph, too?"""
-        own = self._own_tables()
-        return own is not None and self.operators_.valid and own.graph == self._graph
+        own, found = self._own_tables(), self.operators_
+        return own is not None and found.valid and found.model_graph == own.graph
 
     def _is_told_latent(self, name: Any) -> bool:
         """Is this a latent of which the model has a table?"""
