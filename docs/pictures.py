@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/how-it-works.md: python docs/pictures.py [folder]."""
+"""Makes the pictures of docs/how-it-works.md and docs/sequences.md: docs/pictures.py [folder]."""
 
 from __future__ import annotations
 
@@ -24,6 +24,26 @@ def main(folder: Path) -> None:
     lt.make_plan(graph).draw().save(folder / "plan.svg")
     model.draw(evidence, target="D").save(folder / "messages.svg")
     model.query("D", evidence).plot().save(folder / "posterior.svg")
+    sequences(folder)
+
+
+def sequences(folder: Path) -> None:
+    """The machines of docs/sequences.md."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(50, 150, size=40)
+    worn = (rng.random(lengths.sum()) < 0.04).cumsum() % 2
+    log = {
+        "machine": np.repeat(np.arange(40), lengths),
+        "hour": np.concatenate([np.arange(n) for n in lengths]),
+        "sound": np.where(rng.random(len(worn)) < np.where(worn, 0.7, 0.1), "rattle", "hum"),
+        "heat": 60 + 8 * worn + rng.normal(size=len(worn)) * 3,
+    }
+    model = lt.SequenceModel("z -> z', z -> sound, heat", latents={"z": 2})
+    model.draw().save(folder / "sequence-slice.svg")
+    model.fit(log, sequence="machine", time="hour")
+    model.plot_moves().save(folder / "sequence-moves.svg")
+    model.plot_decoded(log, 3).save(folder / "sequence-decoded.svg")
+    model.plot_forecast(log, 12, 3).save(folder / "sequence-forecast.svg")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # `typing` takes its time; type checkers know the name
 if TYPE_CHECKING:
     from latentia import errors, testing
     from latentia.data.moments import Moments
-    from latentia.discovery.finding import learn_structure
+    from latentia.discovery.finding import Structure, learn_structure
     from latentia.discovery.found_structure import FoundStructure
     from latentia.draw.svg import Drawing
     from latentia.exact.tabular_model import TabularModel
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from latentia.formats.pgmpy_learning import PgmpyEM, pgmpy_em
     from latentia.formats.pgmpy_models import from_pgmpy, to_pgmpy
     from latentia.formats.pyagrum_models import from_pyagrum, to_pyagrum
+    from latentia.formats.stepmix_models import from_stepmix
     from latentia.inference.operators import Operators
     from latentia.inference.posterior import Assignment, Posterior
     from latentia.inference.posterior_density import Density
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
     from latentia.model.classifier import LatentClassifier
     from latentia.model.comparing import compare
     from latentia.model.frozen_model import FrozenModel
+    from latentia.model.latent_imputer import LatentImputer
     from latentia.model.latent_model import LatentModel
     from latentia.model.learners import PBP, PublishedPBP, Spectral
     from latentia.networks.em import EM
     from latentia.networks.stepwise import StepwiseEM
     from latentia.networks.tables import Tables
     from latentia.reproduce import datasets
+    from latentia.sequences.hmmlearn_models import from_hmmlearn, to_hmmlearn
     from latentia.sequences.sequence_model import SequenceModel
     from latentia.store.file import load, save
     from latentia.structure import templates
@@ -48,6 +51,7 @@ __all__ = [
     "make_plan",
     "templates",
     "learn_structure",
+    "Structure",
     "FoundStructure",
     "Moments",
     "Operators",
@@ -62,6 +66,7 @@ __all__ = [
     "LatentClassifier",
     "FrozenModel",
     "SequenceModel",
+    "LatentImputer",
     "compare",
     "save",
     "load",
@@ -80,6 +85,9 @@ __all__ = [
     "to_pyagrum",
     "from_networkx",
     "to_networkx",
+    "from_hmmlearn",
+    "to_hmmlearn",
+    "from_stepmix",
     "testing",
     "datasets",
     "errors",
@@ -92,6 +100,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "make_plan": "structure.plan",
     "templates": "structure.templates",
     "learn_structure": "discovery.finding",
+    "Structure": "discovery.finding",
     "FoundStructure": "discovery.found_structure",
     "Moments": "data.moments",
     "Operators": "inference.operators",
@@ -106,6 +115,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "LatentClassifier": "model.classifier",
     "FrozenModel": "model.frozen_model",
     "SequenceModel": "sequences.sequence_model",
+    "LatentImputer": "model.latent_imputer",
     "compare": "model.comparing",
     "save": "store.file",
     "load": "store.file",
@@ -124,6 +134,9 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "to_pyagrum": "formats.pyagrum_models",
     "from_networkx": "formats.networkx_models",
     "to_networkx": "formats.networkx_models",
+    "from_hmmlearn": "sequences.hmmlearn_models",
+    "to_hmmlearn": "sequences.hmmlearn_models",
+    "from_stepmix": "formats.stepmix_models",
     "testing": "testing",
     "datasets": "reproduce.datasets",
     "errors": "errors",

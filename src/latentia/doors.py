@@ -20,6 +20,13 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     save(value, path)
 
 
+def table_plan(graph: Any) -> str:
+    """How the tables of a graph are learned, as text."""
+    from latentia.networks.table_plan import plan_tables
+
+    return str(plan_tables(graph))
+
+
 def draw_graph(*shown: Any) -> Drawing:
     from latentia.draw.graphs import draw_graph
 
@@ -66,6 +73,30 @@ def save_check(report: Any, path: str | os.PathLike[str]) -> None:
     from latentia.draw.check_pictures import save_check
 
     save_check(report, path)
+
+
+def draw_slice(*shown: Any) -> Drawing:
+    from latentia.draw.slice_pictures import draw_slice
+
+    return draw_slice(*shown)
+
+
+def draw_moves(*shown: Any) -> Drawing:
+    from latentia.draw.step_pictures import draw_moves
+
+    return draw_moves(*shown)
+
+
+def draw_decoded(title: str, paths: Any, strips: Any) -> Drawing:
+    from latentia.draw.step_pictures import Strip, draw_decoded
+
+    return draw_decoded(title, paths, [Strip(*strip) for strip in strips])
+
+
+def draw_forecast(title: str, fans: Any) -> Drawing:
+    from latentia.draw.step_pictures import StepFan, draw_forecast
+
+    return draw_forecast(title, [StepFan(*fan) for fan in fans])
 
 
 def draw_profile(*shown: Any) -> Drawing:

@@ -20,6 +20,7 @@ __all__ = [
     "FormatError",
     "FrameError",
     "GraphError",
+    "HolesWarning",
     "IdentifiabilityWarning",
     "IgnoredColumnWarning",
     "IndependenceWarning",
@@ -199,5 +200,13 @@ class StatesWarning(LatentiaWarning):
     """A latent has far more states than the data show, or far fewer."""
 
 
+class StartsDisagreeWarning(LatentiaWarning):
+    """The best of many starts stands alone: another seed might find other tables."""
+
+
 class EffectWarning(LatentiaWarning):
     """An effect that the columns alone do not tell: it rests on what was learned of latents."""
+
+
+class HolesWarning(LatentiaWarning):
+    """Cells that are missing more often for some values of other columns than for others."""

@@ -507,8 +507,6 @@ def test_query_for_the_most_probable(here: Path) -> None:
     ("args", "words"),
     [
         (["X"], "variable 'X' is unknown"),
-        (["A"], "'A' is latent"),
-        (["D", "--given", "A=1"], "'A' is latent"),
         (["D", "--given", "G=7"], "state of 'G' 7 is unknown; expected one of: 0, 1, 2."),
         (["D", "--given", "G=low"], "state of 'G' 'low' is unknown"),
         (["G", "--given", "D=LOW"], "state of 'D' 'LOW' is unknown"),

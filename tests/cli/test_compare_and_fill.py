@@ -40,7 +40,7 @@ def test_compare(folder):
     graph = "; ".join(f"class->x{i}" for i in range(5))
     words = ["compare", folder / "rows.csv", "--graph", graph, "--latents", "class=1:3"]
     shown = run(*words, "--out", folder / "c.svg")
-    assert "take class: 2" in shown
+    assert "Take class: 2" in shown
     assert (folder / "c.svg").read_text().startswith("<svg")
     found = json.loads(run(*words, "--json", "--quiet"))
     assert found["recommended"] == {"class": 2}

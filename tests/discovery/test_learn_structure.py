@@ -240,3 +240,33 @@ def test_a_saved_model_without_a_graph_answers_the_same(tmp_path: Path) -> None:
     assert again.query("mood0", asked)[1] == pytest.approx(
         model.query("mood0", asked)[1], abs=1e-12
     )
+
+
+def test_a_mixture_of_structures(tmp_path: Path) -> None:
+    frame = two_causes(1200)
+    how = lt.Structure("islands", members=3, time_budget=4.0)
+    model = lt.LatentModel(how).fit(frame)
+    network = model.operators_.network
+    assert network is not None
+    drawn = pd.DataFrame(model.sample(3000, random_state=0))
+    # the mean of 3,000 draws: three standard errors of .009
+    np.testing.assert_allclose(drawn.mean(), frame.mean(), atol=0.06)
+    every = pd.DataFrame(
+        np.stack(np.meshgrid(*[[0, 1]] * 6, indexing="ij"), -1).reshape(-1, 6),
+        columns=frame.columns,
+    )
+    joint = np.exp(model.score_samples(every))
+    assert joint.sum() == pytest.approx(1.0, abs=1e-9)
+    told = model.query("mood0", {"mood1": 1, "health0": 0})
+    match = (every["mood1"] == 1) & (every["health0"] == 0)
+    slow = joint[match & (every["mood0"] == 1)].sum() / joint[match].sum()
+    assert told[1] == pytest.approx(slow, abs=1e-9)
+    proba = np.asarray(model.predict_proba(every, "mood0"))
+    others = [c for c in every if c != "mood0"]
+    pairs = every.assign(p=joint).groupby(others)["p"].transform("sum")
+    at = np.where(every["mood0"] == 1, joint, 0.0)
+    slow_rows = every.assign(p=at).groupby(others)["p"].transform("sum") / pairs
+    np.testing.assert_allclose(proba[:, 1], slow_rows, atol=1e-9)
+    model.save(tmp_path / "m.latentia")
+    again = lt.load(tmp_path / "m.latentia")
+    np.testing.assert_allclose(again.score_samples(every), np.log(joint), atol=1e-12)

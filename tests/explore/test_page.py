@@ -114,6 +114,25 @@ def test_the_most_probable_explanation_is_starred(browser: Any, asia: Path) -> N
     assert dict(starred) == truth
 
 
+def test_what_is_set_by_hand_tells_nothing_about_its_causes(browser: Any, asia: Path) -> None:
+    model = shipped("asia")
+    open_page(browser, asia)
+    click(browser, "dysp", "yes")
+    click(browser, "bronc", "yes")
+    browser.find_element(By.CSS_SELECTOR, '.card[aria-label^="bronc"] .head').click()
+    browser.find_element(By.CSS_SELECTOR, ".panel label.hand input").click()
+    assert "do(bronc = yes)" in browser.find_element(By.CSS_SELECTOR, ".chips").text
+    for address in (None, browser.current_url):  # as it was clicked, and from its link
+        if address is not None:
+            open_page(browser, address)
+        page = shown(browser)
+        for name in ("smoke", "lung", "asia", "xray"):
+            truth = model.query(name, {"dysp": "yes"}, do={"bronc": "yes"})
+            assert list(page[name].values()) == pytest.approx(np.asarray(truth).tolist(), abs=1e-6)
+        assert log_evidence(browser) == pytest.approx(truth.log_evidence, abs=1e-9)
+        assert len(browser.find_elements(By.CSS_SELECTOR, ".edge.cut")) == 1  # from smoke
+
+
 def test_alarm_is_answered_as_by_python(browser: Any, tmp_path: Path) -> None:
     model = shipped("alarm")
     open_page(browser, model.explore(to=tmp_path / "alarm.html"))
@@ -138,6 +157,31 @@ def test_names_are_text_and_never_markup(browser: Any, tmp_path: Path) -> None:
     for view in ("List", "Junction tree"):
         press(browser, view)
     assert browser.execute_script("return document.querySelectorAll('img').length") == 0
+
+
+def test_a_name_of_a_million_characters(browser: Any, tmp_path: Path) -> None:
+    long = "x" * 10**6
+    model = lt.TabularModel(
+        [("a", long)],
+        {"a": [0.5, 0.5], long: [[0.9, 0.1], [0.2, 0.8]]},
+        state_names={"a": [long, long + "y"]},
+    )
+    path = model.explore(to=tmp_path / "page.html", title="short")
+    assert path.stat().st_size < LARGEST / 2
+    hash_ = "#" + "a=" + "y" * 10**6  # and an address as long
+    open_page(browser, path, hash_)
+    cards = shown(browser)
+    assert len(cards) == 2
+    assert all(len(name) < 400 for name in cards)
+    assert [len(states) for states in cards.values()] == [2, 2]
+
+
+def test_a_variable_is_found_by_name(browser: Any, tmp_path: Path) -> None:
+    open_page(browser, shipped("alarm").explore(to=tmp_path / "alarm.html"))
+    browser.find_element(By.CSS_SELECTOR, ".find input").send_keys("ventl" + Keys.ENTER)
+    assert browser.find_element(By.CSS_SELECTOR, ".panel h2").text == "VENTLUNG"
+    browser.find_element(By.CSS_SELECTOR, ".find input").send_keys("!!" + Keys.ENTER)
+    assert "no variable" in browser.find_element(By.CSS_SELECTOR, ".message").text
 
 
 def test_a_page_has_nothing_from_elsewhere(asia: Path) -> None:

@@ -83,6 +83,21 @@ def test_answers_are_those_of_the_model(server: PageServer) -> None:
     assert told(server, "answer", model=0, evidence=[[5, [0, 1]], [3, [1, 0]]])["log"] is None
 
 
+def test_what_is_set_by_hand(server: PageServer) -> None:
+    model = shipped("asia")
+    evidence = [[7, [1, 0]], [4, [1, 0]]]
+    found = told(server, "answer", model=0, evidence=evidence, hand=[4])
+    for v in (0, 1, 2, 3, 5, 6):
+        truth = model.query(model.names[v], {"dysp": "yes"}, do={"bronc": "yes"})
+        assert found["marginals"][v] == pytest.approx(np.asarray(truth).tolist(), abs=1e-12)
+    assert found["log"] == pytest.approx(truth.log_evidence, abs=1e-12)
+    for hand in ([0], "4", [True], [[4]], [4.0]):
+        body = {"model": 0, "evidence": evidence, "hand": hand}
+        assert request(server, "POST", "/api/answer", body)[0] == 400
+    soft = {"model": 0, "evidence": [[4, [1, 0.5]]], "hand": [4]}
+    assert request(server, "POST", "/api/answer", soft)[0] == 400
+
+
 def test_the_best_explanation_is_that_of_enumeration() -> None:
     model = random_tables("H->a,b,c; G->b,c,d; a->d; H->G", {"H": 2, "G": 2})
     joint = model.joint_table(list(model.names))

@@ -50,7 +50,7 @@ def test_information_is_that_of_the_joint(browser: Any, tmp_path: Path) -> None:
     open_page(browser, model.explore(to=tmp_path / "page.html"))
     told = browser.execute_async_script(
         "const done = arguments[0], app = latentia.app;"
-        "latentia.conditioned(app.engine, app.nodes, 0, new Map())"
+        "latentia.conditioned(app.engine, app.nodes, 0, new latentia.Known())"
         ".then((found) => done(latentia.information(found, app.nodes, 0)));"
     )
     for v, bits in told:
@@ -105,6 +105,8 @@ def test_ranges_of_a_density_are_pythons_intervals(browser: Any, tmp_path: Path)
             np.asarray(answer).tolist(), abs=1e-6
         )
         assert log_evidence(browser) == pytest.approx(answer.log_evidence, abs=1e-6)
+        hidden = np.asarray(model.query("H", interval)).tolist()
+        assert list(shown(browser)["H"].values()) == pytest.approx(hidden, abs=1e-6)
 
 
 def _nodes(model: Any) -> Any:

@@ -39,7 +39,7 @@ def three():
 def test_recommends_what_is_there(three):
     assert three.recommended == {"class": 3}
     assert [c.states["class"] for c in three.candidates] == [1, 2, 3, 4, 5]
-    assert "take class: 3" in three.why
+    assert "Take class: 3" in three.why
 
 
 def test_more_states_never_fit_less(three):
@@ -164,6 +164,7 @@ def test_several_latents():
         ({"class": "abc"}, None, "got 'abc'"),
         (["class"], None, "as a dict"),
         ({"a": [1], "b": [2]}, None, "without a graph there is one latent"),
+        ({"x0": [2]}, None, "and so is a column"),
         ({"G": range(1, 20), "H": range(1, 20)}, "G->x0; H->x1", "too many to compare"),
     ],
 )

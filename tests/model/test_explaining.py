@@ -133,6 +133,29 @@ def test_a_learned_model_explains(model):
     assert {c.variable for c in cells} == {"flu"}
 
 
+def test_the_most_probable_explanation(model):
+    evidence = {"fever": "yes", "ache": "yes"}
+    best = model.map_query(None, evidence)
+    joint = model.query(["age", "flu", "cough"], evidence)
+    assert tuple(best.values()) == joint.mode
+    assert list(best) == ["age", "flu", "cough"]
+    assert best.probability == pytest.approx(joint.table.max())
+    some = model.map_query(["flu", "age"], evidence)
+    assert tuple(some.values()) == model.query(["flu", "age"], evidence).mode
+    rows = pd.DataFrame(model.sample(1000, 0), columns=["age", "fever", "cough", "ache"])
+    learner = lt.EM(restarts=1, random_state=0, tol=1e-3)
+    learned = lt.LatentModel(model.graph, learner=learner).fit(rows)
+    found = learned.map_query(evidence={"fever": 1, "ache": 1})
+    assert set(found) == {"age", "flu", "cough"}
+    whole = learned.query(["age", "flu", "cough"], {"fever": 1, "ache": 1})
+    assert found.probability == pytest.approx(whole.table.max())
+    with pytest.raises(EvidenceError, match="everything is observed"):
+        learned.map_query(evidence=dict.fromkeys(["age", "flu", "fever", "cough", "ache"], 1))
+    field = lt.TabularModel("a--b", {("a", "b"): [[0.5, 1.0], [1.0, 2.0]]})
+    with pytest.raises(GraphError, match="directed"):
+        field.map_query("a")
+
+
 # --- sensitivity ----------------------------------------------------------------------------------
 
 

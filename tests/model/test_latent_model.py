@@ -298,6 +298,8 @@ class TestContract:
             "state_names",
             "order_by",
             "name_states",
+            "link",
+            "mechanism",
         }
 
     def test_grid_search_over_learners(self):

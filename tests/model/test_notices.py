@@ -13,7 +13,7 @@ import pytest
 import latentia as lt
 from latentia import errors, testing
 from latentia.errors import LatentiaWarning
-from latentia.model.notices import note_left_out, note_plan
+from latentia.model.notices import note_doubts, note_left_out, note_plan
 from latentia.structure.plan import SHORTFALL
 
 CLASSES = [
@@ -118,6 +118,27 @@ def left_out() -> None:
     note_left_out(model.operators_.told(choice=choice))
 
 
+def one_start_alone() -> None:
+    model = fit(class_rows(), "H->w,x,y,z; w->x", learner="tables")
+    doubt = (
+        "of 31 starts only one found the best tables of H, 12.5 nats above the next: another "
+        "random_state may find others, and answer otherwise. Bring more rows."
+    )
+    note_doubts(model.operators_.told(doubts=(doubt,)))
+
+
+def holes() -> None:
+    data = {name: column.astype(float) for name, column in class_rows().items()}
+    gone = np.random.default_rng(1).random(2000) < 0.1 + 0.5 * data["x"]
+    data["w"][gone] = np.nan
+    fit(data, learner=lt.EM(1, random_state=0))
+
+
+def effect() -> None:
+    learner = lt.EM(1, tol=1e-3, random_state=0)
+    fit(class_rows(), "H->w,x,y,z; w->x", learner=learner).effect("w", "x")
+
+
 CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.IgnoredColumnWarning: ignored,
     errors.ConstantColumnWarning: constant,
@@ -128,11 +149,14 @@ CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.IndependenceWarning: independent,
     errors.LeftOutWarning: left_out,
     errors.StatesWarning: too_many_states,
+    errors.StartsDisagreeWarning: one_start_alone,
     errors.RepairWarning: repaired,
     errors.RangeWarning: beyond,
     errors.ImpossibleRowWarning: impossible,
     errors.UnknownStateWarning: unknown,
     errors.RestartWarning: anew,
+    errors.HolesWarning: holes,
+    errors.EffectWarning: effect,
 }
 
 

@@ -24,8 +24,8 @@ from latentia.inference.evidence import read_evidence
 from latentia.inference.messages import answer
 from latentia.networks import em
 from latentia.networks import to_operators as cpts
-from latentia.networks.em import climb, maximise
-from latentia.networks.em_problem import pose
+from latentia.networks.em import climb
+from latentia.networks.em_problem import maximise, pose
 from latentia.networks.starts import random_tables, spawn_seeds
 from latentia.networks.to_operators import check_operators, in_fixed_order, operators_of
 from latentia.structure.plan import make_plan

@@ -11,8 +11,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.errors import ConvergenceWarning, DataError
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
-from latentia.networks.em import maximise
-from latentia.networks.em_problem import counts_in, pose
+from latentia.networks.em_problem import counts_in, maximise, pose
 from latentia.networks.starts import random_tables
 from latentia.networks.stepwise import batch_rows, climb_stepwise, shuffled
 from latentia.structure.plan import make_plan

@@ -233,7 +233,8 @@ def test_a_learner_with_objects_is_kept_by_what_it_prints(tmp_path: Path) -> Non
 
 def test_every_parameter_is_kept() -> None:
     model = fitted(rows(STATES["whole"]))
-    model.set_params(order_by="size", name_states={})  # files without any leave them out
+    model.set_params(order_by="size", name_states={}, link={})  # files without any leave them out
+    model.set_params(mechanism={"a": []})
     record, _ = write_latent_model(model)
     assert set(record["parameters"]) == set(lt.LatentModel().get_params())
 
@@ -406,3 +407,13 @@ def test_a_file_of_version_1_gives_the_same_numbers(tmp_path: Path) -> None:
     assert abs(found.log_evidence - -1.0351904180932183) < 1e-12
     assert model.diagnostics_.learner == "PBP()"
     assert str(model.graph) == "(H[2])->('x', 1); (H[2])->y; (H[2])->2; (H[2])->w"
+
+
+@pytest.mark.parametrize("name", ["x.bif", "x.XDSL", "x.net.gz", "x.uai", "x.dot", "x.xml"])
+def test_endings_of_other_tools_are_left_to_them(name: str, tmp_path: Path) -> None:
+    """A file of ours under such a name would be taken for one of theirs."""
+    model = fitted(rows({c: [0, 1] for c in "abcd"}))
+    with pytest.raises(StoreError, match=r"Use lt\.write\(model, path\)"):
+        model.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    model.save(tmp_path / "x.latentia")

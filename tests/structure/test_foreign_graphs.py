@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentia.errors import GraphError
+import latentia as lt
+from latentia.errors import DataError, GraphError
 from latentia.exact.tabular_model import TabularModel
 from latentia.structure.reading_graphs import as_graph
 
@@ -230,3 +231,39 @@ def test_views_of_networkx_are_lists_of_edges_and_of_nodes() -> None:
 def test_lists_of_names_come_in_many_boxes(box: Any) -> None:
     assert as_graph("h->x; k->x", latents=box(["h", "k"])).latent == {0, 2}
     assert parents_by_name(as_graph({"x": box(["k", "h"])}))["x"] == ["k", "h"]
+
+
+def hidden_model() -> lt.TabularModel:
+    cpts = {"h": [0.3, 0.3, 0.4], "x": [[0.5, 0.5]] * 3, "y": [[0.1, 0.9]] * 3}
+    return lt.TabularModel("h->x; h->y", cpts, latents=["h"])
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of pgmpy's own modules
+@pytest.mark.parametrize(
+    ("library", "convert"),
+    [
+        ("networkx", lambda model: lt.to_networkx(model)),
+        ("networkx", lambda model: lt.to_networkx(model.graph)),
+        ("pgmpy", lambda model: lt.to_pgmpy(model)),
+        ("pyagrum", lambda model: lt.to_pyagrum(model)),
+        ("numpy", lambda model: model),
+    ],
+)
+def test_latents_of_objects_come_along(library: str, convert: Any) -> None:
+    """What `to_…` notes of latents, `as_graph` and LatentModel find."""
+    pytest.importorskip(library, reason=f"needs {library}")
+    read = lt.as_graph(convert(hidden_model()))
+    hidden = [read.names[v] for v in sorted(read.latent)]
+    assert (hidden, [read.states[v] for v in sorted(read.latent)]) == (["h"], [3])
+
+
+def test_odd_notes_of_latents_are_refused(gum: Any) -> None:
+    nx = pytest.importorskip("networkx", reason="needs networkx")
+    network = nx.DiGraph([("h", "x")])
+    network.nodes["h"]["latent"] = "yes"
+    with pytest.raises(DataError, match="latent=True or False"):
+        lt.as_graph(network)
+    net = gum.fastBN("h->x")
+    net.setProperty("latents", '["z"]')
+    with pytest.raises(DataError, match="property 'latents'"):
+        lt.as_graph(net)

@@ -105,13 +105,15 @@ class Comparison:
         """The recommendation in words."""
         best, first = self.best, self.least("held_out")
         names = "; ".join(f"{printable(k)}: {n}" for k, n in best.states.items())
-        lines = [f"take {names}."]
+        lines = [f"Take {names}."]
         if first is best:
-            lines.append(f"It predicts rows that it has not seen best ({_loss(best)} nats a row).")
+            lines.append(
+                f"That predicts rows best that it has not seen ({_loss(best)} nats a row)."
+            )
         else:
             lines.append(
-                f"{first.name} predicts unseen rows best ({_loss(first)} nats a row), but "
-                f"{best.name} does as well within one standard error "
+                f"Unseen rows are predicted best with {first.name} ({_loss(first)} nats a row), "
+                f"but with {best.name} as well within one standard error "
                 f"({best.behind:+.4f} ± {best.behind_error:.4f})."
             )
         agreeing = [SPELLED[c] for c in CRITERIA if self.least(c) is best]

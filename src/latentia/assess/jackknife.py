@@ -183,8 +183,9 @@ def _padded(operators: Operators, ranks: Sequence[int]) -> Operators:
         tensors[k] = _filled(tensor, below if plan.nodes[k].parent == k else (*below, ranks[k]))
     marginals = tuple(np.array(mu) for mu in operators.marginals)
     mix = max(operators.mix, LEAST_MIX)
-    tables = operators.tables  # what effects are computed from
-    return Operators(plan, tuple(leaves), tensors, marginals, operators.weight, mix, tables)
+    # tables tell latents, too; a learner of tables has the same ranks everywhere
+    tables = operators.tables if node_ranks(operators) == list(ranks) else {}
+    return Operators(plan, tuple(leaves), tensors, marginals, operators.weight, mix, tables=tables)
 
 
 def _filled(array: Array, shape: tuple[int, ...]) -> Array:

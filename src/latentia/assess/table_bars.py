@@ -1,8 +1,9 @@
 """The graph's own tables without one group of rows each: error bars of what they answer.
 
 As tables are learned, so they are taken apart: families that rows know as a whole are counted
-again, group by group; each piece of latents moves by the influence of the group on it. All of it
-is one pass over the rows. Steps are small, so that the states of latents keep their numbers.
+again, group by group. A piece of latents climbs again without the group, from where it stands
+(climbed_bars.py); where rows are many, or not in memory, it moves by the influence of the group on
+it, in one pass over the rows. Steps are small, so that the states of latents keep their numbers.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
+from latentia.assess.climbed_bars import (
+    climbed_without,
+    climbs_again,
+    cut_as_learned,
+    pose_tables,
+)
 from latentia.assess.influence import (
-    MOST_PARAMETERS,
     ONE_MORE,
     free_shares,
     influence_of,
@@ -25,16 +31,14 @@ from latentia.assess.influence import (
 from latentia.assess.jackknife import Replicates, check_groups, group_weights, in_groups
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
-from latentia.errors import DataError
 from latentia.exact.estep import pack_rows
 from latentia.exact.estep_wiring import EStep
 from latentia.exact.own_network import OwnNetwork
-from latentia.exact.pieces import Piece, cut_graph, with_ancestors
+from latentia.exact.pieces import Piece
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
 from latentia.linear_algebra import one_thread
 from latentia.networks.counting import family_counts
-from latentia.networks.em_problem import count_columns
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.piece_problem import knowledge_of, piece_columns
 from latentia.structure.graph import LatentGraph
@@ -49,16 +53,19 @@ def network_replicates(
     groups: int,
     seed: int,
     knowledge: Knowledge | None = None,
+    smoothing: Any = 0.0,
 ) -> Replicates:
     """Operators whose tables answer, with the tables of all rows but one group each."""
     network = operators.network
     assert isinstance(network, OwnNetwork)
-    others = own_tables_without(network.graph, network.tables, source, groups, seed, knowledge)
-    without = tuple(
-        replace(operators, network=OwnNetwork(table_answers(network.graph, each), network.leaves))
-        for each in others
+    found = tables_with_and_without(
+        network.graph, network.tables, source, groups, seed, knowledge, smoothing
     )
-    return Replicates(operators, without)
+    whole, *without = (
+        replace(operators, network=OwnNetwork(table_answers(network.graph, each), network.leaves))
+        for each in found
+    )
+    return Replicates(whole, tuple(without))
 
 
 def with_tables_without(
@@ -67,17 +74,21 @@ def with_tables_without(
     source: Source,
     seed: int,
     knowledge: Knowledge | None = None,
+    smoothing: Any = 0.0,
 ) -> Replicates:
     """The same, with the tables that tell latents beside each."""
     own = operators.beside
     if own is None:
         return replicates
-    tables = own_tables_without(own.graph, own.tables, source, replicates.groups, seed, knowledge)
-    without = tuple(
-        replace(each, beside=table_answers(own.graph, tables[g]))
-        for g, each in enumerate(replicates.without)
+    every = (replicates.whole, *replicates.without)
+    tables = tables_with_and_without(
+        own.graph, own.tables, source, replicates.groups, seed, knowledge, smoothing
     )
-    return Replicates(replace(replicates.whole, beside=own), without)
+    whole, *without = (
+        replace(each, beside=table_answers(own.graph, found))
+        for each, found in zip(every, tables, strict=True)
+    )
+    return Replicates(whole, tuple(without))
 
 
 def table_answers(graph: LatentGraph, tables: Tables) -> TableAnswers:
@@ -106,45 +117,59 @@ def own_tables_without(
     groups: int,
     seed: int = 0,
     knowledge: Knowledge | None = None,
+    smoothing: Any = 0.0,
 ) -> list[dict[int, Array]]:
     """Tables of all rows but one group each; known cells stay, and tied tables move as one."""
+    found = tables_with_and_without(graph, tables, source, groups, seed, knowledge, smoothing)
+    return found[1:]
+
+
+def tables_with_and_without(
+    graph: LatentGraph,
+    tables: Tables,
+    source: Source,
+    groups: int,
+    seed: int = 0,
+    knowledge: Knowledge | None = None,
+    smoothing: Any = 0.0,
+) -> list[dict[int, Array]]:
+    """The same after those of all rows, which have come to rest as these have.
+
+    `smoothing` is what tables were learned with.
+    """
     known = knowledge or Knowledge()
-    look = source.fold(partial(count_columns, graph))
-    check_groups(look.weight, groups)
-    holes = {v for v in graph.observed if look.sums[f"holes/{v}"][0] > 0}
-    telling = with_ancestors(graph.parents(), graph.observed)
-    children = {a for a, b in graph.edges if b in telling}
-    unknown = (graph.latent & telling) | (holes & children)
-    cut = cut_graph(graph, unknown, telling, known.tied)
-    parts = [_part(graph, tables, piece, holes, known) for piece in cut.pieces]
+    problem = pose_tables(graph, source, smoothing, known)
+    check_groups(problem.weight, groups)
+    holes = set(problem.holes)
+    cut = cut_as_learned(problem)
+    climbing = [piece for piece in cut.pieces if climbs_again(problem, piece, tables)]
+    still = [piece for piece in cut.pieces if piece not in climbing]
+    parts = [_part(graph, tables, piece, holes, known) for piece in still]
     with one_thread():
         found = source.fold(partial(_sums, graph, cut.closed, parts, groups, seed)).sums
         steps = [
             steps_without(p.shares, _own(found, k), knowledge_of(p.piece, known))
             for k, p in enumerate(parts)
         ]
-    without = []
+        climbed = [climbed_without(problem, p, tables, groups, seed) for p in climbing]
+    every = [dict(tables)]
+    counts = known.pooled({v: found[f"closed/{v}"] for v in cut.closed})
     for g in range(groups):
         changed = dict(tables)
-        counts = known.pooled({v: found[f"closed/{v}"] for v in cut.closed})
         changed |= {v: _counted_without(tables[v], counts[v], g) for v in cut.closed}
         for part, step in zip(parts, steps, strict=True):
             changed |= part.piece.outside(moved(part.tables, step[:, g]))
-        without.append(known.held(changed) if known.cells else changed)
-    return without
+        every.append(known.held(changed) if known.cells else changed)
+    for piece, own in zip(climbing, climbed, strict=True):
+        for changed, each in zip(every, own, strict=True):
+            changed |= piece.outside(each)
+    return every
 
 
 def _part(
     graph: LatentGraph, tables: Tables, piece: Piece, holes: set[int], known: Knowledge
 ) -> _Part:
     own = piece.inside(tables)
-    cells = sum(table.size for table in own.values())
-    if cells > MOST_PARAMETERS:
-        raise DataError(
-            f"error bars of tables that hang together with {cells:,} cells in all are not made (at "
-            f"most {MOST_PARAMETERS:,}): memory goes with the square. Give latents fewer states, "
-            "or use PBP(refine=False), whose error bars come from sums."
-        )
     place = {v: i for i, v in enumerate(graph.observed)}
     given = piece.inside(known.cells)
     shares = {v: free_shares(table, given.get(v)) for v, table in own.items()}

@@ -60,9 +60,11 @@ def replicate(
     able = learner.abilities
     if operators.network is not None:
         knowledge = read_knowledge(operators.network.graph, able.known, able.tied)
-        return network_replicates(operators, source, groups, seed, knowledge)
+        smoothing = learner.smoothing
+        return network_replicates(operators, source, groups, seed, knowledge, smoothing)
     found = _replicated(learner, operators, source, groups, seed, frozen)
-    return with_tables_without(found, operators, source, seed)
+    smoothing = getattr(learner, "smoothing", 0.0)
+    return with_tables_without(found, operators, source, seed, smoothing=smoothing)
 
 
 def _replicated(

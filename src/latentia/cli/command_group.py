@@ -29,9 +29,15 @@ COMMANDS = {
         "Show a model in the browser: click what is known, and see what follows.",
     ),
     "fit": ("fit_command", "Learn a model from the rows of a table."),
+    "decode": ("sequence_commands", "Tell the hidden states of sequences, row by row."),
+    "forecast": ("sequence_commands", "Tell what comes next in every sequence."),
     "profile": (
         "profile_command",
         "Show the states of a latent: how large they are, and every column in each of them.",
+    ),
+    "structure": (
+        "structure_command",
+        "Find a graph for a table: which columns hang together, and latents that tie them.",
     ),
     "reproduce": ("reproducing", "Repeat the paper's experiments and write a report."),
     "plan": ("show_commands", "Show how a graph would be learned, before any data."),

@@ -32,9 +32,9 @@ def explore_command(
         str | None, typer.Option(metavar="PAGE.html", help="Write one file that needs no server.")
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page, or print where it is.")
-    ] = True,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only print where the page is.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -64,7 +64,7 @@ def explore_command(
         if to is not None:
             _written(screen, first, to, options)
         else:
-            _served(screen, first, {**options, "port": port, "browser": browser})
+            _served(screen, first, {**options, "port": port, "browser": not no_browser})
 
 
 def _is_model(path: str) -> bool:

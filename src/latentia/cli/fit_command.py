@@ -42,6 +42,7 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
+from latentia.model.specification import SOUGHT
 
 
 def _known_learner(name: str) -> str:
@@ -64,7 +65,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="GRAPH",
-            help='Text such as "A->B; A->C", or a file; default: one latent class for all columns.',
+            help='Text such as "A->B; A->C", or a file; or how to find one: auto, islands, tree, '
+            "chow-liu; default: one latent class for all columns.",
         ),
     ] = None,
     latents: Latents = "",
@@ -90,6 +92,18 @@ def fit(
         typer.Option(metavar="CLASS=LOW,HIGH", help="Names for the states of a latent, in order."),
     ] = None,
     error_bars: ErrorBars = False,
+    sequence: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The sequence that a row belongs to: see `decode`."),
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option("--time", metavar="COLUMN", help="The place of a row in its sequence."),
+    ] = None,
+    inputs: Annotated[
+        str,
+        typer.Option("--given", metavar="A,B", help="Columns of sequences that are only inputs."),
+    ] = "",
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -99,17 +113,28 @@ def fit(
     \b
     Examples:
       latentia fit rows.csv --graph "H->X; H->Y; H->Z" --latents H=2 --out m.latentia
+      latentia fit rows.csv --graph tree --out m.latentia
       latentia fit rows.csv --graph @graph.json --learner em --set restarts=20 --out m.latentia
       zcat big.csv.gz | latentia fit - --graph @graph.json --out m.latentia --json
+      latentia fit log.csv --graph "z->z', z->sound" --latents z=2 --sequence id --out m.latentia
     """
     with answering(as_json, quiet, debug) as screen:
-        known = None if graph is None else graph_from_text(graph, latents)
+        if sequence is not None or time_column is not None or "'" in (graph or ""):
+            from latentia.cli.sequence_commands import fit_sequences
+
+            fit_sequences(
+                screen, data, out, graph, latents, learner, settings or [], kinds, state_names,
+                sequence, time_column, inputs,
+            )  # fmt: skip
+            return
+        sought = graph in SOUGHT
+        known = None if graph is None or sought else graph_from_text(graph, latents)
         named = read_state_names(state_names)
         check_folder(out)
         alone = read_counts(latents, "--latents") if known is None else None
         chosen = read_learner(learner, settings or []) if settings else learner
         model = LatentModel(
-            known,
+            graph if sought else known,
             alone or None,
             chosen,
             kinds=read_kinds(kinds) or None,

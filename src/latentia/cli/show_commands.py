@@ -15,9 +15,10 @@ from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import PlanError, UnknownNameError
-from latentia.model.learners import PBP
+from latentia.model.learners import PBP, has_column_parents
 from latentia.model.mixed_plans import has_continuous, prepare_mixed
-from latentia.structure.graph import LatentGraph
+from latentia.networks.tables import column_plan
+from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import Plan, make_plan
 
 
@@ -95,8 +96,20 @@ def _plan_of(graph: LatentGraph, kinds: dict[str, str]) -> Plan:
         else:
             columns.append(DiscreteColumn(name, tuple(range(graph.states[v] or 1))))
     if not has_continuous(columns):
-        return make_plan(graph)
+        return _discrete_plan(graph)
     return prepare_mixed(graph, columns, PBP().abilities)[0]
+
+
+def _discrete_plan(graph: LatentGraph) -> Plan:
+    """As the default takes it: tables where columns are parents, or no messages can pass."""
+    if graph.directed and has_column_parents(graph):
+        return column_plan(relevant(graph))
+    try:
+        return make_plan(graph)
+    except PlanError:
+        if not graph.directed:
+            raise
+    return column_plan(relevant(graph))
 
 
 def _check_counts(graph: LatentGraph, kinds: dict[str, str]) -> None:

@@ -17,7 +17,9 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.model.latent_model import LatentModel
+from latentia.networks.table_plan import plan_tables
 from latentia.spelling import printable
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Side
 
@@ -58,9 +60,10 @@ def plan_facts(plan: Plan) -> Facts:
         for k, node in enumerate(plan.nodes)
         if node.parent != k
     ]
-    return {
-        "graph": str(graph),
-        "latents": {graph.names[v]: graph.states[v] for v in sorted(graph.latent)},
+    own = graph if plan.tables_of is None else plan.tables_of
+    found: Facts = {
+        "graph": str(own),
+        "latents": {own.names[v]: own.states[v] for v in sorted(own.latent)},
         "columns": {graph.names[v]: graph.states[v] for v in graph.observed},
         "roots": [list(plan.tensor_shape(k)) for k in plan.roots],
         "separators": separators,
@@ -68,10 +71,55 @@ def plan_facts(plan: Plan) -> Facts:
         "cost": plan.cost,
         "notes": list(plan.notes),
     }
+    if plan.tables_of is not None:
+        found["tables"] = table_facts(plan.tables_of)
+    return found
+
+
+def table_facts(graph: LatentGraph) -> Facts:
+    """What of the graph's own tables is counted, what is climbed, and at what cost."""
+    planned = plan_tables(graph)
+    return {
+        "counted": list(planned.counted),
+        "counted_cells": planned.counted_cells,
+        "pieces": [
+            {
+                "latents": list(p.latents),
+                "tables": list(p.tables),
+                "columns": list(p.columns),
+                "cells": p.cells,
+                "numbers_a_row": p.cost,
+            }
+            for p in planned.pieces
+        ],
+        "words": planned.words,
+    }
+
+
+def tables_view(facts: Facts, fits: Fits) -> View:
+    """Pieces and what is counted, as a table."""
+    return [_first(fits, *(_pieces(facts, most) for most in (4, 2, 1))), "", facts["words"]]
+
+
+def _pieces(facts: Facts, most: int) -> Table:
+    table = _table("tables", "latents", "of", "columns")
+    table.add_column("cells", justify="right")
+    table.add_column("numbers a row", justify="right")
+    if facts["counted"]:
+        of = _listing(facts["counted"], most)
+        _add(table, "counted", "", of, "", f"{facts['counted_cells']:,}", "")
+    for k, p in enumerate(facts["pieces"]):
+        names = [_listing(p[what], most) for what in ("latents", "tables", "columns")]
+        cost = p["numbers_a_row"]
+        shown = "too many" if cost is None else f"{cost:,}"
+        _add(table, f"piece {k + 1}", *names, f"{p['cells']:,}", shown)
+    return table
 
 
 def plan_view(facts: Facts, fits: Fits) -> View:
     """The plan as a table, with less of it where there is no room."""
+    if "tables" in facts:
+        return tables_view(facts["tables"], fits)
     count = _count(facts["leaves"], "leaf", "leaves") + ", " + _count(len(facts["roots"]), "root")
     foot = f"{count}; {facts['cost']:,} multiplications per row upwards"
     return [_first(fits, *_plan_tables(facts)), "", foot]
@@ -146,6 +194,18 @@ def fit_view(facts: Facts) -> View:
         ("columns", f"{len(facts['columns'])}"),
         ("latents", _latents(facts["latents"])),
         ("learner", f"{facts['learner']}, {facts['seconds']:.2f} s on {rows}"),
+        ("saved as", facts["model"]),
+    )
+    return [_heading("Learned"), about]
+
+
+def sequence_view(facts: Facts) -> View:
+    """What was just learned from sequences, in a few lines."""
+    told = f"{facts['iterations']} steps from {facts['start']}, {facts['seconds']:.2f} s"
+    about = _pairs(
+        ("slice", facts["slice"]),
+        ("latents", _latents(facts["latents"])),
+        ("learned", f"{told} on {facts['rows']:,} rows"),
         ("saved as", facts["model"]),
     )
     return [_heading("Learned"), about]

@@ -34,8 +34,12 @@ ID_ROWS = 50
 
 @final
 @dataclass(frozen=True, slots=True)
-class StructureWish:
-    """What a user wants of a search: edges by name."""
+class Structure:
+    """How to find a graph, in its place: ``LatentModel(lt.Structure("tree", max_states=3))``.
+
+    `require` and `forbid` are pairs of columns; `members` above 1 mixes so many structures at most,
+    for densities; `time_budget` are seconds, about. See `lt.learn_structure`.
+    """
 
     method: str = "auto"
     max_states: int | None = None
@@ -109,7 +113,7 @@ def learn_structure(
     names = list(rows.names)
     seen = rows.look(names)
     columns = discover_columns(seen, names, kinds or {}, state_names or {})
-    wish = StructureWish(
+    wish = Structure(
         method,
         max_states,
         max_latents,
@@ -133,7 +137,7 @@ def find_structure(
     columns: Sequence[Column],
     source: Source,
     weight: float,
-    wish: StructureWish,
+    wish: Structure,
     held_out: Rows | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> FoundStructure:
@@ -155,13 +159,17 @@ def find_structure(
         apart = None if held_out is None else binned_rows(bins, _some(held_out, kept))
         ordered = [0 if b is None else len(b.first) for b in bins]
         result = search_structure(sizes, cells, wish.settings(names), apart, ordered, say)
-        best = result.members[0]
-        if held_out is None and weight > 1.5 * float(best.counts.features[0][0].sum()):
-            best = polish_islands(best, cells)
-        named = on_grids_again(_named(best, names), bins)
+        found = []
+        for each in result.members:
+            if held_out is None and weight > 1.5 * float(each.counts.features[0][0].sum()):
+                each = polish_islands(each, cells)
+            found.append(on_grids_again(_named(each, names), bins))
+        best, named = result.members[0], found[0]
     return FoundStructure(
         named.graph,
         named.tables,
+        tuple((m.graph, m.tables) for m in found),
+        result.weights,
         _shown(best.candidate),
         _told_losses(result),
         named.telling,

@@ -26,6 +26,8 @@ class FoundStructure:
 
     graph: LatentGraph
     tables: Mapping[int, Array]  # on the cells of continuous columns' grids
+    members: tuple[tuple[LatentGraph, Mapping[int, Array]], ...]  # of a mixture, the heaviest first
+    weights: Array  # of the members
     chosen: str  # the plainest candidate that rows held out can hardly tell from the best
     losses: Mapping[str, float]  # candidate -> nats a row on rows held out, the best first
     telling: Mapping[Label, Mapping[Label, float]]  # latent -> column -> nats

@@ -29,7 +29,8 @@ from latentia.typing import Array
 METHODS = ("auto", "islands", "tree", "chow-liu")
 SAMPLE_CELLS = 2**26  # features of rows that are kept in memory while candidates race
 MOST_ROWS = 200_000
-HELD_OUT = 0.15
+HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
+ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
 MOST_HELD_OUT = 10_000.0
 RATE = 1.6e10  # multiplications a second, about, on one core
 EFFORT = (1.0, 8.0)  # seconds at that rate: for any table, and more for a million cells
@@ -124,7 +125,8 @@ def search_structure(
     race_islands(search, budget if alone else budget / 2, say)
     found = _members(search, settings.members, budget)
     learned = []
-    for candidate in found.candidates:
+    order = np.argsort(-found.weights, kind="stable")
+    for candidate in (found.candidates[i] for i in order):
         climb = search.climbs[candidate]
         counts = climb.best_counts
         if not given:
@@ -133,7 +135,7 @@ def search_structure(
         learned.append(LearnedIslands(candidate, climb.layout, counts))
     return SearchResult(
         tuple(learned),
-        found.weights,
+        found.weights[order],
         {each: search.climbs[each].best for each in search.ranked()},
         search.information,
         watched.total,
@@ -155,7 +157,8 @@ def _members(search: Search, most: int, budget: float) -> Members:
 
 
 def _split(sample: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    share = min(HELD_OUT, MOST_HELD_OUT / max(sample.total, 1.0))
+    wanted = float(np.clip(ENOUGH_HELD_OUT / max(sample.total, 1.0), *HELD_OUT))
+    share = min(wanted, MOST_HELD_OUT / max(sample.total, 1.0))
     large, small = split_rows(sample, share, rng)
     if not small.total > 0 or not large.total > 0:
         raise DataError(

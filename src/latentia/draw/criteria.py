@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -22,16 +23,15 @@ def draw_criteria(comparison: Comparison) -> Drawing:
         ("Loss on held-out rows, ± one error", _losses(candidates, best)),
     ]
     whole = stack(panels, gap=56)
-    title = comparison.why
+    first, _, rest = comparison.why.partition(". ")
     page = Canvas()
-    page.add(whole, -whole.left, 44 - whole.top)
-    y = 0.0
-    for line in _wrapped(title, max(page.right, 560.0)):
-        page.text((0, y), line, 13, anchor="start", font_weight="bold" if y == 0 else "normal")
-        y += 17
-    below = Canvas()
-    below.add(page, 0, 0)
-    return below.finish(title)
+    page.text((0, 0), f"{first}.", 15, anchor="start", font_weight="bold")
+    y = 22.0
+    for line in _wrapped(rest, max(whole.right - whole.left, 560.0)):
+        page.text((0, y), line, 12, anchor="start")
+        y += 16
+    page.add(whole, -whole.left, y + 18 - whole.top)
+    return page.finish(comparison.why)
 
 
 def _criteria(candidates: Sequence[Candidate], best: Candidate) -> Canvas:
@@ -65,8 +65,9 @@ def _criteria(candidates: Sequence[Candidate], best: Candidate) -> Canvas:
 def _losses(candidates: Sequence[Candidate], best: Candidate) -> Canvas:
     """Dots with the error of being behind the best, row by row."""
     low = min(c.held_out - c.behind_error for c in candidates)
-    high = max(c.held_out + c.behind_error for c in candidates)
-    room = 0.05 * max(high - low, 1e-9)
+    tops = sorted(c.held_out + c.behind_error for c in candidates)
+    high = tops[min(len(tops) - 1, (2 * len(tops)) // 3)]
+    room = 0.08 * max(high - low, 1e-9)
     low, high = low - room, high + room
     canvas = _frame(candidates, best, low, high)
 
@@ -75,6 +76,9 @@ def _losses(candidates: Sequence[Candidate], best: Candidate) -> Canvas:
 
     for k, c in enumerate(candidates):
         x = _across(k, candidates)
+        if c.held_out + c.behind_error > high:
+            canvas.text((x, -9), f"↑ {c.held_out:.4g}", 10, COLOURS["soft"])
+            continue
         ends = [(x, height(c.held_out - c.behind_error)), (x, height(c.held_out + c.behind_error))]
         canvas.line(ends, COLOURS["line"], 1.4)
         fill = COLOURS["up"] if c is best else COLOURS["paper"]
@@ -92,11 +96,11 @@ def _frame(candidates: Sequence[Candidate], best: Candidate, low: float, high: f
     k = next(i for i, c in enumerate(candidates) if c is best)
     band = (_across(k, candidates), HEIGHT / 2)
     canvas.box(band, step, HEIGHT, COLOURS["separator"], COLOURS["separator"], round=0)
-    for t in range(TICKS + 1):
-        y = HEIGHT * (1 - t / TICKS)
-        canvas.line([(0, y), (wide, y)], COLOURS["pale"], 0.8 if t else 1.2)
-        value = low + (high - low) * t / TICKS
-        canvas.text((-6, y), f"{value:.4g}", 11, COLOURS["soft"], "end")
+    canvas.line([(0, HEIGHT), (wide, HEIGHT)], COLOURS["pale"], 1.2)
+    for value in _ticks(low, high):
+        y = HEIGHT * (1 - (value - low) / (high - low))
+        canvas.line([(0, y), (wide, y)], COLOURS["pale"], 0.8)
+        canvas.text((-6, y), f"{value:.6g}", 11, COLOURS["soft"], "end")
     every = -(-len(candidates) // MOST_NAMES)
     for i, c in enumerate(candidates):
         if i % every == 0 or c is best:
@@ -104,6 +108,19 @@ def _frame(candidates: Sequence[Candidate], best: Candidate, low: float, high: f
     names = " × ".join(map(str, candidates[0].states))
     canvas.text((wide / 2, HEIGHT + 28), f"states of {names}", 11, COLOURS["soft"])
     return canvas
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers between both, about as many as TICKS.
+
+    >>> _ticks(0.0, 99.0), _ticks(2.303, 2.415)
+    ([0.0, 20.0, 40.0, 60.0, 80.0], [2.32, 2.34, 2.36, 2.38, 2.4])
+    """
+    rough = (high - low) / TICKS
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = min((m * size for m in (1, 2, 5, 10)), key=lambda s: abs(s - rough))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(k * step, 12) for k in range(first, last + 1)]
 
 
 def _wide(candidates: Sequence[Candidate]) -> float:
@@ -119,7 +136,7 @@ def _wrapped(words: str, width: float) -> list[str]:
     lines, line = [], ""
     for word in words.split():
         longer = f"{line} {word}".strip()
-        if line and text_width(longer, 13) > width:
+        if line and text_width(longer, 12) > width:
             lines.append(line)
             longer = word
         line = longer

@@ -61,6 +61,14 @@ class OwnNetwork:
             found[possible] = self.answers.posteriors(others[possible], [name], kept)[name]
         return found.T, ~possible
 
+    def log_others(self, evidence: Evidence, column: int) -> Array:
+        """log P(evidence on all columns but one), (n,)."""
+        codes, soft = self._read(evidence)
+        v = self.graph.observed[column]
+        codes[:, v] = -1
+        kept = {name: x for name, x in soft.items() if name != self.graph.names[v]}
+        return self.answers.log_evidence(codes, kept)
+
     def log_evidence(self, evidence: Evidence) -> Array:
         return self.answers.log_evidence(*self._read(evidence))
 

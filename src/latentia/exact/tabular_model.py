@@ -12,8 +12,9 @@ import numpy as np
 
 from latentia import doors
 from latentia.data.sources.memory import equal_rows
-from latentia.errors import DataError, EvidenceError, PlanError, UnknownNameError
+from latentia.errors import DataError, EvidenceError, GraphError, PlanError, UnknownNameError
 from latentia.exact.conditioned import infer_rows
+from latentia.exact.max_product import max_product_states
 from latentia.exact.reading_evidence import (
     RowsGiven,
     Soft,
@@ -34,7 +35,7 @@ from latentia.exact.shafer_shenoy import (
     wire,
 )
 from latentia.exact.surgery import check_apart, check_can_be_set, cut_tables, read_do
-from latentia.inference.posterior import Posterior
+from latentia.inference.posterior import Assignment, Posterior
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
@@ -192,6 +193,27 @@ class TabularModel:
         """P(outcome | do treatment) for each of its states: see `LatentModel.effect`."""
         return doors.effect_of(self, treatment, outcome, evidence, **how)
 
+    def map_query(
+        self, variables: Any = None, evidence: RowsGiven = None, soft: Soft = None
+    ) -> Assignment:
+        """The most probable joint state of variables given one row; of all that is not observed.
+
+        Exact, however many there are: what is not asked for is summed out, the rest maximised.
+        """
+        check_directed(self.graph, "map_query")
+        codes, weights = read_codes(self, evidence, soft)
+        if len(codes) != 1:
+            raise EvidenceError(f"map_query answers one row of evidence, got {len(codes)}.")
+        hidden = [name for v, name in enumerate(self.names) if codes[0, v] < 0]
+        asked = numbers_of(self.names, hidden if variables is None else variables)
+        tables = {scope[-1]: table for scope, table in self.tables.items()}
+        likelihoods = {v: x[0] for v, x in weights.items()}
+        found = max_product_states(self.graph, tables, codes[0], likelihoods, asked)
+        check_rows_possible(np.array([found.log_evidence]))
+        labels = (labels_of(self, v)[k] for v, k in zip(asked, found.codes, strict=True))
+        values = dict(zip((self.names[v] for v in asked), labels, strict=True))
+        return Assignment(values, min(found.log_joint - found.log_evidence, 0.0), True)
+
     def explain(self, target: Any, row: Any, **how: Any) -> Any:
         """How far each piece of evidence has moved the answer: see `LatentModel.explain`."""
         return doors.explain_tables(self, target, row, **how)
@@ -298,6 +320,14 @@ class TabularModel:
         joined = (np.concatenate(x, axis=-1) for x in zip(*blocks, strict=True))
         log_evidence, *tables = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in joined)
         return log_evidence, tables
+
+
+def check_directed(graph: LatentGraph, what: str) -> None:
+    """Tables, not potentials, or an error that says so."""
+    if not graph.directed:
+        raise GraphError(
+            f"{what} is made for directed graphs (->), got undirected edges (--). Use joint."
+        )
 
 
 def numbers_of(names: Sequence[Label], variables: Any) -> list[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 from latentia.errors import PlanError
-from latentia.explore.explored import Explored, Scope, TableNetwork
+from latentia.explore.explored import Scope, TableNetwork
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree, clique_tree, leaf_intervals
 from latentia.structure.plan import Node, Plan
@@ -36,14 +36,13 @@ class Compiled:
         return sum(math.prod(self.states[v] for v in clique) for clique in self.cliques)
 
 
-def compile_tree(explored: Explored) -> Compiled | None:
+def compile_tree(network: TableNetwork | None, plan: Plan | None) -> Compiled | None:
     """A small junction tree, that of the plan if it is not much larger; None if none is small."""
-    network = explored.network
     if network is None:
         return None
     trees = [(_best_tree(network.graph), False)]
-    if explored.plan is not None:
-        own = _planned_tree(explored.plan, network.graph)
+    if plan is not None:
+        own = _planned_tree(plan, network.graph)
         trees += [] if own is None else [(own, True)]
     sizes = [_size(network.graph, tree) for tree, _ in trees]
     use = len(trees) - 1 if sizes[-1] <= DEARER * sizes[0] else 0

@@ -13,14 +13,16 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError
 from latentia.exact.reading_evidence import labels_of
 from latentia.exact.tabular_model import TabularModel
+from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
-from latentia.model.latent_questions import own_answers
+from latentia.model.latent_questions import OwnTables
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
 from latentia.typing import Array
 
 Scope = tuple[int, ...]
+LONGEST_NAME = 300  # characters that are shown
 PLANNED = 60  # variables up to which a graph that was not planned is, to be shown
 
 
@@ -57,14 +59,21 @@ class TableNetwork:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Explored:
-    """A model as the explorer takes it."""
+    """A model as the explorer takes it.
+
+    Latents are answered by the tables of the user's own graph. So are columns, unless the model
+    predicts them by something else: another network, or the operators of the closed form. That is
+    how `model.query` answers, too: columns that are asked for without any latent go that way.
+    """
 
     title: str
     graph: LatentGraph  # as people drew it
     shown: tuple[Shown, ...]
-    network: TableNetwork | None  # None: signed, so that only Python can answer
+    network: TableNetwork | None  # None: only the operators can answer
     plan: Plan | None
     model: Any
+    predicting: TableNetwork | None = None  # answers for columns, where it is another one
+    signed: bool = False  # operators without tables answer for columns
 
     @property
     def states(self) -> list[int]:
@@ -93,34 +102,54 @@ def _given(model: TabularModel, title: str) -> Explored:
 
 
 def _learned(model: LatentModel, title: str) -> Explored:
-    own = own_answers(model.plan_, model.operators_, model.columns_)
-    if own is not None:
-        graph, above = own.graph, own.graph.parents()
-        tables = {(*above[v], v): table for v, table in own.tables.items()}
-        labels = [labels_of(own, v) for v in range(len(graph.names))]
-        network = TableNetwork(graph, tables, tuple(range(len(graph.names))))
-        same = {*model.plan_.graph.names} == {*graph.names}
-        plan = model.plan_ if same else _plan_of(graph)
-        return Explored(title, graph, _shown(graph, labels, {}), network, plan, model)
-    graph = model._graph
-    columns = dict(zip((graph.names[v] for v in graph.observed), model.columns_, strict=True))
-    inner = _inner_network(model, graph)
-    labels = []
-    for v, name in enumerate(graph.names):
-        known = v not in graph.latent or (inner is not None and inner.place[v] >= 0)
-        count = graph.states[v] or 1
-        labels.append(columns[name].labels if name in columns else tuple(range(count * known)))
-    return Explored(title, graph, _shown(graph, labels, columns), inner, model.plan_, model)
+    own, operators = model._own_tables(), model.operators_
+    known = operators.valid and operators.linear is None  # tables alone answer for columns
+    if own is None:
+        graph = _drawn_graph(model)
+        columns = {column.name: column for column in model.columns_}
+        labels = [columns[n].labels if n in columns else () for n in graph.names]
+        inner = _inner_network(model, graph) if known else None
+        shown = _shown(graph, labels, columns)
+        return Explored(title, graph, shown, inner, model.plan_, model, signed=not known)
+    graph, above = own.graph, own.graph.parents()
+    tables = {(*above[v], v): table for v, table in own.answers.tables.items()}
+    network = TableNetwork(graph, tables, tuple(range(len(graph.names))))
+    same = {*model.plan_.graph.names} == {*graph.names}
+    plan = model.plan_ if same else _plan_of(graph)
+    named = dict(zip(graph.names, own.variables, strict=True))
+    shown = _shown(graph, [c.labels for c in own.variables], named)
+    other = not _answers_alike(own, operators)
+    predicting = _inner_network(model, graph) if other and known else None
+    return Explored(
+        title, graph, shown, network, plan, model, predicting, signed=other and not known
+    )
 
 
-def _inner_network(model: LatentModel, graph: LatentGraph) -> TableNetwork | None:
-    """The tables that a learner found, though they be of other latents than the user's."""
-    operators = model.operators_
-    if not operators.valid or operators.linear is not None:
-        return None
-    inner = operators.model_graph
-    above, found = inner.parents(), {name: v for v, name in enumerate(inner.names)}
-    tables = {(*above[v], v): table for v, table in operators.model_tables.items()}
+def _answers_alike(own: OwnTables, operators: Operators) -> bool:
+    """Are columns answered by the very tables that latents are answered by?"""
+    graph, tables = operators.model_graph, operators.model_tables
+    return (
+        operators.valid
+        and (graph.names, graph.edges) == (own.graph.names, own.graph.edges)
+        and all(np.array_equal(tables[v], t) for v, t in own.answers.tables.items())
+    )
+
+
+def _drawn_graph(model: LatentModel) -> LatentGraph:
+    """The graph as its user drew it, though the model was learned with other latents."""
+    graph, users = model._graph, model._wanted().read().graph
+    if not isinstance(users, LatentGraph):
+        return graph
+    columns = {column.name for column in model.columns_}
+    same = {users.names[v] for v in users.observed} == columns
+    return users if same else graph
+
+
+def _inner_network(model: LatentModel, graph: LatentGraph) -> TableNetwork:
+    """The tables that predict columns, though they be of other latents than the user's."""
+    inner = model.operators_.model_graph
+    above, found = inner.parents(), {inner.names[v]: v for v in inner.observed}
+    tables = {(*above[v], v): table for v, table in model.operators_.model_tables.items()}
     return TableNetwork(inner, tables, tuple(found.get(name, -1) for name in graph.names))
 
 
@@ -140,7 +169,7 @@ def _shown(
 
 
 def differing(labels: Iterable[Hashable]) -> list[str]:
-    """Labels as text, in which those that look the same get a number.
+    """Labels as text, in which those that look the same get a number; very long ones are cut.
 
     >>> differing([1, "1", "a", ""])
     ['1', '1 (2)', 'a', ' ']
@@ -148,6 +177,7 @@ def differing(labels: Iterable[Hashable]) -> list[str]:
     found: dict[str, None] = {}
     for label in labels:
         text = printable(label) or " "
+        text = text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
         count, different = 1, text
         while different in found:
             count += 1

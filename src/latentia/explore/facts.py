@@ -15,21 +15,34 @@ from latentia.explore.layout import place_cards
 FORMAT = 1  # of this document
 
 
-def page_facts(explored: Explored, inside: bool = True) -> dict[str, Any]:
+NOTES = {
+    "predicting": "Columns are answered by what predicts them best, latents (and columns given "
+    "latents) by the tables of the graph, as model.query does.",
+    "signed": "This page answers by the tables of the graph. model.query answers for columns by "
+    "the closed form, which may differ a little.",
+}
+
+
+def page_facts(explored: Explored, server: bool = False) -> dict[str, Any]:
     """What is shown, and where; with the tables if the page itself is to answer.
 
-    A model whose answers need more than a browser has is answered by Python, through a server.
+    A model whose answers need more than a browser has is answered by Python, through a server; and
+    there, so are the columns of a closed form.
     """
-    compiled = compile_tree(explored) if inside else None
+    compiled = predicting = None
+    if not (server and explored.signed):
+        compiled = compile_tree(explored.network, explored.plan)
+        predicting = compile_tree(explored.predicting, None)
+        if explored.predicting is not None and predicting is None:
+            compiled = None
     placed = place_cards(explored.graph, explored.shown)
     nodes = []
     for v, (shown, box) in enumerate(zip(explored.shown, placed.boxes, strict=True)):
-        place = explored.network.place[v] if explored.network is not None else -1
         node: dict[str, Any] = {
             "name": shown.key,
             "latent": shown.latent,
             "states": list(shown.states),
-            "place": place,
+            "place": explored.network.place[v] if explored.network is not None else -1,
             "box": [round(x, 1) for x in (box.x, box.y, box.width, box.height)],
         }
         if shown.grid is not None:
@@ -46,7 +59,9 @@ def page_facts(explored: Explored, inside: bool = True) -> dict[str, Any]:
         "sideways": placed.sideways,
         "nodes": nodes,
         "edges": edges,
-        "network": None if compiled is None else _network(explored, compiled),
+        "network": _network(explored, explored.network, compiled),
+        "columns": _network(explored, explored.predicting, predicting),
+        "note": _note(explored, server),
         "separators": [] if compiled is None else _separators(explored, compiled),
     }
 
@@ -67,8 +82,17 @@ def check_inside(explored: Explored, facts: dict[str, Any]) -> None:
     )
 
 
-def _network(explored: Explored, compiled: Compiled) -> dict[str, Any]:
-    assert explored.network is not None
+def _note(explored: Explored, server: bool) -> str:
+    if explored.predicting is not None or (explored.signed and server and explored.network):
+        return NOTES["predicting"]
+    return NOTES["signed"] if explored.signed and explored.network is not None else ""
+
+
+def _network(
+    explored: Explored, network: TableNetwork | None, compiled: Compiled | None
+) -> dict[str, Any] | None:
+    if network is None or compiled is None:
+        return None
     return {
         "states": compiled.states,
         "cliques": compiled.cliques,
@@ -77,8 +101,9 @@ def _network(explored: Explored, compiled: Compiled) -> dict[str, Any]:
         "scopes": compiled.scopes,
         "homes": compiled.homes,
         "planned": compiled.planned,
-        "names": _inner_names(explored, explored.network),
-        "cells": _in_base64(explored.network, compiled),
+        "names": _inner_names(explored, network),
+        "places": network.place,
+        "cells": _in_base64(network, compiled),
     }
 
 

@@ -25,7 +25,9 @@ from latentia.explore.page_answers import (
     answer_page,
     explain_page,
     model_numbered,
+    read_hand,
     read_weights,
+    set_by_hand,
 )
 from latentia.explore.page_file import make_page
 from latentia.explore.row_panel import RowPanel, open_rows_panel
@@ -64,9 +66,10 @@ class Shop:
             return self.panel.page(asked.get("start"), asked.get("count"), asked.get("sort"))
         explored = model_numbered(self.models, asked.get("model"))
         weights = read_weights(explored, asked.get("evidence"))
+        explored = set_by_hand(explored, read_hand(explored, weights, asked.get("hand")))
         if what == "explain":
             return explain_page(explored, weights)
-        return answer_page(explored, weights).plain()
+        return answer_page(explored, weights, asked.get("coherent") is True).plain()
 
 
 def open_shop(models: Sequence[Any], rows: Any, titles: Sequence[str | None]) -> Shop:
@@ -74,10 +77,10 @@ def open_shop(models: Sequence[Any], rows: Any, titles: Sequence[str | None]) ->
     explored = tuple(as_explored(m, t) for m, t in zip(models, titles, strict=True))
     token = secrets.token_urlsafe(24)
     panel = None if rows is None else open_rows_panel(explored[0], rows)
-    facts = page_facts(explored[0])
+    facts = page_facts(explored[0], server=True)
     facts["server"] = {"token": token, "rows": panel is not None}
     if len(explored) > 1:
-        facts["other"] = page_facts(explored[1])
+        facts["other"] = page_facts(explored[1], server=True)
     return Shop(explored, panel, token, make_page(facts))
 
 
@@ -139,7 +142,9 @@ def web_application(shop: Shop, port: int) -> Callable[..., Any]:
         return JSONResponse(found, headers=HEADERS)
 
     routes = [Route("/", show, methods=["GET"]), Route("/api/{what}", ask, methods=["POST"])]
-    return Starlette(routes=routes)
+    application = Starlette(routes=routes)
+    application.router.redirect_slashes = False
+    return application
 
 
 # --- running --------------------------------------------------------------------------------------

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from latentia.errors import EvidenceError, LatentiaError, LatentiaWarning
 from latentia.exact.shafer_shenoy import FactorNetwork, axes_without, wire
+from latentia.exact.surgery import cut_tables
 from latentia.exact.table_answers import TableAnswers
 from latentia.exact.tabular_model import TabularModel
 from latentia.explore.explored import Explored, TableNetwork
@@ -54,17 +56,65 @@ def read_weights(explored: Explored, given: Any) -> dict[int, Array]:
     return found
 
 
-def answer_page(explored: Explored, weights: Weights) -> PageAnswer:
-    """By the model's tables where it has some, else by its operators."""
+def read_hand(explored: Explored, weights: Weights, given: Any) -> dict[int, int]:
+    """{variable: state} of what is set by hand: a list of variables with one state each."""
+    if given is None or given == []:
+        return {}
+    if not isinstance(given, list) or not all(type(v) is int and v in weights for v in given):
+        raise EvidenceError("expected variables set by hand to be among the evidence.")
+    if explored.network is None or not explored.graph.directed:
+        raise EvidenceError("expected tables of a directed graph to set variables by hand.")
+    found = {v: _certain_state(weights[v]) for v in given}
+    if None in found.values():
+        raise EvidenceError("expected one state for each variable that is set by hand.")
+    return {v: state for v, state in found.items() if state is not None}
+
+
+def set_by_hand(explored: Explored, hand: Mapping[int, int]) -> Explored:
+    """The model after an intervention: its own tables, some of them cut off from their parents."""
+    network = explored.network
+    if not hand or network is None:
+        return explored
+    own = {scope[-1]: table for scope, table in network.tables.items()}
+    names = network.graph.names
+    done = {network.place[v]: state for v, state in hand.items()}
+    graph, cpts = cut_tables(network.graph, own, done)
+    above = graph.parents()
+    tables = {(*above[v], v): np.asarray(cpts[names[v]]) for v in range(len(names))}
+    cut = TableNetwork(graph, tables, network.place)
+    return replace(explored, network=cut, predicting=None, signed=False)
+
+
+def answer_page(explored: Explored, weights: Weights, coherent: bool = False) -> PageAnswer:
+    """As `model.query` answers: columns by what predicts them, unless a latent is known.
+
+    Coherent: everything by the tables of the user's own graph, where it has some.
+    """
     if any(not w.any() for w in weights.values()):
         return IMPOSSIBLE
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LatentiaWarning)  # the page shows what is impossible
-        if explored.network is not None:
-            return _by_tables(explored, explored.network, weights)
-        return _by_operators(explored, weights)
+        if explored.network is None:
+            return _by_operators(explored, weights)
+        own = _by_tables(explored.network, weights)
+        hidden = any(explored.shown[v].latent for v in weights)
+        if coherent or hidden or not (explored.signed or explored.predicting):
+            return own
+        if explored.predicting is not None:
+            return _joined(explored, own, _by_tables(explored.predicting, weights))
+        return _joined(explored, own, _by_operators(explored, weights))
 
 
+def _joined(explored: Explored, own: PageAnswer, columns: PageAnswer) -> PageAnswer:
+    """Latents of the one, columns of the other."""
+    if columns.marginals is None:
+        return columns
+    latents = own.marginals or (None,) * len(explored.shown)
+    both = zip(explored.shown, latents, columns.marginals, strict=True)
+    return PageAnswer(columns.log, tuple(p if shown.latent else q for shown, p, q in both))
+
+
+@lru_cache(maxsize=4)
 def _asked(network: TableNetwork) -> TabularModel | TableAnswers:
     """Something that answers for these tables."""
     names = network.graph.names
@@ -76,16 +126,17 @@ def _asked(network: TableNetwork) -> TabularModel | TableAnswers:
     )
 
 
-def _by_tables(explored: Explored, network: TableNetwork, weights: Weights) -> PageAnswer:
+def _by_tables(network: TableNetwork, weights: Weights) -> PageAnswer:
     asked, names = _asked(network), network.graph.names
     codes = np.full((1, len(names)), -1)
     soft = {}
     for v, w in weights.items():
         place = network.place[v]
-        if np.count_nonzero(w) == 1 and w.max() == 1.0:
-            codes[0, place] = int(w.argmax())
-        else:
+        state = _certain_state(w)
+        if state is None:
             soft[names[place]] = w
+        else:
+            codes[0, place] = state
     log = float(asked.log_evidence(codes, soft)[0])
     if log == -np.inf:
         return IMPOSSIBLE
@@ -96,14 +147,29 @@ def _by_tables(explored: Explored, network: TableNetwork, weights: Weights) -> P
     )
 
 
+def _certain_state(weights: Array) -> int | None:
+    """The one state that is possible; None for soft evidence."""
+    if np.count_nonzero(weights) == 1 and weights.max() == 1.0:
+        return int(weights.argmax())
+    return None
+
+
 def _by_operators(explored: Explored, weights: Weights) -> PageAnswer:
     """Columns only: the operators of the closed form tell of no latent."""
     operators, graph = explored.model.operators_, explored.graph
     inner = operators.plan.graph
     place = {inner.names[v]: i for i, v in enumerate(inner.observed)}
-    soft = {place[graph.names[v]]: w[:, None] for v, w in weights.items()}
+    codes: list[Any] = [None] * len(place)
+    soft = {}
+    for v, w in weights.items():
+        i, state = place[graph.names[v]], _certain_state(w)
+        if state is None:
+            soft[i] = w[:, None]
+        else:  # a position on its grid, if it is continuous
+            continuous = explored.model.columns_[i].continuous
+            codes[i] = np.array([float(state) if continuous else state])
     try:
-        found = answer(operators, read_evidence(operators.plan, [None] * len(place), soft))
+        found = answer(operators, read_evidence(operators.plan, codes, soft))
     except EvidenceError:
         return IMPOSSIBLE
     marginals: list[list[float] | None] = []
@@ -134,13 +200,13 @@ def explain_page(explored: Explored, weights: Weights) -> dict[str, Any]:
     wired = wire(network.graph, network.tables)
     with np.errstate(divide="ignore"):
         logs = {network.place[v]: np.log(w) for v, w in weights.items()}
-    states, log = best_states(wired, logs)
+    states, log = best_of_tree(wired, logs)
     if log == -np.inf:
         return {"states": None, "log": None}
     return {"states": [None if p < 0 else states[p] for p in network.place], "log": log}
 
 
-def best_states(network: FactorNetwork, logs: Mapping[int, Array]) -> tuple[dict[int, int], float]:
+def best_of_tree(network: FactorNetwork, logs: Mapping[int, Array]) -> tuple[dict[int, int], float]:
     """argmax and max of Σ ψ + Σ log λ: maxima up the tree, choices down."""
     beliefs = [psi[..., 0].copy() for psi in network.psi]
     for v, log_weight in logs.items():

@@ -30,6 +30,7 @@ SCRIPTS = (  # each uses only those before it
     "tree.js",
     "rows.js",
     "compare.js",
+    "finder.js",
     "app.js",
 )
 

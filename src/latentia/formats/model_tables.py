@@ -11,7 +11,7 @@ from latentia.exact.reading_evidence import labels_of
 from latentia.exact.tabular_model import TabularModel
 from latentia.formats.plain_network import PlainNetwork, spelled
 from latentia.model.latent_model import LatentModel
-from latentia.model.latent_questions import own_answers
+from latentia.model.latent_questions import own_tables
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
 
@@ -53,13 +53,14 @@ def _learned_tables(model: LatentModel) -> ModelTables:
             f"expected a table for every variable, got the continuous columns {odd[:20]!r}. Cut "
             "them into states before fitting."
         )
-    answers = own_answers(model.plan_, model.operators_, model.columns_)
-    if answers is None:
+    own = own_tables(model.plan_, model.operators_, model.columns_, model.name_states)
+    if own is None:
         raise FormatError(
             "expected a model with a table for every variable of its graph, got one learned by "
             f"{model.diagnostics_.learner}, which has none. Use learner='tables' or 'em', and a "
             "directed graph."
         )
+    answers = own.answers
     above = answers.graph.parents()
     tables = {(*above[v], v): table for v, table in sorted(answers.tables.items())}
     states = tuple(labels_of(answers, v) for v in range(len(answers.names)))

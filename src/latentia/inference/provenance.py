@@ -80,7 +80,7 @@ class Choice:
 @final
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How operators or tables came about; files leave out sums, notes and remarks."""
+    """How operators or tables came about; files leave out sums, notes, remarks, doubts."""
 
     reports: Mapping[int, SeparatorReport] = field(default_factory=dict)  # by node of the plan
     moments: Moments | None = None  # the sums of the first pass
@@ -89,5 +89,6 @@ class Provenance:
     settings: Mapping[str, float] = field(default_factory=dict)  # of a kernel embedding
     notes: tuple[str, ...] = ()  # on stated numbers of states
     remarks: tuple[str, ...] = ()  # on rows that were left out
+    doubts: tuple[str, ...] = ()  # where another seed might have found other tables
     nameless: str = ""  # why there are no tables with the names of latents
     pieces: tuple[str, ...] = ()  # how the graph's own tables were found

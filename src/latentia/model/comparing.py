@@ -81,6 +81,11 @@ def compare(
         )
     if wanted is None:
         (name,) = ranges
+        if name in rows.names:
+            raise DataError(
+                f"the latent class is called {name!r}, and so is a column. Call it something else, "
+                "or drop the column."
+            )
         wanted = as_graph([(name, column) for column in rows.names], {name: 2})
     opened = look_at(Specification(wanted, None, kinds, state_names), rows)
     if has_continuous(opened.columns):

@@ -315,7 +315,8 @@ def note_unidentified(
     found = identify(graph, *([graph.index(name) for name in each] for each in (do, asked, known)))
     if found.identified:
         return
-    what = ", ".join(printable(name) for name in found.latents)
+    counts = {name: graph.states[graph.index(name)] for name in found.latents}
+    what = ", ".join(f"{printable(name)} ({count} states)" for name, count in counts.items())
     warn(
         f"the effect of {', '.join(map(printable, do))} on {', '.join(map(printable, asked))} "
         f"does not follow from the columns alone, because of the latent {what}: it rests on "

@@ -9,9 +9,11 @@ from typing import Any, final
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
-from latentia.discovery.finding import StructureWish, find_structure
+from latentia.discovery.finding import Structure, find_structure
 from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, IgnoredColumnWarning
+from latentia.exact.mixture_network import MixtureNetwork
+from latentia.exact.own_network import OwnNetwork
 from latentia.inference.operators import Operators
 from latentia.model.learners import PBP
 from latentia.model.training import Opened
@@ -23,7 +25,7 @@ from latentia.structure.plan import Plan
 
 
 def find_graph(
-    opened: Opened, wish: StructureWish, learner: Any, groups: int
+    opened: Opened, wish: Structure, learner: Any, groups: int
 ) -> tuple[FoundStructure, Opened, Any]:
     """The structure, the table over its columns, and who learns: by default, what was found."""
     if opened.rows.once:
@@ -84,12 +86,13 @@ class FoundTables:
         counted = [v for v in graph.observed if not set(parents[v]) & graph.latent]
         weight = self.found.rows
         level = -self.found.losses[self.found.chosen]
-        return as_operators(
-            LearnedTables(
-                graph,
-                self.found.tables,
-                weight,
-                level * weight,
-                tuple(graph.names[v] for v in counted),
-            )
-        )
+        told = tuple(graph.names[v] for v in counted)
+        parts = [
+            as_operators(LearnedTables(own, tables, weight, level * weight, told))
+            for own, tables in self.found.members
+        ]
+        networks = [part.network for part in parts]
+        if len(parts) == 1:
+            return parts[0]
+        members = tuple(each for each in networks if isinstance(each, OwnNetwork))
+        return replace(parts[0], network=MixtureNetwork(members, self.found.weights))

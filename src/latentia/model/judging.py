@@ -82,7 +82,8 @@ def judge(
     best = min(counts, key=lambda c: float(losses[c] @ weight))
     found = []
     for c in counts:
-        before = fits[_smaller(c, counts)] if _smaller(c, counts) is not None else None
+        smaller = _smaller(c, counts)
+        before = None if smaller is None else fits[smaller]
         started, p_value = time.perf_counter(), None
         if bootstrap and before is not None:
             drawn = road.ratios(before, fits[c], pool, bootstrap, rng)

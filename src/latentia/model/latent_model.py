@@ -22,7 +22,15 @@ from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
 from latentia.model.aligning import Alignment, align_models
-from latentia.model.latent_questions import best_own, draw_own, hidden_names, query_own
+from latentia.model.latent_questions import (
+    best_own,
+    check_drawn_alone,
+    draw_own,
+    hidden_names,
+    query_own,
+    sampled_own,
+)
+from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.notices import note_outside
 from latentia.model.profile import Profile
 from latentia.model.profiling import profile_of
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 
-class LatentModel(WhyQuestions):
+class LatentModel(LinkedQuestions, WhyQuestions):
     """A latent-variable graphical model over the columns of a table.
 
     Parameters
@@ -59,6 +67,13 @@ class LatentModel(WhyQuestions):
     name_states : dict of latent -> list of names, optional
         Names of the states of latents, in that order, for answers and evidence; default: 0, 1, ….
         They may be given after the fit as well: `with_state_names`.
+    link : dict of latent -> "logit", optional
+        A latent class that its parents, continuous columns or many of them, tell by a multinomial
+        logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
+        themselves where a parent of a latent is continuous.
+    mechanism : dict of column -> list of variables, optional
+        What the holes of a column depend on, columns (itself, too) or latents: the model then has a
+        column ``R_<column>``, "missing" or "present", below these, and answers use it.
 
     Examples
     --------
@@ -80,6 +95,7 @@ class LatentModel(WhyQuestions):
         soft: Mapping[Any, Any] | None = None,
         confidence: float | None = None,
         do: Mapping[Any, Any] | None = None,
+        approximate: bool = False,
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
@@ -95,11 +111,21 @@ class LatentModel(WhyQuestions):
         cover the sampling error (not a wrong graph). It needs fit(frame, error_bars=True).
 
         `do` sets variables by hand, ``do={"x": 2}``, instead of observing them: see `effect`.
+
+        If `approximate`, tables answer by drawing where an exact answer would be too wide; the
+        posterior has a `standard_error` then (zero where it is exact), and `log_evidence` is an
+        estimate, too.
         """
         self._check_fitted()
+        check_drawn_alone(approximate, confidence=confidence, do=do)
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
+        linked = self._query_linked(variables, evidence or {}, soft or {})
+        if linked is not None:
+            return linked
         names = named(variables, self._graph.names)
+        if approximate:
+            return sampled_own(self._tables_to_draw(), names, evidence or {}, soft or {})
         if do is not None:
             return self._query_set(names, evidence, soft, do, level)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
@@ -141,19 +167,21 @@ class LatentModel(WhyQuestions):
 
     def map_query(
         self,
-        variables: Any,
+        variables: Any = None,
         evidence: Mapping[Any, Any] | None = None,
         soft: Mapping[Any, Mapping[Any, float]] | None = None,
         random_state: Any = 0,
     ) -> Assignment:
         """The most probable joint assignment of variables, latents or columns, given evidence.
 
+        Without `variables`: of all that is not observed, the most probable explanation.
         Tables (learner="tables" or "em") tell it exactly, however many variables there are: along a
         chain it is Viterbi's path. Of equally probable states the first win, in the order asked.
         Closed forms look at up to a million joint states; beyond, a search answers exact=False.
         """
         self._check_fitted()
-        names = named(variables, self._graph.names)
+        names = self._open_ones(evidence, soft) if variables is None else []
+        names = names or named(variables, self._graph.names)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
         if hidden or self._answers_by_tables:
             own = self._told(hidden)

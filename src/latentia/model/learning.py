@@ -14,6 +14,7 @@ from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, group_count, replicate
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
+from latentia.data.sources.indicators import INDICATED
 from latentia.data.sources.table_rows import missing_shares, open_rows
 from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
@@ -22,6 +23,7 @@ from latentia.model.contract import Learned
 from latentia.model.found_graph import find_graph
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
+from latentia.model.mechanism import indicator_names, with_mechanism
 from latentia.model.mixed_plans import has_continuous
 from latentia.model.notices import note_plan, note_restart
 from latentia.model.specification import Specification, columns_of
@@ -78,6 +80,8 @@ class Learning(Learned):
         state_names: Mapping[Any, Sequence[Any]] | None = None,
         order_by: Any = None,
         name_states: Mapping[Any, Sequence[Any]] | None = None,
+        link: Mapping[Any, str] | None = None,
+        mechanism: Mapping[Any, Sequence[Any]] | None = None,
     ) -> None:
         self.graph = graph
         self.latents = latents
@@ -86,9 +90,22 @@ class Learning(Learned):
         self.state_names = state_names
         self.order_by = order_by
         self.name_states = name_states
+        self.link = link
+        self.mechanism = mechanism
 
     def _wanted(self) -> Specification:
-        return Specification(self.graph, self.latents, self.kinds, self.state_names)
+        if not self.mechanism:
+            return Specification(self.graph, self.latents, self.kinds, self.state_names)
+        indicators = indicator_names(self.mechanism)
+        graph = with_mechanism(self.graph, self.latents, self.mechanism)
+        states = {**(self.state_names or {}), **dict.fromkeys(indicators, INDICATED)}
+        return Specification(graph, None, self.kinds, states, indicators)
+
+    def _refuse_mechanism(self, what: str) -> None:
+        if self.mechanism:
+            raise NotLearnedError(
+                f"{what} is not made for models with a mechanism of missing cells. Use fit."
+            )
 
     def fit(
         self,
@@ -110,13 +127,17 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        return self._fit_opened(opened, learner, groups)
+
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
+        """From a table whose columns are known to what the model keeps."""
         given = learner
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:
             self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
-        training, operators, replicates = learn_opened(opened, given, groups, learn)
+        training, operators, replicates = learn_opened(opened, given, learn)
         return self._keep_learned(training, learner, operators, replicates)
 
     structure_: FoundStructure  # where no graph was given
@@ -139,7 +160,7 @@ class Learning(Learned):
     def _keep_learned(
         self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
     ) -> Self:
-        warn_of(training, operators, training.learner)
+        warn_of(training, operators, learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
         self._keep(learned_plan(training, operators), operators, training.columns, told)
@@ -170,7 +191,8 @@ class Learning(Learned):
         self._check_fitted()
         count = group_count(groups)
         check_all_discrete(self.columns_)
-        source = rows_again(self.columns_, self.operators_.weight, X, sample_weight)
+        told = indicator_names(self.mechanism)
+        source = rows_again(self.columns_, self.operators_.weight, X, sample_weight, told)
         frozen = self.frozen_.frozen if hasattr(self, "frozen_") else None
         learner = as_learner(self.learner)
         self.error_bars_ = replicate(learner, self.operators_, source, count, frozen=frozen)
@@ -184,6 +206,7 @@ class Learning(Learned):
 
         Name all states in `state_names`, unless the pilot shows them all.
         """
+        self._refuse_mechanism("freeze")
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
         return self._freeze(opened, learner)
@@ -209,13 +232,14 @@ class Learning(Learned):
         hold some thousands of rows. Stepwise EM takes further steps. States that the first table
         does not show must be named in `state_names`.
         """
+        self._refuse_mechanism("partial_fit")
         learner = as_learner(self.learner)
         if not learner.abilities.partial:
             return self._add_sums(X, sample_weight)
         if not hasattr(self, "operators_"):
             opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
             start = partial(_first_step, learner)
-            training, operators, self.progress_ = learn_opened(opened, learner, 0, start)
+            training, operators, self.progress_ = learn_opened(opened, learner, start, True)
             plan, columns, gaps = training.plan, training.columns, training.missing
         else:
             plan, columns = self.plan_, self.columns_

@@ -20,6 +20,7 @@ from latentia.errors import (
     LeftOutWarning,
     RangeWarning,
     RestartWarning,
+    StartsDisagreeWarning,
     StatesWarning,
 )
 from latentia.inference.operators import Operators
@@ -79,6 +80,11 @@ def note_unfinished(operators: Operators, learner: Any) -> None:
 def note_states(operators: Operators) -> None:
     for note in operators.provenance.notes:
         warn(note, StatesWarning)
+
+
+def note_doubts(operators: Operators) -> None:
+    for doubt in operators.provenance.doubts:
+        warn(doubt, StartsDisagreeWarning)
 
 
 def note_independent(operators: Operators) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from latentia.data.columns.discovering import stated_column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table_rows import TableRows
-from latentia.discovery.finding import StructureWish
+from latentia.discovery.finding import Structure
 from latentia.discovery.structure_search import METHODS
 from latentia.errors import DataError, UnknownNameError
 from latentia.model.notices import note_ignored
@@ -20,6 +20,7 @@ from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
 LATENT_CLASS = "class"  # one latent tells every column
+SOUGHT = (*METHODS, LATENT_CLASS)  # words instead of a graph
 
 
 @final
@@ -31,6 +32,7 @@ class Specification:
     latents: Any = None
     kinds: Mapping[Any, str] | None = None
     state_names: Mapping[Any, Sequence[Any]] | None = None
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def read(self) -> Specification:
         """The same with its graph read, if that does not depend on the table."""
@@ -41,17 +43,19 @@ class Specification:
         return replace(self, graph=as_graph(self.graph, self.latents), latents=None)
 
     @property
-    def wish(self) -> StructureWish | None:
+    def wish(self) -> Structure | None:
         """How to find the graph, if that is what the user wants."""
-        if isinstance(self.graph, StructureWish):
+        if isinstance(self.graph, Structure):
             return self.graph
         named = isinstance(self.graph, str) and self.graph in METHODS
-        return StructureWish(self.graph) if named else None
+        return Structure(self.graph) if named else None
 
     @property
     def columns(self) -> tuple[Label, ...] | None:
-        """Names of the graph's columns; None if they depend on the table."""
-        return columns_of(self.graph) if isinstance(self.graph, LatentGraph) else None
+        """Names of the graph's columns in the table; None if they depend on it."""
+        if not isinstance(self.graph, LatentGraph):
+            return None
+        return tuple(name for name in columns_of(self.graph) if name not in self.indicators)
 
     @property
     def stated(self) -> tuple[DiscreteColumn, ...]:

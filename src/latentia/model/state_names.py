@@ -12,6 +12,7 @@ from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.masses import cell_values
 from latentia.errors import DataError, UnknownNameError
+from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
@@ -114,7 +115,7 @@ def renumber_states(
     if all((np.diff(order) > 0).all() for order in orders.values()):
         return operators
     own = operators.own_tables(users)
-    if own is None:
+    if own is None or isinstance(operators.network, MixtureNetwork):
         return operators
     graph = own[0]
     tables = renumbered(graph, own[1], orders)

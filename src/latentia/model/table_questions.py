@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from latentia.assess.intervals import Bars, bars_of, checked_confidence
 from latentia.assess.jackknife import Replicates
 from latentia.assess.report import CheckReport, make_report
 from latentia.data.sources.engine import Answer, Engine, Form, OneBlock, check_cells
+from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows
@@ -30,11 +31,20 @@ from latentia.model.latent_questions import (
     kept_tables,
     kept_tables_without,
     membership_bars,
+    tables_to_draw,
 )
 from latentia.model.learning import Learning
+from latentia.model.mechanism import indicator_names
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
 from latentia.typing import Label
+
+
+class Sampled(NamedTuple):
+    """Probabilities that were drawn, and their standard errors: two tables of the same kind."""
+
+    proba: Any
+    error: Any
 
 
 class TableQuestions(Learning):
@@ -52,6 +62,7 @@ class TableQuestions(Learning):
         dtype: Any = None,
         confidence: float | None = None,
         unknown: str = "error",
+        approximate: bool = False,
     ) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
@@ -59,8 +70,13 @@ class TableQuestions(Learning):
         ``dtype="float32"`` messages are passed in single precision. With a `confidence`, such as
         0.9: three such tables, ``proba, lower, upper = …``, the ends of intervals that cover the
         sampling error; it needs fit(frame, error_bars=True).
+
+        If `approximate`, tables answer by drawing where an exact answer would be too wide: two such
+        tables, ``proba, error = …``, the second of standard errors (zero where it is exact).
         """
         asking = self._asking(unknown).in_precision(dtype)
+        if approximate:
+            return self._sampled(X, target, asking)
         if target is not None and self._is_told_latent(target):
             return self.predict_latent(X, target, confidence=confidence, unknown=unknown)
         place = None if target is None else self._place(target)
@@ -75,6 +91,26 @@ class TableQuestions(Learning):
             )
         kinds = asking.one_kinds(place)
         return self._ask(X, partial(asking.one, place), kinds, place, unknown=unknown)
+
+    def _sampled(self, X: Any, target: Any, asking: Asking) -> Sampled:
+        """Probabilities of one variable with their standard errors, as the frame came."""
+        answers = self._tables_to_draw().answers
+        engine = self._open(X)
+        if target is None or not isinstance(engine, OneBlock):
+            raise EvidenceError(
+                "approximate=True answers for one target, and for a table in memory. Name the "
+                "target, and pass the rows as a frame."
+            )
+        place = None if self._is_told_latent(target) else self._place(target)
+        asked = asking.read(engine.table, place)
+        codes = np.full((asked.rows, len(answers.names)), -1, dtype=np.int64)
+        for column, own in zip(self.columns_, asked.codes, strict=True):
+            if own is not None:
+                codes[:, answers.graph.index(column.name)] = own
+        found = answers.sampled(target, codes, rng=0)
+        names = range(found.table.shape[1]) if place is None else self.columns_[place].labels
+        tables = (asked.spread(x.T) for x in (found.table, found.error))
+        return Sampled(*(engine.table.like(dict(zip(names, x, strict=True))) for x in tables))
 
     def _error_bars(self) -> Replicates:
         if not hasattr(self, "error_bars_"):
@@ -223,6 +259,9 @@ class TableQuestions(Learning):
         assert own is not None
         return own
 
+    def _tables_to_draw(self) -> OwnTables:
+        return tables_to_draw(self._own_tables(), self.diagnostics_.learner)
+
     def _own_tables(self) -> OwnTables | None:
         """Tables of the user's own graph, if there are any."""
         self._check_fitted()
@@ -240,8 +279,9 @@ class TableQuestions(Learning):
     @property
     def _answers_by_tables(self) -> bool:
         """Are columns answered by the tables of the user's own graph, too?"""
-        own, found = self._own_tables(), self.operators_
-        return own is not None and found.valid and found.model_graph == own.graph
+        own, operators = self._own_tables(), self.operators_
+        beside = operators.network is None and operators.beside is not None
+        return own is not None and operators.valid and not beside and own.graph == self._graph
 
     def _is_told_latent(self, name: Any) -> bool:
         """Is this a latent of which the model has a table?"""
@@ -373,7 +413,9 @@ class TableQuestions(Learning):
         """The table that is asked about; some of its columns must be the model's."""
         self._check_fitted()
         known = [c.name for c in self.columns_]
-        engine = open_question(X, self.columns_)
+        told = indicator_names(self.mechanism)
+        own = [c for c in self.columns_ if c.name not in told]
+        engine = with_indicators(open_question(X, own), told)
         if engine.names and not set(known) & set(engine.names):
             raise UnknownNameError(
                 "column", engine.names[0], known, "None of the model's columns is there."

@@ -7,7 +7,7 @@ Every table takes it, in memory or not, and everyone who learns: `fit`, `partial
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, final
 
@@ -18,6 +18,7 @@ from latentia.assess.without_groups import check_all_discrete, replicate, replic
 from latentia.closed_form.state_counts import binned, class_states, latent_states
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
+from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table_rows import (
     Look,
@@ -27,11 +28,12 @@ from latentia.data.sources.table_rows import (
     missing_shares,
     open_rows,
 )
-from latentia.discovery.finding import StructureWish
+from latentia.discovery.finding import Structure
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.class_counts import counted_class, is_class
 from latentia.model.learners import has_column_parents, tables_instead
+from latentia.model.mechanism import note_holes
 from latentia.model.mixed_plans import (
     has_continuous,
     missed_levels,
@@ -39,6 +41,7 @@ from latentia.model.mixed_plans import (
 )
 from latentia.model.notices import (
     note_constant,
+    note_doubts,
     note_independent,
     note_left_out,
     note_plan,
@@ -46,7 +49,7 @@ from latentia.model.notices import (
     note_unfinished,
 )
 from latentia.model.specification import Specification, columns_of
-from latentia.networks.learner import freeze_learner
+from latentia.networks.learner import OnPieces, freeze_learner
 from latentia.networks.tables import column_plan
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
@@ -72,7 +75,8 @@ class Opened:
     rows: TableRows
     seen: Look  # of the graph's columns, and of what was asked for besides
     ignored: tuple[Label, ...]  # columns that the graph does not name
-    wish: StructureWish | None = None  # the graph is to be found
+    wish: Structure | None = None  # the graph is to be found
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -97,6 +101,7 @@ class Training:
     once: bool
     missing: Mapping[Label, float]  # share of missing cells per column
     constant: tuple[Label, ...]  # columns with a single value
+    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
 
 def open_training(
@@ -109,6 +114,7 @@ def open_training(
     """Open a table, look at it once, and tell what its columns are."""
     wanted = wanted.read()
     rows = open_rows(X, wanted.columns, sample_weight, progress, wanted.stated)
+    rows = replace(rows, engine=with_indicators(rows.engine, wanted.indicators))
     return look_at(wanted, rows, tied)
 
 
@@ -121,16 +127,20 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
     seen = rows.look(names if rows.label is None else (*names, rows.label))
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
-    return Opened(graph, wanted.graph is None, columns, rows, seen, ignored, wanted.wish)
+    counted, told = wanted.graph is None, wanted.indicators
+    return Opened(graph, counted, columns, rows, seen, ignored, wanted.wish, told)
 
 
 def plan_training(
-    opened: Opened, learner: Any, groups: int = 0, bent: Collection[Label] = ()
+    opened: Opened,
+    learner: Any,
+    bent: Collection[Label] = (),
+    planned: bool = False,
 ) -> Training:
     """Numbers of states where they are not stated, the plan, and rows on its columns.
 
-    Error bars, from so many `groups` of rows, are made by the learner as it was given. `bent` are
-    columns that Gaussian leaves need on a curve.
+    `bent` are columns that Gaussian leaves need on a curve. Models that are `planned` are made by
+    the learner as it was given, to be learned on.
     """
     if has_continuous(opened.columns):
         first = partial(opened.first, opened.columns)
@@ -139,11 +149,15 @@ def plan_training(
     else:
         columns, pilot = opened.columns, opened.first(opened.columns)
         graph = counted_graph(opened.graph, columns, pilot, opened.counted)
-        plan, learner = choose_road(graph, learner, opened, groups)
+        if planned:
+            plan = plan_for(graph, learner)
+        else:
+            plan, learner = choose_road(graph, learner, opened)
     source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
-    return Training(graph, plan, learner, columns, source, pilot, opened.rows.once, gaps, flat)
+    once, told = opened.rows.once, opened.indicators
+    return Training(graph, plan, learner, columns, source, pilot, once, gaps, flat, told)
 
 
 def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
@@ -169,15 +183,14 @@ def counted_graph(
     return known.with_states({known.names[v]: counted_class(known, v, first, guess)})
 
 
-def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -> tuple[Plan, Any]:
-    """A plan for the learner; or that of tables, which the default takes where columns are parents.
+def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan, Any]:
+    """A plan for the learner; or that of tables, which answer where columns are parents.
 
-    It takes them, too, where no plan can be made: what is too wide for messages need not be too
-    wide for tables.
+    They answer, too, where no plan can be made: what is too wide for messages need not be too wide
+    for tables.
     """
-    own = None if groups or opened.rows.once else tables_instead(learner, graph)
-    holes = any(share > 0 for share in missing_shares(opened.seen).values())
-    if own is not None and has_column_parents(graph) and not holes:
+    own = None if opened.rows.once else _on_tables(learner, graph)
+    if own is not None and has_column_parents(graph):
         return column_plan(graph), own
     try:
         return plan_for(graph, learner), learner
@@ -185,6 +198,13 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened, groups: int) -
         if own is None:
             raise
     return column_plan(graph), own
+
+
+def _on_tables(learner: Any, graph: LatentGraph) -> Any:
+    """The learner as one of tables without a plan, if it can be."""
+    if learner.abilities.pieces and graph.directed:
+        return OnPieces(learner)
+    return tables_instead(learner, graph)
 
 
 def plan_for(graph: LatentGraph, learner: Any) -> Plan:
@@ -255,19 +275,22 @@ def learn_training(
 
 
 def learn_opened(
-    opened: Opened, learner: Any, groups: int, learn: Callable[[Training], tuple[Operators, T]]
+    opened: Opened,
+    learner: Any,
+    learn: Callable[[Training], tuple[Operators, T]],
+    planned: bool = False,
 ) -> tuple[Training, Operators, T]:
     """Plan and learn; again, where Gaussian leaves missed the levels of columns, on curves.
 
     A latent may not tell the bells apart that a column is made of. Kept is what misses least.
     """
-    training = plan_training(opened, learner, groups)
+    training = plan_training(opened, learner, planned=planned)
     operators, rest = learn(training)
     if not operators.gaussians:
         return training, operators, rest
     missed = missed_levels(operators, training.columns, opened.seen.columns)
     bent = [name for name, share in missed.items() if share > 1.0]
-    other = plan_training(opened, learner, groups, bent) if bent else training
+    other = plan_training(opened, learner, bent, planned) if bent else training
     if other.columns == training.columns:
         return training, operators, rest
     better, own = learn(other)
@@ -297,6 +320,10 @@ def warn_of(training: Training, operators: Operators, learner: Any) -> None:
     note_independent(operators)
     note_left_out(operators)
     note_states(operators)
+    note_doubts(operators)
+    if any(share > 0 for share in training.missing.values()):
+        gaps, told = training.missing, training.indicators
+        note_holes(training.columns, gaps, training.first, operators.valid, told)
 
 
 def learned_plan(training: Training, operators: Operators) -> Plan:
@@ -320,10 +347,18 @@ def _kept_plan(graph: LatentGraph, kinds: tuple[type, ...]) -> Plan:
     return make_plan(graph)
 
 
-def rows_again(columns: Sequence[Column], weight: float, X: Any, sample_weight: Any) -> Source:
+def rows_again(
+    columns: Sequence[Column],
+    weight: float,
+    X: Any,
+    sample_weight: Any,
+    indicators: Mapping[Label, Label],
+) -> Source:
     """The rows of a table as a fitted model reads them; they must weigh what it was fitted on."""
     names = [c.name for c in columns]
-    rows = open_rows(X, names, sample_weight, known=columns)
+    own = [c for c in columns if c.name not in indicators]
+    rows = open_rows(X, [c.name for c in own], sample_weight, known=own)
+    rows = replace(rows, engine=with_indicators(rows.engine, indicators))
     if rows.once:
         raise DataError(
             "error bars take another pass, but these rows can be read only once. Pass a function "

@@ -33,7 +33,7 @@ from latentia.model.effects import (
     with_confidence,
 )
 from latentia.model.explaining import Explanation, explain_by
-from latentia.model.latent_questions import own_answers
+from latentia.model.latent_questions import check_drawn_alone, own_tables
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
 from latentia.typing import Codes, Label
@@ -118,6 +118,18 @@ class WhyQuestions(TableQuestions):
         """
         return sensitivity_of(self._cut_by(), target, seen_only(evidence), state, of)
 
+    def _open_ones(
+        self, evidence: Mapping[Any, Any] | None, soft: Mapping[Any, Any] | None
+    ) -> list[Label]:
+        """What is not observed; latents only where there are tables of them."""
+        own = self._own_tables()
+        names = [c.name for c in self.columns_] if own is None else own.graph.names
+        known = [*seen_only(evidence), *(soft or {})]
+        found = [name for name in names if name not in known]
+        if not found:
+            raise EvidenceError("everything is observed, so that nothing is left to explain it.")
+        return found
+
     def _query_set(
         self,
         names: Sequence[Label],
@@ -153,6 +165,7 @@ class WhyQuestions(TableQuestions):
         confidence: float | None = None,
         unknown: str = "error",
         do: Mapping[Any, Any] | None = None,
+        approximate: bool = False,
     ) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
@@ -164,10 +177,19 @@ class WhyQuestions(TableQuestions):
         With ``do={"x": 2}``: P(target | other cells, do x=2), whatever the rows say of x. The other
         cells are what is seen once x is set; leave out columns that x changes, and that were seen
         before.
+
+        If `approximate`, tables answer by drawing where an exact answer would be too wide: two such
+        tables, ``proba, error = …``, the second of standard errors (zero where it is exact).
         """
+        check_drawn_alone(approximate, confidence=confidence, do=do)
         if do is None:
             return super().predict_proba(
-                X, target, dtype=dtype, confidence=confidence, unknown=unknown
+                X,
+                target,
+                dtype=dtype,
+                confidence=confidence,
+                unknown=unknown,
+                approximate=approximate,
             )
         engine, asking = self._open(X), self._asking_set(target, do, unknown)
         self._note_rows(engine, asking)
@@ -226,9 +248,14 @@ class WhyQuestions(TableQuestions):
         """The graph's own tables, or an error that says why there are none."""
         self._check_fitted()
         check_can_be_set(self._graph)
-        answers = own_answers(self.plan_, self.operators_, self.columns_)
-        if answers is not None:
-            return answers
+        if hasattr(self, "link_"):
+            raise NotLearnedError(
+                "effects and sensitivities are computed from tables, and this model has a logit of "
+                "covariates besides (link_). Bin the covariates, and leave link= out."
+            )
+        own = self._own_tables()
+        if own is not None and not own.mixed:
+            return own.answers
         odd = next((c.name for c in self.columns_ if c.continuous), None)
         if odd is not None:
             raise NotLearnedError(
@@ -242,13 +269,13 @@ class WhyQuestions(TableQuestions):
 
     def _tables_of(self, operators: Operators) -> TableAnswers:
         """The tables of a replicate."""
-        found = own_answers(self.plan_, operators, self.columns_)
+        found = own_tables(self.plan_, operators, self.columns_, self.name_states)
         if found is None:
             raise NotLearnedError(
                 "the error bars of this model hold no tables, so that effects have none. Learn it "
                 "with lt.EM(...) and fit(frame, error_bars=True)."
             )
-        return found
+        return found.answers
 
 
 @final
@@ -308,10 +335,12 @@ class AskingSet:
 
 def _shares_of(asking: AskingSet, plan: Plan, operators: Operators, table: Table) -> Found:
     """The same question to other tables."""
-    own = own_answers(plan, operators, asking.columns)
+    own = own_tables(plan, operators, asking.columns)
     if own is None:
         raise NotLearnedError(
             "the error bars of this model hold no tables, so that effects have none. Learn it with "
             "lt.EM(...) and fit(frame, error_bars=True)."
         )
-    return replace(asking, answers=intervened(own, asking.do)).shares(table)
+    names = asking.answers.state_names
+    named = TableAnswers(own.answers.graph, own.answers.cpts, state_names=names)
+    return replace(asking, answers=intervened(named, asking.do)).shares(table)

@@ -17,8 +17,7 @@ import numpy as np
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.networks.accelerate import Prior, Tables
-from latentia.networks.em import maximise
-from latentia.networks.em_problem import counts_in
+from latentia.networks.em_problem import counts_in, maximise
 from latentia.networks.knowledge import Knowledge
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes

@@ -29,24 +29,30 @@ from latentia.inference.provenance import Ascent
 from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import Prior
 from latentia.networks.discrete_network import start_of_graph
+from latentia.networks.em_pieces import PiecesProblem, pose_pieces
 from latentia.networks.em_problem import (
     Counts,
+    Posed,
     Problem,
     Scale,
     at_least,
     counts_in,
     grid_scales,
+    maximise,
     pose,
     sum_log_units,
     with_unseen,
 )
 from latentia.networks.knowledge import read_knowledge, short_tables
 from latentia.networks.learner import Abilities
+from latentia.networks.own_tables import LearnedTables
 from latentia.networks.starts import make_starts, seeding_of, spawn_seeds
+from latentia.networks.state_order import local_orders
+from latentia.networks.tables import as_operators
 from latentia.networks.tied import matched
 from latentia.networks.to_operators import fixed_orders, operators_of, renumbered
 from latentia.structure.graph import LatentGraph
-from latentia.structure.plan import Plan
+from latentia.structure.plan import Plan, make_plan
 from latentia.typing import Array
 
 ROUNDING = 1e-9  # how much a level may fall, relative
@@ -135,6 +141,7 @@ class EM(BaseEstimator):
             frozen=False,
             partial=False,
             gaussian=True,
+            pieces=True,
             mixture=self.mixture,
             known=self.known,
             tied=self.tied,
@@ -180,6 +187,26 @@ class EM(BaseEstimator):
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose))
 
+    def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
+        """The same piece by piece: no junction tree of the whole graph is made, nor a plan.
+
+        Every start takes the same path; discrete columns only.
+        """
+        at_least("max_iter", self.max_iter, 1, whole=True)
+        at_least("tol", self.tol, 0)
+        knowledge = read_knowledge(graph, self.known, self.tied, self.smoothing)
+        problem = pose_pieces(graph, source, self.smoothing, knowledge)
+        if isinstance(self.init, str) and self.init == "pbp":
+            plan = make_plan(graph)
+            rng = np.random.default_rng(spawn_seeds(self.random_state or 0, 1)[0])
+            first = matched(graph, start_of_graph(plan, source, rng), knowledge)
+            starts: list[Callable[[], dict[int, Array]]] = [partial(dict, first)]
+        else:
+            starts = make_starts(graph, self.init, self.restarts, self.random_state)
+        alone = problem if self.n_jobs is None else problem.on(1)
+        climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
+        return best_of_pieces(problem, run_all(climbs, self.n_jobs, self.verbose))
+
     def _closed_form_start(self, plan: Plan, source: Source, problem: Problem) -> dict[int, Array]:
         """Tables from the closed form's statistics; discrete columns only."""
         if problem.scales:
@@ -213,13 +240,13 @@ class Climb:
 
 
 def climb_from(
-    problem: Problem, start: Callable[[], dict[int, Array]], max_iter: int, tol: float
+    problem: Posed, start: Callable[[], dict[int, Array]], max_iter: int, tol: float
 ) -> Climb:
     """`climb`, from a start that is made where it is needed."""
     return climb(problem, problem.knowledge.imposed(start()), max_iter, tol)
 
 
-def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
+def climb(problem: Posed, start: Tables, max_iter: int, tol: float) -> Climb:
     """EM from one start, until an iteration gains less than `tol` per row."""
     tables = dict(start)
     moments = problem.sum(tables)
@@ -239,7 +266,7 @@ def climb(problem: Problem, start: Tables, max_iter: int, tol: float) -> Climb:
     return Climb(tables, tuple(path), False)
 
 
-def level(problem: Problem, tables: Tables, moments: Moments) -> float:
+def level(problem: Posed, tables: Tables, moments: Moments) -> float:
     """Log-likelihood, plus the log of the prior, per row; densities of standardised columns."""
     prior = 0.0 if problem.prior is None else problem.prior.log_density(tables)
     for v, pseudo in problem.smoothing.items():
@@ -247,7 +274,7 @@ def level(problem: Problem, tables: Tables, moments: Moments) -> float:
     return (float(moments.sums["log_likelihood"][0]) + prior) / problem.weight
 
 
-def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
+def best_tables(problem: Posed, counts: Counts) -> dict[int, Array]:
     """The M-step of all tables and Gaussians."""
     knowledge, prior = problem.knowledge, problem.prior
     counts = knowledge.pooled(counts)
@@ -261,23 +288,6 @@ def best_tables(problem: Problem, counts: Counts) -> dict[int, Array]:
         sums = np.stack([counts[v] for v in columns])
         tables |= zip(columns, maximise_leaf(sums, problem.floor, pseudo), strict=True)
     return knowledge.held(tables) if knowledge.cells else tables
-
-
-def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
-    """The M-step: counts and pseudo-counts, every row divided by its sum.
-
-    A row that no data speak of takes the shares of all rows together.
-    """
-    tables = {}
-    for v, count in counts.items():
-        rows = count if prior is None else count + prior.counts[v]
-        total = rows.sum(axis=-1, keepdims=True)
-        if not total.min() > 0:
-            pooled = count.reshape(-1, count.shape[-1]).sum(axis=0)
-            rows = np.where(total > 0, rows, pooled)
-            total = rows.sum(axis=-1, keepdims=True)
-        tables[v] = rows / total
-    return tables
 
 
 def best_of(
@@ -304,6 +314,22 @@ def best_of(
     )
     ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
     return operators_of(plan, tables, problem.weight, ascent, leaves)
+
+
+def best_of_pieces(
+    problem: PiecesProblem, climbs: Sequence[Climb], best: int | None = None
+) -> Operators:
+    """The same for tables that answer by themselves."""
+    if best is None:
+        best = int(np.argmax([c.path[-1] for c in climbs]))
+    graph = problem.graph
+    found = with_unseen(climbs[best].tables, problem.learned_marginals)
+    tables = renumbered(graph, found, problem.knowledge.orders(local_orders(graph, found)))
+    ascent = Ascent(tuple(c.path for c in climbs), tuple(c.converged for c in climbs), best)
+    log = float(problem.sum(climbs[best].tables).sums["log_likelihood"][0])
+    counted = tuple(graph.names[v] for v in sorted(problem.counted))
+    learned = LearnedTables(graph, tables, problem.weight, log, counted)
+    return as_operators(learned).told(ascent=ascent, pieces=problem.told())
 
 
 def in_column_units(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, Self, TypeAlias, final
 
 import numpy as np
 
@@ -33,6 +33,39 @@ Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Scale: TypeAlias = tuple[float, float]  # mean and standard deviation of a column
 
 
+class Posed(Protocol):
+    """What a climb needs to know of its problem."""
+
+    @property
+    def graph(self) -> LatentGraph: ...
+    @property
+    def source(self) -> Source: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def prior(self) -> Prior | None: ...
+    @property
+    def scales(self) -> Mapping[int, Scale]: ...
+    @property
+    def smoothing(self) -> Mapping[int, float]: ...
+    @property
+    def floor(self) -> float: ...
+    @property
+    def knowledge(self) -> Knowledge: ...
+
+    def sum(self, tables: Tables) -> Moments:
+        """One E-step: "counts/<variable>" and "log_likelihood"."""
+        ...
+
+    def block(self, tables: Tables, rows: Rows) -> Moments:
+        """The same of some rows, with the columns of the source."""
+        ...
+
+    def on(self, threads: int) -> Self:
+        """The same, each fold on so many threads."""
+        ...
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -54,11 +87,19 @@ class Problem:
     def wide(self) -> WideGraph:
         return self.pieces or WideGraph(self.estep.graph, self.estep.graph, {})
 
+    @property
+    def graph(self) -> LatentGraph:
+        return self.estep.graph
+
     def sum(self, tables: Tables) -> Moments:
         """One E-step."""
         if self.packed:
             return self.source.fold(partial(packed_counts, self.estep, tables))
         return self.source.fold(partial(_counts_of, self.estep, tables, self.scales, self.wide))
+
+    def block(self, tables: Tables, rows: Rows) -> Moments:
+        """The sums of some rows of the source, which are packed as these are."""
+        return packed_counts(self.estep, tables, rows)
 
     @property
     def learned_marginals(self) -> Mapping[int, Array]:
@@ -248,6 +289,23 @@ def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
     if wrong or not lowest <= value < math.inf:
         what = "a whole number" if whole else "a number"
         raise DataError(f"expected {name} to be {what} of at least {lowest}, got {value!r}.")
+
+
+def maximise(counts: Counts, prior: Prior | None) -> dict[int, Array]:
+    """The M-step: counts and pseudo-counts, every row divided by its sum.
+
+    A row that no data speak of takes the shares of all rows together.
+    """
+    tables = {}
+    for v, count in counts.items():
+        rows = count if prior is None else count + prior.counts[v]
+        total = rows.sum(axis=-1, keepdims=True)
+        if not total.min() > 0:
+            pooled = count.reshape(-1, count.shape[-1]).sum(axis=0)
+            rows = np.where(total > 0, rows, pooled)
+            total = rows.sum(axis=-1, keepdims=True)
+        tables[v] = rows / total
+    return tables
 
 
 def counts_in(moments: Moments) -> dict[int, Array]:

@@ -7,7 +7,7 @@ A learner is a file with a class that has `abilities` and `learn`; those that sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, final
 
 from latentia.closed_form.frozen import Frozen
@@ -28,6 +28,7 @@ class Abilities:
     frozen: bool  # has freeze: sums in one pass
     partial: bool  # has partial_learn: goes on where it stopped
     plans: bool = True  # needs a plan of the graph; else it has learn_graph
+    pieces: bool = False  # has learn_graph besides: tables that need no plan
     gaussian: bool = False  # leaves of continuous columns are Gaussian, and need states above
     mixture: int = 1  # … so many of them for each state
     pairs: bool = False  # two continuous children of one latent share a leaf (design 7)
@@ -59,6 +60,30 @@ class GraphLearner(Learner, Protocol):
     def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
         """From the graph itself, with the numbers of states of all variables."""
         ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OnPieces:
+    """A learner that could plan, and is led around it."""
+
+    learner: Any
+
+    @property
+    def abilities(self) -> Abilities:
+        able: Abilities = self.learner.abilities
+        return replace(able, plans=False)
+
+    @property
+    def smoothing(self) -> Any:
+        return self.learner.smoothing
+
+    def learn(self, plan: Plan, source: Source) -> Operators:
+        return self.learn_graph(plan.graph, source)
+
+    def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
+        found: Operators = self.learner.learn_graph(graph, source)
+        return found
 
 
 class NamingLearner(Learner, Protocol):

@@ -121,7 +121,7 @@ def _learn_pieces(
     learn: LearnPiece,
     rng: np.random.Generator,
 ) -> LearnedTables:
-    weight, marginals, holes = _look(graph, source)
+    weight, marginals, holes = look_at_columns(graph, source)
     prior = _prior(graph, marginals, settings, knowledge)
     problem = TableProblem(graph, source, weight, holes, prior, knowledge)
     telling = with_ancestors(graph.parents(), graph.observed)
@@ -160,7 +160,9 @@ def _notes(graph: LatentGraph, barren: Sequence[int]) -> tuple[str, ...]:
     return (f"nothing is known of {names}: no column lies below. Their tables are the prior's.",)
 
 
-def _look(graph: LatentGraph, source: Source) -> tuple[float, dict[int, Array], tuple[int, ...]]:
+def look_at_columns(
+    graph: LatentGraph, source: Source
+) -> tuple[float, dict[int, Array], tuple[int, ...]]:
     """One pass over the rows: their weight, counts of states, and the columns with holes."""
     seen = source.fold(partial(count_columns, graph))
     if not seen.weight > 0:

@@ -26,7 +26,7 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import DataError
-from latentia.exact.estep import Tables, packed_counts
+from latentia.exact.estep import Tables
 from latentia.exact.gaussian_leaves import leaf_sums, rescaled
 from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.exact.tabular_model import TabularModel
@@ -34,6 +34,7 @@ from latentia.inference.operators import Operators
 from latentia.networks.em import (
     Climb,
     best_of,
+    best_of_pieces,
     best_tables,
     in_column_units,
     level,
@@ -41,8 +42,10 @@ from latentia.networks.em import (
     repr_of,
     run_all,
 )
+from latentia.networks.em_pieces import pose_pieces
 from latentia.networks.em_problem import (
     Counts,
+    Posed,
     Problem,
     Scale,
     Seen,
@@ -54,6 +57,7 @@ from latentia.networks.em_problem import (
 from latentia.networks.knowledge import read_knowledge
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import Seeding, random_tables, seeding_of, spawn_seeds
+from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
 
@@ -125,6 +129,7 @@ class StepwiseEM(BaseEstimator):
             frozen=False,
             partial=True,
             gaussian=True,
+            pieces=True,
             mixture=self.mixture,
             known=self.known,
             tied=self.tied,
@@ -160,6 +165,21 @@ class StepwiseEM(BaseEstimator):
             for seed in spawn_seeds(self.random_state, self.restarts)
         ]
         found = best_of(plan, problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
+        return found.told(remarks=remarks)
+
+    def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
+        """The same piece by piece: no junction tree of the whole graph is made, nor a plan."""
+        self._check()
+        kept, remarks = rows_to_shuffle(source)
+        knowledge = read_knowledge(graph, self.known, self.tied, self.smoothing)
+        problem = pose_pieces(graph, kept, self.smoothing, knowledge, blocks=True)
+        size = batch_rows(self.batch_size, problem.weight * self.epochs)
+        alone = problem if self.n_jobs is None else problem.on(1)
+        climbs = [
+            partial(_climb_from, alone, seed, self.exponent, size, self.epochs, None)
+            for seed in spawn_seeds(self.random_state, self.restarts)
+        ]
+        found = best_of_pieces(problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
         return found.told(remarks=remarks)
 
     def partial_learn(
@@ -248,7 +268,7 @@ def batch_rows(wanted: int, rows: float) -> int:
 
 
 def _climb_from(
-    problem: Problem,
+    problem: Posed,
     seed: np.random.SeedSequence,
     exponent: float,
     batch: int,
@@ -257,12 +277,12 @@ def _climb_from(
 ) -> Climb:
     """A random start, and the order of the rows, from one seed."""
     rng = np.random.default_rng(seed.spawn(1)[0])
-    start = problem.knowledge.imposed(random_tables(problem.estep.graph, seed, seeding))
+    start = problem.knowledge.imposed(random_tables(problem.graph, seed, seeding))
     return climb_stepwise(problem, start, exponent, batch, epochs, rng)
 
 
 def climb_stepwise(
-    problem: Problem,
+    problem: Posed,
     start: Tables,
     exponent: float,
     batch: int,
@@ -290,7 +310,7 @@ class Run:
 
 
 def one_pass(
-    problem: Problem, run: Run, k: int, exponent: float, batch: int, rng: np.random.Generator
+    problem: Posed, run: Run, k: int, exponent: float, batch: int, rng: np.random.Generator
 ) -> tuple[Run, int]:
     """Every row once, in random order, with an M-step after each batch; k counts them."""
     assert isinstance(problem.source, LocalRows)
@@ -300,7 +320,7 @@ def one_pass(
     for first in range(0, len(order), batch):
         chosen = order[first : first + batch]
         block = Rows(tuple(c[chosen] for c in rows.codes))
-        moments = packed_counts(problem.estep, tables, block)
+        moments = problem.block(tables, block)
         step = (k + 2.0) ** -exponent
         s = _mixed(s, counts_in(moments), step, len(chosen))
         own = float(moments.sums["log_likelihood"][0]) / len(chosen)
@@ -383,7 +403,7 @@ def _rests(path: Sequence[float]) -> bool:
     return len(path) > 1 and abs(path[-1] - path[-2]) < RESTS
 
 
-def first_sums(problem: Problem, tables: Tables) -> dict[int, Array]:
+def first_sums(problem: Posed, tables: Tables) -> dict[int, Array]:
     """Sums of one row that is in every state of the parents alike."""
     return {
         v: leaf_sums(table) * (math.prod(table.shape[-2:]) / table.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ from latentia.networks.piece_learning import PieceReport, TableSettings
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
+
+MOST_STARTS = 6  # whose levels are told
+MANY_ROUNDS = 3  # of starts, after which one that stands alone is doubted …
+CLEAR_GAP, CLEAR_SHARE = 3.0, 0.05  # … by nats, and by nats for each parameter that rows speak of
 
 
 class Tables(BaseEstimator):
@@ -83,7 +88,8 @@ def column_plan(graph: LatentGraph) -> Plan:
     """The plan of the columns by themselves: where evidence is read, when tables answer."""
     columns = [graph.names[v] for v in graph.observed]
     states = tuple(graph.states[v] for v in graph.observed)
-    return make_plan(LatentGraph(tuple(columns), (), frozenset(), states))
+    plan = make_plan(LatentGraph(tuple(columns), (), frozenset(), states))
+    return replace(plan, tables_of=graph)
 
 
 def told_pieces(found: LearnedTables) -> tuple[str, ...]:
@@ -93,12 +99,43 @@ def told_pieces(found: LearnedTables) -> tuple[str, ...]:
 
 
 def _told_piece(piece: PieceReport) -> str:
-    names = ", ".join(map(str, piece.latents[:6])) + (" …" if len(piece.latents) > 6 else "")
+    names = _names(piece)
+    head = f"piece of {names}: {len(piece.families)} tables, {piece.parameters:,} parameters; "
+    climb = f"climbed in {piece.climb_steps} E-steps over {piece.rows:,} different rows"
+    if not piece.starts:
+        return f"{head}from {piece.winner}, {climb}"
+    shown = ", ".join(f"{s.kind} {s.level:,.1f}" for s in piece.starts[:MOST_STARTS])
+    more = len(piece.starts) - MOST_STARTS
     return (
-        f"piece of {names}: {len(piece.families)} tables, {piece.parameters:,} parameters; best of "
-        f"{len(piece.starts)} starts in {piece.rounds} rounds: {piece.winner}, level with it "
-        f"{piece.agreed}; climbed in {piece.climb_steps} E-steps over {piece.rows:,} different rows"
+        f"{head}best of {len(piece.starts)} starts in {piece.rounds} rounds: {piece.winner}, level "
+        f"with it {piece.agreed}; {climb}; levels of starts: {shown}"
+        + (f" and {more} lower" if more > 0 else "")
     )
+
+
+def _names(piece: PieceReport) -> str:
+    """The latents of a piece; without any, what its holes tie together."""
+    names = piece.latents or piece.families
+    return ", ".join(map(str, names[:6])) + (" …" if len(names) > 6 else "")
+
+
+def doubts_of(found: LearnedTables) -> tuple[str, ...]:
+    """Pieces whose best tables a single start of many has found, well above all others.
+
+    Another seed would draw other starts, and might miss it as these did.
+    """
+    said = []
+    for piece in found.pieces:
+        if piece.agreed > 1 or piece.rounds < MANY_ROUNDS or len(piece.starts) < 2:
+            continue
+        gap = piece.starts[0].level - piece.starts[1].level
+        if gap > max(CLEAR_GAP, CLEAR_SHARE * piece.effective):
+            said.append(
+                f"of {len(piece.starts)} starts only one found the best tables of {_names(piece)}, "
+                f"{gap:.1f} nats above the next: another random_state may find others, and answer "
+                "otherwise. Bring more rows, or give these latents fewer states."
+            )
+    return tuple(said)
 
 
 def as_operators(found: LearnedTables) -> Operators:
@@ -108,7 +145,7 @@ def as_operators(found: LearnedTables) -> Operators:
     alone = answers.posteriors(None, plan.columns)
     marginals = [np.ascontiguousarray(alone[plan.graph.names[v]][0]) for v in leaves]
     blank = independent(plan, marginals, found.weight)
-    told = Provenance(notes=found.notes, pieces=told_pieces(found))
+    told = Provenance(notes=found.notes, pieces=told_pieces(found), doubts=doubts_of(found))
     network = OwnNetwork(answers, leaves)
     return Operators(
         plan,

@@ -21,8 +21,8 @@ from latentia.sequences.chain_messages import (
     NotAtRestError,
     Potentials,
     Smoothed,
-    moved,
     moved_back,
+    moved_on,
 )
 from latentia.sequences.packing import Packing
 from latentia.typing import Array, Bools
@@ -68,7 +68,7 @@ def careful_filter(packing: Packing, p: Potentials) -> Filtered:
         if met:
             break
         ends = run.alpha[:, packing.last[packing.previous[chained]]]
-        start[:, chained] = moved(ends, p.move, p.which[: len(chained)][chained])
+        start[:, chained] = moved_on(ends, p.move, p.which[: len(chained)][chained])
         met = run.go(packing, start, again=True)
     if not met or not run.scale.min() > LEAST:
         raise NotAtRestError
@@ -100,7 +100,7 @@ class _ForwardRun:
         with np.errstate(divide="ignore", invalid="ignore"):
             for t, hi in enumerate(packing.bounds[1:]):
                 if lo:
-                    message = moved(message[:, : hi - lo], p.move, p.which[lo:hi])
+                    message = moved_on(message[:, : hi - lo], p.move, p.which[lo:hi])
                 here = message * p.emission[:, lo:hi]
                 total = np.add.reduce(here, axis=0)
                 self.shift[lo:hi] = p.shift[lo:hi]

@@ -68,7 +68,7 @@ class NotAtRestError(Exception):
     """Pieces that do not forget: run the sequences in one piece."""
 
 
-def moved(message: Array, move: Array, which: Indices) -> Array:
+def moved_on(message: Array, move: Array, which: Indices) -> Array:
     """Σ_i message_i move[c]_ij, (states, n)."""
     if len(move) == 1:
         return np.asarray(move[0].T @ message)

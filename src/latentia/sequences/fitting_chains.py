@@ -24,7 +24,7 @@ from latentia.sequences.learn_chain import ChainLearning, LearnedChain
 from latentia.sequences.long_rows import Naming, is_list_of_frames, joined_arrays, read_long
 from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import Slice
-from latentia.sequences.step_data import Sequences
+from latentia.sequences.step_data import Sequences, missing_cells
 from latentia.typing import Array
 
 
@@ -37,19 +37,31 @@ class FittedChain:
     learned: LearnedChain
     naming: Naming
     step: int | None  # time between two steps; None: rows are steps
+    counts: Tables | None = None  # expected counts of all tables
 
 
-def fit_chain(
+@final
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A slice with the columns and sequences of a long table."""
+
+    slice: Slice
+    columns: dict[int, Column]
+    sequences: Sequences
+    naming: Naming
+    step: int | None
+    rows: int
+    log_slopes: Array  # (steps,) what turns densities of z into those of x; 0 in gaps
+
+
+def prepare(
     slice_: Slice,
     X: Any,
     naming: Naming,
-    how: ChainLearning,
-    rng: np.random.Generator,
     kinds: Mapping[Any, str] | None,
     state_names: Mapping[Any, Any] | None,
-    learner: Any = None,
-) -> FittedChain:
-    """Learn the tables of a slice from a long table."""
+) -> Prepared:
+    """Open a long table, discover its columns, read it."""
     if is_list_of_frames(X):
         X, naming = joined_arrays(X, naming)
     names = [slice_.names[v] for v in slice_.told]
@@ -58,8 +70,22 @@ def fit_chain(
     found = discover_columns(rows.look(names), names, kinds, state_names)
     columns = {v: straightened(without_atoms(c)) for v, c in zip(slice_.told, found, strict=True)}
     steps = read_long(rows.engine, columns, naming)
-    columns, sequences = standardised_steps(columns, steps.sequences)
-    chain = Chain(slice_, columns, {})
+    standard, sequences = standardised_steps(columns, steps.sequences)
+    slopes = np.where(steps.row >= 0, steps.log_slopes[steps.row], 0.0)
+    for v, column in columns.items():
+        other = standard[v]
+        if isinstance(column, ContinuousColumn) and isinstance(other, ContinuousColumn):
+            there = ~missing_cells(sequences.cells[v])
+            slopes = slopes + there * np.log(column.scale / other.scale)
+    step = None if steps.times is None else steps.times.step
+    return Prepared(slice_, standard, sequences, naming, step, steps.rows, slopes)
+
+
+def fit_chain(
+    prepared: Prepared, how: ChainLearning, rng: np.random.Generator, learner: Any = None
+) -> FittedChain:
+    """Learn the tables of a slice."""
+    chain, sequences = Chain(prepared.slice, prepared.columns, {}), prepared.sequences
     layout = chain.layout(sequences.holes())
     learned = learn_as_told(learner, layout, sequences, how, rng)
     if not learned.converged:
@@ -70,10 +96,12 @@ def fit_chain(
         )
     known = how.known if getattr(learner, "known", None) is None else learner.known
     fixed = read_known(layout, known).pinned
-    learned = replace(learned, tables=ordered(layout, sequences, learned.tables, fixed))
-    step = None if steps.times is None else steps.times.step
-    kept = replace(naming, lengths=None, blocks=False)
-    return FittedChain(replace(chain, tables=learned.tables), learned, kept, step)
+    counts, _, _ = chain_estep(wire_groups(layout, sequences), learned.tables)
+    order = chain_state_orders(layout, counts, fixed)
+    tables, counts = (renamed(prepared.slice, x, order) for x in (learned.tables, counts))
+    kept = replace(prepared.naming, lengths=None, blocks=False)
+    fitted = replace(learned, tables=tables)
+    return FittedChain(replace(chain, tables=tables), fitted, kept, prepared.step, counts)
 
 
 def _check_names(rows: TableRows, slice_: Slice, naming: Naming) -> None:
@@ -116,23 +144,28 @@ def standardised_steps(
     return found, Sequences(cells, sequences.offsets)
 
 
-def ordered(
-    layout: ChainLayout, sequences: Sequences, tables: Tables, fixed: frozenset[int]
-) -> dict[int, Array]:
-    """The same tables with the states of every latent by size, the largest first.
+def chain_state_orders(
+    layout: ChainLayout, counts: Tables, fixed: frozenset[int]
+) -> dict[int, Any]:
+    """The states of every latent by size, the largest first.
 
     Latents of `fixed` stay: what is known of them tells their states by number.
     """
-    counts, _, _ = chain_estep(wire_groups(layout, sequences), tables)
-    found = dict(tables)
-    families = families_of(layout.slice)
+    found = {}
     for v in sorted(layout.slice.latent - fixed):
         size = np.zeros(layout.sizes[v])
-        for n, family in enumerate(families):
+        for n, family in enumerate(layout.families):
             if family.variable == v:
                 size += counts[n].reshape(-1, len(size)).sum(axis=0)
-        order = np.argsort(-np.round(size, 6), kind="stable")
-        found = renamed_states(layout.slice, found, v, order)
+        found[v] = np.argsort(-np.round(size, 6), kind="stable")
+    return found
+
+
+def renamed(slice_: Slice, tables: Tables, orders: Mapping[int, Any]) -> dict[int, Array]:
+    """Tables in which state k of a latent is what state order[k] was."""
+    found = dict(tables)
+    for v, order in orders.items():
+        found = renamed_states(slice_, found, v, order)
     return found
 
 

@@ -62,21 +62,35 @@ class LongSteps:
 class _Gathered:
     """Encoded blocks, one behind the other."""
 
+    parts: tuple[_Part, ...]
+
+    def __add__(self, other: _Gathered) -> _Gathered:
+        return _Gathered(self.parts + other.parts)
+
+    def joined(self) -> _Part:
+        """All blocks as one."""
+        first, *others = self.parts
+        if not others:
+            return first
+        return _Part(
+            tuple(np.concatenate(x) for x in zip(*(p.cells for p in self.parts), strict=True)),
+            np.concatenate([p.log_slopes for p in self.parts]),
+            None if first.ids is None else np.concatenate([p.ids for p in self.parts]),
+            None if first.times is None else np.concatenate([p.times for p in self.parts]),
+            tuple(t for p in self.parts for t in p.tables),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One block: codes of its columns, ids and times of its rows."""
+
     cells: tuple[Any, ...]
     log_slopes: Array
     ids: Any
     times: Any
     tables: tuple[Table, ...]
-
-    def __add__(self, other: _Gathered) -> _Gathered:
-        pairs = zip(self.cells, other.cells, strict=True)
-        return _Gathered(
-            tuple(np.concatenate(pair) for pair in pairs),
-            np.concatenate([self.log_slopes, other.log_slopes]),
-            None if self.ids is None else np.concatenate([self.ids, other.ids]),
-            None if self.times is None else np.concatenate([self.times, other.times]),
-            self.tables + other.tables,
-        )
 
 
 def read_long(
@@ -98,19 +112,18 @@ def read_long(
 
     def work(table: Table) -> _Gathered | None:
         some = table.length or naming.blocks
-        return _encode(table, columns, naming, set(wanted)) if some else None
+        return _Gathered((_encode(table, columns, naming, set(wanted)),)) if some else None
 
-    found: _Gathered | None = engine.fold(work, [*wanted, *naming.columns])
-    if found is None:
+    gathered: _Gathered | None = engine.fold(work, [*wanted, *naming.columns])
+    if gathered is None:
         raise DataError("0 sample(s): the table has no rows.")
+    found = gathered.joined()
     if isinstance(engine, OneBlock):
         found = replace(found, tables=(engine.table,))
     return _arranged(found, columns, naming, step)
 
 
-def _encode(
-    table: Table, columns: Mapping[int, Column], naming: Naming, wanted: set[Any]
-) -> _Gathered:
+def _encode(table: Table, columns: Mapping[int, Column], naming: Naming, wanted: set[Any]) -> _Part:
     cells: list[Any] = []
     units = np.zeros(table.length)
     for column in columns.values():
@@ -123,7 +136,7 @@ def _encode(
     ids = None if naming.sequence is None else _whole(table, naming.sequence, "sequence ids")
     times = None if naming.time is None else _whole(table, naming.time, "times")
     kept = (table,) if naming.blocks else ()  # blocks of files are not kept
-    return _Gathered(tuple(cells), units, ids, times, kept)
+    return _Part(tuple(cells), units, ids, times, kept)
 
 
 def empty_cells(column: Column, count: int) -> Any:
@@ -161,7 +174,7 @@ def _whole(table: Table, name: Label, what: str) -> Any:
 
 
 def _arranged(
-    found: _Gathered, columns: Mapping[int, Column], naming: Naming, step: int | None
+    found: _Part, columns: Mapping[int, Column], naming: Naming, step: int | None
 ) -> LongSteps:
     rows = len(found.log_slopes)
     whose, labels = _memberships(found, naming, rows)
@@ -189,7 +202,7 @@ def _arranged(
     return LongSteps(sequences, row, rows, labels, times, found.log_slopes, found.tables)
 
 
-def _memberships(found: _Gathered, naming: Naming, rows: int) -> tuple[Indices, tuple[Any, ...]]:
+def _memberships(found: _Part, naming: Naming, rows: int) -> tuple[Indices, tuple[Any, ...]]:
     """The sequence of every row, numbered as they first appear, and their labels."""
     if naming.lengths is not None:
         lengths = checked_lengths(naming.lengths, rows)

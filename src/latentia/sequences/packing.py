@@ -23,7 +23,7 @@ SHORTEST = 64  # steps of a piece: shorter ones have not forgotten how they bega
 
 @final
 @dataclass(frozen=True, slots=True)
-class Run:
+class StepRun:
     """Steps with equally many pieces: places lo … hi − 1."""
 
     lo: int
@@ -46,7 +46,7 @@ class Packing:
     last: Indices  # (pieces,) places of last steps
     previous: Indices  # (pieces,) the piece before in its sequence, -1: none
     following: Indices  # (pieces,) the piece after, -1: none
-    runs: tuple[Run, ...]
+    runs: tuple[StepRun, ...]
 
     @property
     def steps(self) -> int:
@@ -115,10 +115,10 @@ def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
     return Packing(order, ends, last, previous, following, runs)
 
 
-def _runs(bounds: tuple[int, ...], alive: Any) -> tuple[Run, ...]:
+def _runs(bounds: tuple[int, ...], alive: Any) -> tuple[StepRun, ...]:
     cuts = [0, *(np.flatnonzero(np.diff(alive)) + 1).tolist(), len(alive)]
     return tuple(
-        Run(bounds[a], bounds[b], b - a, int(alive[a])) for a, b in pairwise(cuts) if b > a
+        StepRun(bounds[a], bounds[b], b - a, int(alive[a])) for a, b in pairwise(cuts) if b > a
     )
 
 

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from latentia.sequences.chain_messages import Potentials, moved, moved_back
+from latentia.sequences.chain_messages import Potentials, moved_back, moved_on
 from latentia.sequences.packing import Packing
 from latentia.typing import Array
 
@@ -41,7 +41,7 @@ class PieceProducts:
                 logs = np.log(found[:, now]) + self.log_scale[:, now]
             ends = np.einsum("jin,in->jn", self.rows[:, :, now], _from_top(logs))
             now = self.packing.following[now]
-            found[:, now] = moved(ends / ends.sum(axis=0), p.move, p.which[now])
+            found[:, now] = moved_on(ends / ends.sum(axis=0), p.move, p.which[now])
         return found
 
     def ends(self, last: Array) -> Array:
@@ -73,7 +73,7 @@ def piece_products(packing: Packing, p: Potentials, emission: list[Array]) -> Pi
             going = emission[t].shape[1]
             rows[:, :, going : here.shape[2]] = here[:, :, going:]
             which = np.tile(p.which[bounds[t] : bounds[t + 1]], states)
-            here = moved(here[:, :, :going].reshape(states, -1), p.move, which)
+            here = moved_on(here[:, :, :going].reshape(states, -1), p.move, which)
             here = here.reshape(states, states, going) * emission[t][:, None]
         if t % EVERY == 0:
             _divide(here, log_scale)

@@ -68,9 +68,12 @@ def wire_steps(layout: ChainLayout, sequences: Sequences, longest: int | None = 
     packing = pack_steps(sequences.offsets, longest)
     first = sequences.first_steps()
     look = _Looking(layout, sequences, first, packing.order)
-    start = look.configuration(layout.seen_parents(layout.starting), first)
-    later = look.configuration(layout.seen_parents(layout.moving), ~first)
-    which = np.where(first, start, later)[packing.order]
+    if layout.start_count * layout.move_count == 1:
+        which = np.broadcast_to(np.intp(0), first.shape)  # no memory behind it
+    else:
+        start = look.configuration(layout.seen_parents(layout.starting), first)
+        later = look.configuration(layout.seen_parents(layout.moving), ~first)
+        which = np.where(first, start, later)[packing.order]
     discrete = [v for v in layout.emitted if layout.sizes[v]]
     lookups = tuple(look.lookup(v) for v in discrete)
     masks = tuple(look.mask(v) for v in layout.masked)
@@ -109,6 +112,8 @@ class _Looking:
     def choice(self, v: int) -> tuple[tuple[int, ...], Any, int]:
         """Families of a column, the configuration of each step among all of theirs, how many."""
         own = [(n, f) for n, f in enumerate(self.layout.families) if f.variable == v]
+        if len(own) == 1 and not self.layout.seen_parents((own[0][1],)):
+            return (own[0][0],), np.broadcast_to(np.intp(0), self.first.shape), 1
         found, total = np.zeros(self.sequences.steps, dtype=np.intp), 0
         for _, family in own:
             seen = self.layout.seen_parents((family,))
@@ -121,8 +126,10 @@ class _Looking:
     def lookup(self, v: int) -> Lookup:
         blocks, chosen, total = self.choice(v)
         states, x = self.layout.sizes[v], self.sequences.cells[v]
-        rows = np.where(x < 0, total * states, chosen * states + x)
-        return Lookup(blocks, rows[self.order].astype(np.intp), total * states)
+        rows = x if total == 1 else chosen * states + x
+        if x.min(initial=0) < 0:
+            rows = np.where(x < 0, total * states, rows)
+        return Lookup(blocks, rows.take(self.order).astype(np.intp, copy=False), total * states)
 
     def mask(self, v: int) -> Lookup:
         x, states = self.sequences.cells[v], self.layout.sizes[v]

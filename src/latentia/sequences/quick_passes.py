@@ -22,8 +22,8 @@ from latentia.sequences.chain_messages import (
     NotAtRestError,
     Potentials,
     Smoothed,
-    moved,
     moved_back,
+    moved_on,
 )
 from latentia.sequences.packing import Packing
 from latentia.sequences.piece_products import MOST_STATES, PieceProducts, piece_products
@@ -131,7 +131,7 @@ def _forward(blocks: _Blocks, start: Array, again: bool = False) -> bool:
             if previous.shape[1] != a.shape[1]:
                 previous = previous[:, : a.shape[1]]
             if one is None:
-                out[...] = moved(previous, p.move, p.which[bounds[t] : bounds[t + 1]])
+                out[...] = moved_on(previous, p.move, p.which[bounds[t] : bounds[t + 1]])
             else:
                 np.matmul(one, previous, out=out)
             np.multiply(out, e, out=out)
@@ -154,7 +154,7 @@ def _settle_forward(blocks: _Blocks, start: Array) -> PieceProducts | None:
     for _ in range(MOST_ROUNDS if wide else FEW_ROUNDS):
         ends = last_messages(blocks.alpha, packing)[:, packing.previous[chained]]
         ends /= ends.sum(axis=0)
-        start[:, chained] = moved(ends, p.move, p.which[chained])
+        start[:, chained] = moved_on(ends, p.move, p.which[chained])
         if _forward(blocks, start, again=True):
             return None
     if wide:

@@ -3,57 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from latentia.announcing import warn
-from latentia.data.sources.opening import open_question
-from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
+from latentia import doors
+from latentia.errors import DataError
 from latentia.exact.gaussian_leaves import as_table
-from latentia.inference.posterior import Posterior
-from latentia.inference.posterior_density import Density
-from latentia.model.contract import Estimator
-from latentia.networks.accelerate import PSEUDO_COUNTS, free_parameters
+from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.seeds import as_generator
 from latentia.sequences.cell_beliefs import in_grid_steps
-from latentia.sequences.chain_forecasts import forecast_steps, sampled_inputs
-from latentia.sequences.chain_questions import (
-    Beliefs,
-    Chain,
-    believed_cells,
-    decode_states,
-    filter_states,
-    own_values,
-    sample_steps_of,
-    smooth_states,
+from latentia.sequences.chain_forecasts import forecast_steps
+from latentia.sequences.chain_pictures import (
+    draw_decoded_steps,
+    draw_forecast_steps,
+    draw_latent_moves,
+    only_latent,
 )
+from latentia.sequences.chain_profile import ChainProfile, chain_profile_of
 from latentia.sequences.chain_templates import template
+from latentia.sequences.comparing_chains import ChainComparison, compare_chains, state_ranges
 from latentia.sequences.families import families_of, family_name
-from latentia.sequences.fitting_chains import FittedChain, fit_chain
+from latentia.sequences.fitting_chains import fit_chain, prepare
 from latentia.sequences.learn_chain import ChainLearning
-from latentia.sequences.long_rows import (
-    LongSteps,
-    Naming,
-    empty_cells,
-    is_list_of_frames,
-    joined_arrays,
-    read_long,
-)
-from latentia.sequences.online_state import OnlineState
-from latentia.sequences.slices import Slice, read_slice
-from latentia.sequences.step_answers import (
-    as_answer,
-    like_column,
-    like_tables,
-    new_table,
-)
-from latentia.sequences.step_data import Sequences, missing_cells
+from latentia.sequences.long_rows import Naming
+from latentia.sequences.sequence_questions import SequenceQuestions, number_from
+from latentia.sequences.slices import read_slice
 from latentia.typing import Label
 
+if TYPE_CHECKING:
+    from latentia.draw.svg import Drawing
 
-class SequenceModel(Estimator):
+
+class SequenceModel(SequenceQuestions):
     """A model of sequences of any length: one slice, repeated, with one set of tables.
 
     Parameters
@@ -97,9 +77,6 @@ class SequenceModel(Estimator):
     >>> bool(max((path == worn).mean(), (path != worn).mean()) > 0.95)
     True
     """
-
-    _learned: ClassVar[str] = "fitted_"
-    fitted_: FittedChain
 
     def __init__(
         self,
@@ -163,22 +140,47 @@ class SequenceModel(Estimator):
         """
         slice_ = read_slice(self.slice, self.latents, self.given)
         naming = Naming(sequence, time, lengths)
-        how = ChainLearning(
-            pseudo_counts=self.pseudo_counts,
-            max_iter=int(_at_least("max_iter", self.max_iter, 3)),
-            tol=_at_least("tol", self.tol, 0.0),
-            known=self.known,
-        )
+        how = self._how()
         rng = as_generator(self.random_state)
-        self.fitted_ = fit_chain(
-            slice_, X, naming, how, rng, self.kinds, self.state_names, self.learner
-        )
+        prepared = prepare(slice_, X, naming, self.kinds, self.state_names)
+        self.fitted_ = fit_chain(prepared, how, rng, self.learner)
         return self
 
-    @property
-    def slice_(self) -> Slice:
-        """The slice as it was read."""
-        return self._chain.slice
+    def _how(self) -> ChainLearning:
+        return ChainLearning(
+            pseudo_counts=self.pseudo_counts,
+            max_iter=int(number_from("max_iter", self.max_iter, 3)),
+            tol=number_from("tol", self.tol, 0.0),
+            known=self.known,
+        )
+
+    @classmethod
+    def compare(
+        cls,
+        X: Any,
+        slice: Any,
+        latents: Mapping[Any, Any],
+        *,
+        sequence: Label | None = None,
+        time: Label | None = None,
+        lengths: Any = None,
+        **settings: Any,
+    ) -> ChainComparison:
+        """Numbers of states side by side: ``latents={"z": range(1, 7)}``; all combinations.
+
+        Log-likelihood, parameters, AIC, BIC of all rows, and the loss on rows held out: a quarter
+        of the sequences, or the last quarter of each where there are fewer than ten. `settings` are
+        those of the model.
+        """
+        if not isinstance(latents, Mapping) or not latents:
+            raise DataError('expected latents as a dict such as {"z": range(1, 7)}.')
+        first = {n: k if isinstance(k, int) else next(iter(k), None) for n, k in latents.items()}
+        model = cls(slice, first, **settings)
+        slice_ = read_slice(model.slice, model.latents, model.given)
+        naming = Naming(sequence, time, lengths)
+        prepared = prepare(slice_, X, naming, model.kinds, model.state_names)
+        seed = as_generator(model.random_state).integers(2**32)
+        return compare_chains(prepared, state_ranges(slice_, latents), model._how(), seed)
 
     @property
     def states_(self) -> dict[Label, int]:
@@ -220,190 +222,45 @@ class SequenceModel(Estimator):
         self._check_fitted()
         return list(self.fitted_.learned.history)
 
-    # -- questions -----------------------------------------------------------------------------
+    def profile(self, latent: Label | None = None) -> ChainProfile:
+        """What the states of a latent look like: sizes, columns in each of them, moves.
 
-    def filter(self, X: Any, *, lengths: Any = None) -> Any:
-        """P(latent | rows so far) for every row: a table with columns ``z=0``, ``z=1``, …"""
-        steps, naming = self._read(X, lengths)
-        return self._told(steps, naming, filter_states(self._chain, steps.sequences))
-
-    def smooth(self, X: Any, *, lengths: Any = None) -> Any:
-        """P(latent | all rows of the sequence) for every row."""
-        steps, naming = self._read(X, lengths)
-        return self._told(steps, naming, smooth_states(self._chain, steps.sequences))
-
-    def decode(self, X: Any, *, lengths: Any = None) -> Any:
-        """States of the latents on the most probable path: a column, or a table for several."""
-        steps, naming = self._read(X, lengths)
-        layout, path = decode_states(self._chain, steps.sequences)
-        found = {
-            self.slice_.names[v]: steps.to_rows(layout.values[v, 0][path])
-            for v in sorted(self.slice_.latent)
-        }
-        if not found:
-            raise EvidenceError("the slice has no latent; there is nothing to decode.")
-        if len(found) == 1:
-            ((name, values),) = found.items()
-            return like_column(steps.tables, name, values, naming.blocks)
-        return like_tables(steps.tables, found, naming.blocks)
-
-    def score_samples(self, X: Any, *, lengths: Any = None) -> Any:
-        """log P(row | rows before it in its sequence), densities per unit; -inf if it cannot be.
-
-        The sum over a sequence is its log-likelihood.
+        In words (print it), `to_dict`, `to_frame`, with errors.
         """
-        steps, naming = self._read(X, lengths)
-        found = filter_states(self._chain, steps.sequences)
-        scores = steps.to_rows(found.log_scale) + steps.log_slopes
-        if not naming.blocks:
-            return scores
-        ends = np.cumsum([t.length for t in steps.tables])[:-1]
-        return np.split(scores, ends)
+        return chain_profile_of(self._chain, self.fitted_.counts, only_latent(self._chain, latent))
 
-    def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
-        """Mean of `score_samples` over all rows."""
-        found = self.score_samples(X, lengths=lengths)
-        return float(np.mean(np.concatenate(found) if isinstance(found, list) else found))
+    # -- pictures ------------------------------------------------------------------------------
 
-    def bic(self, X: Any, *, lengths: Any = None) -> float:
-        """k log N − 2 log P(rows), k free parameters and N rows: less is better."""
-        return self._penalised(X, lengths, None)
+    def draw(self, steps: int = 2) -> Drawing:
+        """The slice as a picture: this step and the next; more `steps` show the unrolled graph."""
+        slice_ = self.fitted_.chain.slice if hasattr(self, "fitted_") else None
+        if slice_ is None:
+            slice_ = read_slice(self.slice, self.latents, self.given)
+        return doors.draw_slice(slice_, steps)
 
-    def aic(self, X: Any, *, lengths: Any = None) -> float:
-        """2 k − 2 log P(rows): less is better."""
-        return self._penalised(X, lengths, 2.0)
+    def plot_moves(self, latent: Label | None = None) -> Drawing:
+        """P(next state | state) of a latent, as a heat map."""
+        return draw_latent_moves(self._chain, latent)
 
-    def forecast(self, X: Any, steps: int = 1, *, given: Any = None, lengths: Any = None) -> Any:
-        """The next `steps` steps of every sequence: a long table.
+    def plot_decoded(self, X: Any, which: Any = None, *, lengths: Any = None) -> Drawing:
+        """The best path of one sequence as bands of colour over its columns; default: the first.
 
-        A row for each sequence and step ahead: probabilities of states as ``word=a``, of continuous
-        columns mean and quantiles, and P(latent). `given` is a table of the inputs of these steps,
-        if the slice has any: as many rows for each sequence.
+        `which` is the sequence's id, or its number where tables have no ids.
         """
-        count = int(_at_least("steps", steps, 1))
+        return draw_decoded_steps(self._chain, self._read(X, lengths)[0], which)
+
+    def plot_forecast(
+        self,
+        X: Any,
+        steps: int = 10,
+        which: Any = None,
+        *,
+        columns: Any = None,
+        given: Any = None,
+        lengths: Any = None,
+    ) -> Drawing:
+        """The last rows of one sequence, and a fan of what may come; see `forecast`."""
+        count = int(number_from("steps", steps, 1))
         read, naming = self._read(X, lengths)
-        return new_table(read.tables, forecast_steps(self._chain, read, naming, count, given))
-
-    def query(self, variable: Label, at: int, given: Any = None) -> Posterior | Density:
-        """P(variable at step `at` of one sequence | its rows): steps count from 0.
-
-        Steps behind the last row are forecast. `given` is the table of one sequence.
-        """
-        v = self.slice_.index(variable)
-        if isinstance(at, bool) or not isinstance(at, int | np.integer) or at < 0:
-            raise EvidenceError(f"expected at as a step from 0 on, got {at!r}.")
-        if v in self.slice_.given:
-            raise EvidenceError(f"{variable!r} is given, not modelled.")
-        if given is None:
-            none = {u: empty_cells(c, 0) for u, c in self._chain.columns.items()}
-            sequences = Sequences(none, np.array([0, 0]))
-        else:
-            sequences = self._read(given, None, one=True)[0].sequences
-        if len(sequences) != 1:
-            raise EvidenceError(f"expected the rows of one sequence, got {len(sequences)}.")
-        sequences = sequences.longer(max(0, int(at) + 1 - sequences.steps))
-        if v not in self.slice_.latent and not missing_cells(sequences.cells[v])[at]:
-            raise EvidenceError(
-                f"{variable!r} is told at step {at}. Leave the cell missing to ask for it."
-            )
-        found = smooth_states(self._chain, sequences)
-        self._note_impossible(found)
-        if v in self.slice_.latent:
-            return as_answer(None, variable, found.of(v)[:, at])
-        p = believed_cells(self._chain, found, sequences, v, np.array([at]))
-        return as_answer(self._chain.columns[v], variable, p[:, 0])
-
-    def start(self) -> OnlineState:
-        """Begin a sequence: `observe` row by row, and `forecast`."""
-        return OnlineState(self._chain)
-
-    def sample(
-        self, n: int = 1, length: int = 10, random_state: Any = None, given: Any = None
-    ) -> Any:
-        """Draw `n` sequences of `length` steps: a dict of arrays in long format, latents too.
-
-        `given` holds the inputs, if there are any: columns of n · length rows.
-        """
-        n, length = int(_at_least("n", n, 1)), int(_at_least("length", length, 1))
-        chain, rng = self._chain, as_generator(random_state)
-        inputs = sampled_inputs(chain, given, n, length)
-        drawn = sample_steps_of(chain, n, length, rng, inputs)
-        found: dict[Any, Any] = {
-            "sequence" if self.fitted_.naming.sequence is None else self.fitted_.naming.sequence: (
-                np.repeat(np.arange(n), length)
-            ),
-            "time" if self.fitted_.naming.time is None else self.fitted_.naming.time: np.tile(
-                np.arange(length), n
-            ),
-        }
-        for v, x in sorted(drawn.items()):
-            flat = x.ravel()
-            name = chain.slice.names[v]
-            found[name] = flat if v in chain.slice.latent else own_values(chain.columns[v], flat)
-        return found
-
-    # -- behind them ---------------------------------------------------------------------------
-
-    @property
-    def _chain(self) -> Chain:
-        self._check_fitted()
-        return self.fitted_.chain
-
-    def _read(self, X: Any, lengths: Any, one: bool = False) -> tuple[LongSteps, Naming]:
-        self._check_fitted()
-        naming = replace(self.fitted_.naming, lengths=lengths)
-        if is_list_of_frames(X):
-            X, naming = joined_arrays(X, naming)
-        columns = dict(self._chain.columns)
-        engine = open_question(X, list(columns.values()))
-        apart = naming.blocks and naming.sequence not in engine.names
-        if naming.lengths is not None or apart or one:  # these tell sequences themselves
-            naming = replace(naming, sequence=None)
-        if naming.time is not None and naming.time not in engine.names and one:
-            naming = replace(naming, time=None)
-        absent = frozenset(self.slice_.columns)
-        if not any(c.name in engine.names for c in columns.values()):
-            wanted = ", ".join(repr(c.name) for c in columns.values())
-            raise DataError(
-                f"expected a table with columns of the slice ({wanted}), got "
-                f"{', '.join(map(repr, engine.names[:10]))}. Columns that are not there are holes, "
-                "but one must be."
-            )
-        return read_long(engine, columns, naming, self.fitted_.step, absent), naming
-
-    def _told(self, steps: LongSteps, naming: Naming, found: Beliefs) -> Any:
-        self._note_impossible(found)
-        told: dict[Any, Any] = {}
-        for v in sorted(self.slice_.latent):
-            rows = steps.to_rows(found.of(v))
-            told |= {f"{self.slice_.names[v]}={k}": p for k, p in enumerate(rows)}
-        return like_tables(steps.tables, told, naming.blocks)
-
-    def _note_impossible(self, found: Beliefs) -> None:
-        count = int(np.isneginf(found.log_scale).sum())
-        if count:
-            warn(
-                f"{count} row(s) cannot be under the model after the rows before them; they count "
-                "as missing. score_samples tells which (-inf).",
-                ImpossibleRowWarning,
-            )
-
-    def _penalised(self, X: Any, lengths: Any, per: float | None) -> float:
-        scores = self.score_samples(X, lengths=lengths)
-        flat = np.concatenate(scores) if isinstance(scores, list) else scores
-        chain = self._chain
-        discrete = {n: t for n, t in chain.tables.items() if not self._is_bell(n)}
-        bells = sum(t.size // 3 * 2 for n, t in chain.tables.items() if self._is_bell(n))
-        k = free_parameters(discrete) + bells
-        return k * (np.log(len(flat)) if per is None else per) - 2.0 * float(flat.sum())
-
-    def _is_bell(self, number: int) -> bool:
-        chain = self._chain
-        return chain.sizes[families_of(chain.slice)[number].variable] == 0
-
-
-def _at_least(name: str, value: Any, least: float) -> float:
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool) or not value >= least:
-        raise DataError(f"expected {name} to be a number from {least:g} on, got {value!r}.")
-    return float(value)
+        told = forecast_steps(self._chain, read, naming, count, given)
+        return draw_forecast_steps(self._chain, read, told, which, columns)

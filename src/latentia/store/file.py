@@ -18,12 +18,14 @@ import struct
 from collections.abc import Sequence
 from functools import partial
 from io import BufferedReader
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from latentia.data.moments import Moments
 from latentia.errors import LatentiaError, StoreError
+from latentia.formats.interchange import ENDINGS
 from latentia.model.classifier import LatentClassifier
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
@@ -82,8 +84,9 @@ def save(model: Stored, path: str | os.PathLike[str]) -> None:
     Labels may be text, numbers, booleans, and tuples and frozensets of these. A model that could
     not be read again is not written.
     """
-    record, arrays = _write(model)
     name = _path_name(path)
+    _check_ending(name)
+    record, arrays = _write(model)
     encoded = _encode(record)
     parts = [np.ascontiguousarray(array, dtype="<f8") for array in arrays]
     _rebuild(encoded, lambda shapes: _matching(parts, shapes), "Fit the model again.")
@@ -103,6 +106,17 @@ def save(model: Stored, path: str | os.PathLike[str]) -> None:
             f"{name}: cannot be written ({error.strerror or error}). "
             "Does the folder exist, may you write there, and is there room?"
         ) from error
+
+
+def _check_ending(name: str) -> None:
+    """Endings of other tools' files are theirs: nobody would find out what is inside."""
+    ending = Path(name.removesuffix(".gz")).suffix.lower()
+    if ending in ENDINGS:
+        raise StoreError(
+            f"{name}: {ending} is the ending of a file that other tools read, and model.save "
+            "writes latentia's own. Use lt.write(model, path) for the graph and its tables; or "
+            "another ending, such as .latentia, to keep all of the model."
+        )
 
 
 def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
@@ -130,14 +144,11 @@ def _version(record: dict[str, Any]) -> int:
     states = record.get("states", ())
     parts = (record, *record.get("models", ()))
     newer = any(newer_columns(x.get("states", ())) for x in parts) or leaves_with_atoms(parts)
+    tables = any(name in record for name in ("own", "beside", "pieces", "nameless"))
     named = any(name in record.get("parameters", ()) for name in NEWER)
     named = named or "own" in record.get("replicates", ())
     if (
-        newer
-        or named
-        or "own" in record
-        or ordered_parents(record)
-        or "tables" in record.get("replicates", ())
+        newer or named or tables or ordered_parents(record)
     ):  # else older readers would misread grids, leaves and axes
         return 5
     if record["kind"] == "LatentClassifier":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,14 @@ import numpy as np
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
+from latentia.exact.mixture_network import MixtureNetwork
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
 from latentia.store.array_table import Fetch, fetch_named
 from latentia.store.column_record import read_column, write_column
+from latentia.store.link_record import read_link, write_link
 from latentia.store.operators_record import (
     build_operators,
     read_blueprint,
@@ -27,10 +29,14 @@ from latentia.store.operators_record import (
 )
 from latentia.store.own_record import (
     BESIDE,
+    member_shapes,
     own_shapes,
+    read_members,
     read_own_graph,
     with_beside,
+    with_members,
     with_own_tables,
+    write_members,
     write_own_tables,
 )
 from latentia.store.plain import fields, items, number, pack, text, unpack
@@ -48,11 +54,14 @@ SOME = (
     "replicates",
     "own",
     "beside",
+    "members",
     "pieces",
     "nameless",
+    "link",
 )  # fields of some models, of newer files
 
-NEWER = ("order_by", "name_states")  # parameters of some models, of newer files
+# parameters of some models, of newer files
+NEWER = ("order_by", "name_states", "mechanism", "link")
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -82,6 +91,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if operators.network is not None:
         record["own"], more = write_own_tables(operators.network)
         arrays += more
+        if isinstance(operators.network, MixtureNetwork):
+            record["members"], more = write_members(operators.network)
+            arrays += more
     if operators.beside is not None:
         record["beside"], more = write_own_tables(operators.beside)
         arrays += more
@@ -89,10 +101,10 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
         record["pieces"] = list(operators.provenance.pieces)
     if operators.provenance.nameless:
         record["nameless"] = operators.provenance.nameless
+    if hasattr(model, "link_"):
+        record["link"] = write_link(model.link_, model.log_likelihood_)
     if hasattr(model, "error_bars_"):
-        record["replicates"], more = write_replicates(
-            model.error_bars_, operators.plan is model.plan_
-        )
+        record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
     return record, arrays
 
@@ -109,20 +121,25 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
         raise StoreError(f"expected a LatentModel, got {kind!r}. Update latentia.")
     plan = read_plan(structure)
     columns = read_columns(states, plan)
+    own = read_own_graph(given["own"], plan) if "own" in given else None
+    plan = replace(plan, tables_of=own)
     inner = read_plan(given["network"]) if "network" in given else plan
     if [inner.graph.states[v] for v in inner.graph.observed] != [c.cells for c in columns]:
         raise StoreError("expected the network of a refined model to have the model's columns.")
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
-    own = read_own_graph(given["own"], plan) if "own" in given else None
     beside = read_own_graph(given["beside"], plan) if "beside" in given else None
     told = own or beside or inner.graph  # whose tables error bars may have
     beyond = {} if bars is None else replicate_shapes(bars, inner, told)
     tables = {} if own is None else own_shapes(own)
+    members, weights = read_members(given["members"], plan) if "members" in given else ((), None)
+    tables |= member_shapes(members)
     tables |= {} if beside is None else own_shapes(beside, BESIDE)
     arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
+        if weights is not None:
+            operators = with_members(operators, members, weights, arrays)
     if beside is not None:
         operators = with_beside(operators, beside, arrays)
     learner, missing = fields(fit, "learner", "missing")
@@ -130,6 +147,9 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     gaps = {column.name: number(share) for column, share in shares}
     model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
+    if "link" in given:
+        model.link_, model.log_likelihood_ = read_link(given["link"], model._graph)
+        model._ignored = model.link_.names
     if bars is not None:
         model.error_bars_ = read_replicates(bars, inner, told, arrays)
     return model
@@ -172,13 +192,24 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
         "learner": _write_learner(model.learner),
         "kinds": pack(None if model.kinds is None else dict(model.kinds), "a kind of column"),
         "state_names": pack(names, "a name in state_names"),
+        **_mechanism_given(model),
     }
     if model.order_by is not None:
         record["order_by"] = pack(model.order_by, "a name in order_by")
+    if model.link is not None:
+        record["link"] = pack(dict(model.link), "a name in link")
     if model.name_states is not None:
         lists = {name: list(states) for name, states in model.name_states.items()}
         record["name_states"] = pack(lists, "a name in name_states")
     return record
+
+
+def _mechanism_given(model: LatentModel) -> dict[str, Any]:
+    """Left out where there is none, so that older readers can read the file."""
+    if not model.mechanism:
+        return {}
+    lists = {column: list(parents) for column, parents in model.mechanism.items()}
+    return {"mechanism": pack(lists, "a name in mechanism")}
 
 
 def read_parameters(record: Any) -> dict[str, Any]:

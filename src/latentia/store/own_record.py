@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from latentia.errors import LatentiaError, StoreError
+from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
 from latentia.inference.table_form import GraphTables
 from latentia.store.array_table import Name, Shape, numbered, of_kind
+from latentia.store.plain import fields, items, number
 from latentia.store.structure_record import read_graph, write_graph
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
@@ -27,6 +29,47 @@ def write_own_tables(network: GraphTables) -> tuple[dict[str, Any], list[Array]]
     """The graph, and its tables in the order of its variables."""
     tables = [np.ascontiguousarray(network.tables[v]) for v in sorted(network.tables)]
     return write_graph(network.graph), tables
+
+
+def write_members(network: MixtureNetwork) -> tuple[dict[str, Any], list[Array]]:
+    """All members but the first, which is written as own tables are."""
+    parts = [write_own_tables(each) for each in network.members[1:]]
+    record = {"graphs": [graph for graph, _ in parts], "weights": network.weights.tolist()}
+    return record, [table for _, tables in parts for table in tables]
+
+
+def read_members(record: Any, plan: Plan) -> tuple[tuple[LatentGraph, ...], Array]:
+    """The graphs of all members but the first, and the weights of all."""
+    graphs, weights = fields(record, "graphs", "weights")
+    own = tuple(read_own_graph(graph, plan) for graph in items(graphs))
+    return own, np.array([number(w) for w in items(weights, len(own) + 1)])
+
+
+def member_shapes(graphs: Sequence[LatentGraph]) -> dict[Name, Shape]:
+    return {
+        name: shape
+        for m, graph in enumerate(graphs)
+        for name, shape in own_shapes(graph, f"{OWN}{m}").items()
+    }
+
+
+def with_members(
+    operators: Operators,
+    graphs: Sequence[LatentGraph],
+    weights: Array,
+    arrays: Mapping[Name, Array],
+) -> Operators:
+    """Operators whose tables are one member of several."""
+    first = operators.network
+    assert isinstance(first, OwnNetwork)
+    others = [
+        OwnNetwork(_answers(graph, arrays, f"{OWN}{m}"), first.leaves)
+        for m, graph in enumerate(graphs)
+    ]
+    try:
+        return replace(operators, network=MixtureNetwork((first, *others), weights))
+    except LatentiaError as error:
+        raise StoreError(f"the members of the mixture are not sound: {error}") from error
 
 
 def read_own_graph(record: Any, plan: Plan) -> LatentGraph:

@@ -26,14 +26,11 @@ from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 MOST_GROUPS = 10_000
-KINDS = ("network", "beside")  # where operators keep tables that tell latents
+KINDS = ("tables", "network", "beside")  # where operators keep tables of the graph
 
 
-def write_replicates(kept: Replicates, own: bool) -> tuple[dict[str, Any], list[Array]]:
-    """Ranks, weights and mixes; arrays (1 + G, …): the model of all rows first.
-
-    Tables are kept where they are the user's `own`: effects have intervals by them.
-    """
+def write_replicates(kept: Replicates) -> tuple[dict[str, Any], list[Array]]:
+    """Ranks, weights and mixes; arrays (1 + G, …): the model of all rows first."""
     every = [kept.whole, *kept.without]
     if len(every) > MOST_GROUPS:
         raise StoreError(f"at most {MOST_GROUPS:,} groups of error bars are kept in a file.")
@@ -42,82 +39,73 @@ def write_replicates(kept: Replicates, own: bool) -> tuple[dict[str, Any], list[
         "weights": [float(each.weight) for each in every],
         "mixes": [float(each.mix) for each in every],
     }
-    tables = own and bool(kept.whole.tables)
-    if tables:
-        record["tables"] = True
-    told = [each.network or each.beside for each in every]  # tables that tell latents
-    if all(each is not None for each in told):
-        record["own"] = "beside" if kept.whole.network is None else "network"
+    tables = [_own(each) for each in every]
+    if all(tables):
+        record["own"] = _kind(kept.whole)
     parts = (
         [
             *each.leaves,
             *each.marginals,
             *(each.tensors[k] for k in sorted(each.tensors)),
-            *(each.tables[v] for v in sorted(each.tables) if tables),
-            *([] if more is None else [more.tables[v] for v in sorted(more.tables)]),
+            *(own[v] for v in sorted(own) if "own" in record),
         ]
-        for each, more in zip(every, told if "own" in record else [None] * len(every), strict=True)
+        for each, own in zip(every, tables, strict=True)
     )
     return record, [np.stack(same) for same in zip(*parts, strict=True)]
 
 
-def replicate_shapes(record: Any, plan: Plan, graph: LatentGraph) -> dict[Name, Shape]:
-    """Of leaf tables, marginals, tensors and CPTs, each with one axis for the replicates.
+def _kind(operators: Operators) -> str:
+    """Where the tables of the graph are kept."""
+    if operators.network is not None:
+        return "network"
+    return "tables" if operators.beside is None else "beside"
 
-    `graph`: that of tables which tell latents.
-    """
-    ranks, weights, _, tables, kind = _parts(record)
+
+def _own(operators: Operators) -> Mapping[int, Array]:
+    """Tables of the graph, by which latents are told; perhaps none."""
+    kept = operators.network or operators.beside
+    return operators.tables if kept is None else kept.tables
+
+
+def _fields(record: Any) -> tuple[Any, Any, Any, str | None]:
+    """Ranks, weights, mixes, and what kind of tables there are, in newer files."""
+    more = ["own"] if isinstance(record, dict) and "own" in record else []
+    ranks, weights, mixes, *kind = fields(record, "ranks", "weights", "mixes", *more)
+    if kind and kind[0] not in KINDS:
+        raise StoreError(f"expected tables of a kind among {list(KINDS)}, got {kind[0]!r:.80}.")
+    return ranks, weights, mixes, kind[0] if kind else None
+
+
+def replicate_shapes(record: Any, plan: Plan, graph: LatentGraph) -> dict[Name, Shape]:
+    """Of leaf tables, marginals, tensors and tables, each with one axis for the replicates."""
+    ranks, weights, _, kind = _fields(record)
     count = len(items(weights))
     if not 3 <= count <= MOST_GROUPS:
         raise StoreError(f"expected 3 to {MOST_GROUPS:,} models of error bars, got {count:,}.")
     shapes = tree_shapes(plan, wholes(ranks, LARGEST_COUNT, lowest=1, length=len(plan.nodes)))
-    found = {(f"replicate {kind}", k): (count, *shape) for (kind, k), shape in shapes.items()}
-    if tables:
-        if not plan.graph.directed:
-            raise StoreError("expected no tables in the error bars of an undirected graph.")
-        for v, above in enumerate(plan.graph.parents()):
-            sizes = (plan.graph.states[u] or 1 for u in (*above, v))
-            found["replicate table", v] = (count, *sizes)
     if kind is not None:
-        own = own_shapes(graph)
-        found |= {(f"replicate {name}", k): (count, *shape) for (name, k), shape in own.items()}
-    return found
-
-
-def _parts(record: Any) -> tuple[Any, Any, Any, bool, str | None]:
-    """Ranks, weights, mixes, whether there are tables, and where those are that tell latents."""
-    names = ["ranks", "weights", "mixes"]
-    more = [name for name in ("tables", "own") if isinstance(record, dict) and name in record]
-    ranks, weights, mixes, *rest = fields(record, *names, *more)
-    given = dict(zip(more, rest, strict=True))
-    if given.get("tables", True) is not True:
-        raise StoreError(f"expected true for tables of error bars, got {given['tables']!r:.80}.")
-    if "own" in given and given["own"] not in KINDS:
-        raise StoreError(
-            f"expected tables of a kind among {list(KINDS)}, got {given['own']!r:.80}."
-        )
-    return ranks, weights, mixes, "tables" in given, given.get("own")
+        shapes = {**shapes, **own_shapes(graph)}
+    return {(f"replicate {name}", k): (count, *shape) for (name, k), shape in shapes.items()}
 
 
 def read_replicates(
     record: Any, plan: Plan, graph: LatentGraph, arrays: Mapping[Name, Array]
 ) -> Replicates:
-    """What `write_replicates` wrote, checked number by number."""
-    _, weights, mixes, _, kind = _parts(record)
+    """What `write_replicates` wrote, checked number by number; `graph`: that of its tables."""
+    _, weights, mixes, kind = _fields(record)
     count = len(items(weights))
-    leaves, marginals, tensors, tables = (
-        of_kind(arrays, f"replicate {kind}") for kind in ("leaf", "marginal", "tensor", "table")
+    leaves, marginals, tensors = (
+        of_kind(arrays, f"replicate {kind}") for kind in ("leaf", "marginal", "tensor")
     )
     check_sizes([*leaves.values(), *marginals.values(), *tensors.values()], "error bars")
-    check_shares(tables.values())
     check_shares(marginals.values())
 
     def own(stacked: Mapping[int, Array], g: int) -> dict[int, Array]:
         return {k: np.ascontiguousarray(array[g]) for k, array in stacked.items()}
 
-    told = of_kind(arrays, f"replicate {OWN}")
+    tables = of_kind(arrays, f"replicate {OWN}")
     whole, *without = (
-        _with_told(
+        _with_tables(
             Operators(
                 plan,
                 tuple(own(leaves, g).values()),
@@ -125,11 +113,11 @@ def read_replicates(
                 tuple(own(marginals, g).values()),
                 number(weight, 0.0, LARGEST_NUMBER),
                 number(mix, 0.0, 1.0),
-                own(tables, g),
+                tables=own(tables, g) if kind == "tables" else {},
             ),
             kind,
             graph,
-            {(OWN, v): table for v, table in own(told, g).items()},
+            {(OWN, v): table for v, table in own(tables, g).items()},
         )
         for g, (weight, mix) in enumerate(
             zip(items(weights, count), items(mixes, count), strict=True)
@@ -138,10 +126,9 @@ def read_replicates(
     return Replicates(whole, tuple(without))
 
 
-def _with_told(
+def _with_tables(
     operators: Operators, kind: str | None, graph: LatentGraph, arrays: Mapping[Name, Array]
 ) -> Operators:
-    """With tables that tell latents, and perhaps answer."""
     if kind == "network":
         return with_own_tables(operators, graph, arrays)
     return with_beside(operators, graph, arrays, OWN) if kind == "beside" else operators

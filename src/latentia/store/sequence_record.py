@@ -50,16 +50,19 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
         "converged": bool(fitted.learned.converged),
         "history": [float(x) for x in fitted.learned.history],
         "log_likelihood": float(fitted.learned.log_likelihood),
+        "counted": fitted.counts is not None,
     }
-    return record, [chain.tables[n] for n in range(len(families_of(slice_)))]
+    tables = [chain.tables, *([] if fitted.counts is None else [fitted.counts])]
+    return record, [x[n] for x in tables for n in range(len(families_of(slice_)))]
 
 
 def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     """The model of a record."""
     (_, given, names, latent, inputs, counts, parents, cells, states, sequence, time, step, start,
-     converged, history, level) = fields(
+     converged, history, level, counted) = fields(
         record, "kind", "parameters", "names", "latent", "given", "counts", "parents", "cells",
         "states", "sequence", "time", "step", "start", "converged", "history", "log_likelihood",
+        "counted",
     )  # fmt: skip
     slice_ = _read_slice(names, latent, inputs, counts, parents)
     told = slice_.told
@@ -69,9 +72,11 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
             told, items(states, len(told)), items(cells, len(told)), strict=True
         )
     }
-    chain = Chain(slice_, columns, _read_tables(Chain(slice_, columns, {}), fetch))
-    if type(converged) is not bool:
-        raise StoreError(f"expected true or false for converged, got {converged!r:.80}.")
+    for name, flag in (("converged", converged), ("counted", counted)):
+        if type(flag) is not bool:
+            raise StoreError(f"expected true or false for {name}, got {flag!r:.80}.")
+    tables, sums = _read_tables(Chain(slice_, columns, {}), fetch, counted)
+    chain = Chain(slice_, columns, tables)
     path = tuple(number(x, -1e300, 1e300) for x in items(history))
     learned = LearnedChain(
         dict(chain.tables), text(start), converged, path, number(level, -1e300, 1e300)
@@ -82,7 +87,7 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     for name, value in zip(PARAMETERS, fields(given, *PARAMETERS), strict=True):
         setattr(model, name, _learner(unpack(value)) if name == "learner" else unpack(value))
     naming = Naming(unpack(sequence), unpack(time))
-    model.fitted_ = FittedChain(chain, learned, naming, every)
+    model.fitted_ = FittedChain(chain, learned, naming, every, sums)
     return model
 
 
@@ -126,14 +131,22 @@ def _read_slice(names: Any, latent: Any, given: Any, counts: Any, parents: Any) 
     return Slice(labels, frozenset(hidden), inputs, tuple(sizes), above)
 
 
-def _read_tables(chain: Chain, fetch: Fetch) -> dict[int, Array]:
+def _read_tables(
+    chain: Chain, fetch: Fetch, counted: bool
+) -> tuple[dict[int, Array], dict[int, Array] | None]:
+    """Tables, and the expected counts behind them."""
     layout = ChainLayout(chain.slice, chain.sizes, ())
     families = families_of(chain.slice)
-    found = dict(enumerate(fetch([layout.shape(family) for family in families])))
+    shapes = [layout.shape(family) for family in families]
+    arrays = fetch(shapes * (1 + counted))
+    found = dict(enumerate(arrays[: len(shapes)]))
     check_sizes(found.values(), "the tables")
     discrete = [n for n, family in enumerate(families) if chain.sizes[family.variable]]
     check_shares([found[n] for n in discrete])
     for n in sorted({*found} - {*discrete}):
         if not (found[n][..., 2] > 0).all() or not np.allclose(found[n][..., 0], 1.0):
             raise StoreError("expected positive variances in the tables of continuous columns.")
-    return found
+    counts = dict(enumerate(arrays[len(shapes) :]))
+    if any((counts[n] < 0).any() for n in discrete if counted):
+        raise StoreError("expected counts from 0 on.")
+    return found, counts if counted else None

@@ -6,11 +6,13 @@ everything can be iterated, and what comes out of that is seldom its edges.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, final
 
-from latentia.errors import GraphError
+from latentia.errors import DataError, GraphError
 from latentia.typing import Label
 
 
@@ -41,12 +43,29 @@ def read_foreign(graph: Any) -> ForeignGraph | None:
 
 
 def _read_networkx(graph: Any) -> ForeignGraph:
+    """Latents by the attribute `latent` of their nodes, and their `states`, as `to_networkx`."""
     names = tuple(graph.nodes)
+    told = {name: graph.nodes[name] for name in names}
+    latents = {n: _states_of_node(a.get("states")) for n, a in told.items() if _is_hidden(n, a)}
     if not graph.is_directed():
-        return ForeignGraph(names, tuple((edge[0], edge[1]) for edge in graph.edges), False)
+        ties = tuple((edge[0], edge[1]) for edge in graph.edges)
+        return ForeignGraph(names, ties, False, latents)
     # `predecessors` has the order in which edges were added; `edges` goes by nodes
     edges = tuple((a, b) for b in names for a in graph.predecessors(b))
-    return ForeignGraph(names, edges, True)
+    return ForeignGraph(names, edges, True, latents)
+
+
+def _is_hidden(name: Label, attributes: Mapping[str, Any]) -> bool:
+    given = attributes.get("latent", False)
+    if given in (True, False):
+        return bool(given)
+    raise DataError(f"expected latent=True or False of {name!r}, got {given!r:.80}.")
+
+
+def _states_of_node(states: Any) -> int | None:
+    if isinstance(states, list | tuple):
+        return len(states)
+    return int(states) if isinstance(states, Integral) and not isinstance(states, bool) else None
 
 
 # --- pgmpy ----------------------------------------------------------------------------------------
@@ -97,7 +116,7 @@ def _read_pyagrum(graph: Any) -> ForeignGraph:
     if "BayesNet" in kinds:
         names = {k: graph.variable(k).name() for k in numbers}
         edges = [(a, names[k]) for k in numbers for a in tuple(graph.cpt(k).names)[:0:-1]]
-        return ForeignGraph(tuple(names.values()), tuple(edges), True)
+        return ForeignGraph(tuple(names.values()), tuple(edges), True, _latents_of(graph, names))
     if kinds & {"MarkovRandomField", "MarkovNet"}:
         names = {k: graph.variable(k).name() for k in numbers}
         ties = sorted(graph.edges())
@@ -109,6 +128,22 @@ def _read_pyagrum(graph: Any) -> ForeignGraph:
     if own == "UndiGraph":
         return ForeignGraph(tuple(numbers), tuple(sorted(graph.edges())), False)
     raise _not_read(graph, "pyAgrum", "BayesNet, MarkovRandomField, DAG, DiGraph and UndiGraph are")
+
+
+def _latents_of(graph: Any, names: Mapping[int, str]) -> dict[Label, int | None]:
+    """Those that `to_pyagrum` has noted in the property `latents`, with their numbers of states."""
+    if not graph.existsProperty("latents"):
+        return {}
+    try:
+        told = json.loads(graph.property("latents"))
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, list) or not all(name in names.values() for name in told):
+        raise DataError(
+            "expected a JSON list of names in the property 'latents', got "
+            f"{graph.property('latents')!r:.80}. Set it anew, or erase it."
+        )
+    return {name: int(graph.variable(name).domainSize()) for name in told}
 
 
 # --- refusals -------------------------------------------------------------------------------------

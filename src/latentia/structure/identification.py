@@ -164,57 +164,53 @@ def _smallest(
 @final
 @dataclass(frozen=True, slots=True)
 class _Mixed:
-    """The columns alone: arrows that lead through latents, and pairs with a common latent."""
+    """The columns alone: arrows that lead through latents, and groups with a common latent."""
 
     parents: tuple[frozenset[int], ...]
-    pairs: frozenset[frozenset[int]]
+    groups: tuple[frozenset[int], ...]
 
     def parts(self, among: frozenset[int]) -> list[frozenset[int]]:
-        """What two-headed edges hold together."""
-        left, found = set(among), []
-        near: dict[int, set[int]] = {v: set() for v in among}
-        for pair in self.pairs:
-            if pair <= among:
-                a, b = pair
-                near[a].add(b)
-                near[b].add(a)
-        while left:
-            part, todo = set[int](), [left.pop()]
-            while todo:
-                v = todo.pop()
-                part.add(v)
-                todo += near[v] & left
-                left -= near[v]
-            found.append(frozenset(part))
-        return found
+        """What common latents hold together."""
+        part = {v: {v} for v in among}
+        for group in self.groups:
+            joined: set[int] = set()
+            for v in group & among:
+                if part[v] is not joined:
+                    joined = _larger(joined, part[v], part)
+        return [frozenset(x) for x in {id(x): x for x in part.values()}.values()]
 
     def above(self, of: Iterable[int], among: frozenset[int]) -> frozenset[int]:
         inside = [self.parents[v] & among if v in among else () for v in range(len(self.parents))]
         return ancestors([tuple(p) for p in inside], of)
 
 
-def project(graph: LatentGraph) -> tuple[tuple[frozenset[int], ...], frozenset[frozenset[int]]]:
-    """The graph of the columns alone: (parents of each, pairs with a common latent cause)."""
+def _larger(one: set[int], other: set[int], part: dict[int, set[int]]) -> set[int]:
+    """The union of two parts: the smaller is put into the larger."""
+    small, large = sorted((one, other), key=len)
+    large |= small
+    for v in small:
+        part[v] = large
+    return large
+
+
+def project(graph: LatentGraph) -> tuple[tuple[frozenset[int], ...], tuple[frozenset[int], ...]]:
+    """The graph of the columns alone: parents of each, and groups with a common latent cause."""
     parents = graph.parents()
     direct: list[frozenset[int]] = []
-    told_by: list[frozenset[int]] = []  # latents with a way to the variable through latents only
+    told: dict[int, set[int]] = {
+        v: set() for v in graph.latent
+    }  # columns with a way through latents
     for v in range(len(parents)):
-        seen, todo = set[int](), list(parents[v])
+        seen, todo = set[int](), list(parents[v]) if v not in graph.latent else []
         while todo:
             u = todo.pop()
             if u not in seen:
                 seen.add(u)
                 todo += parents[u] if u in graph.latent else ()
-        direct.append(frozenset(seen) - graph.latent if v not in graph.latent else frozenset())
-        told_by.append(frozenset(seen) & graph.latent if v not in graph.latent else frozenset())
-    columns = graph.observed
-    pairs = (
-        frozenset((a, b))
-        for k, a in enumerate(columns)
-        for b in columns[:k]
-        if told_by[a] & told_by[b]
-    )
-    return tuple(direct), frozenset(pairs)
+        direct.append(frozenset(seen) - graph.latent)
+        for u in seen & graph.latent:
+            told[u].add(v)
+    return tuple(direct), tuple(frozenset(group) for group in told.values() if len(group) > 1)
 
 
 def _identified(

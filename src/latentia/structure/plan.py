@@ -10,7 +10,7 @@ import hashlib
 import html
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, final
@@ -77,6 +77,8 @@ class Plan:
     nodes: tuple[Node, ...]
     leaves: tuple[int, ...]
     notes: tuple[str, ...] = ()  # latents whose states cannot be told apart
+    # the graph whose tables answer in place of messages; the plan is that of its columns then
+    tables_of: LatentGraph | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for number, node in enumerate(self.nodes):

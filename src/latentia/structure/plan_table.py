@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from latentia import doors
 from latentia.spelling import printable
 from latentia.structure.sides import Side
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 def plan_table(plan: Plan) -> str:
     """What `print(plan)` shows."""
+    if plan.tables_of is not None:
+        return doors.table_plan(plan.tables_of)
     names = [printable(name) for name in plan.graph.names]
     columns = [plan.nodes[k].columns for k in plan.leaves]
 

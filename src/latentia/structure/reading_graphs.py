@@ -176,7 +176,10 @@ def _read_name(word: str, statement: str, read: _Reading) -> str:
 
 
 def _read_other(graph: Any) -> _Reading:
-    """An object of another library, or none that can be read."""
+    """An object of another library, a model with a graph, or none that can be read."""
+    own = getattr(graph, "graph", None)
+    if isinstance(own, LatentGraph):
+        return _Reading.of_graph(own)
     found = read_foreign(graph)
     if found is None:
         raise GraphError(

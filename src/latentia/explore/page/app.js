@@ -4,7 +4,9 @@
   "use strict";
   const { el, probability } = latentia;
 
-  const NARROW = 720; // pixels of width below which the list is shown first
+  const PATIENCE = 300; // milliseconds before the page says that it is computing
+  const MANY = 12; // variables from which on one may look for one by name
+  const NARROW = 560; // pixels of width below which the list is shown first
 
   class App {
     constructor(root, facts) {
@@ -22,7 +24,8 @@
       this.prior = null;
       this.select = (v) => this._select(v);
       this.actions = {
-        toggle: (v, state) => this.evidence.toggle(v, state),
+        toggle: (v, state, hand) =>
+          this.evidence.toggle(v, state, Boolean(hand) && this.facts.directed),
         select: (v) => this._select(this.selected === v ? null : v),
         range: (v, from, to) => this._range(v, from, to),
       };
@@ -40,47 +43,111 @@
 
     _build(root) {
       this.chips = el("div", { class: "chips", "aria-label": "Evidence" });
-      this.weight = el("output", { class: "weight", "aria-live": "polite", title: "Probability of all that is known; soft evidence counts by its likelihoods" });
+      this.weight = el("output", {
+        class: "weight",
+        "aria-live": "polite",
+        title: "Probability of all that is known; soft evidence counts by its likelihoods",
+      });
       this.message = el("p", { class: "message", role: "status", hidden: true });
       const tool = (mark, word, name, act) =>
-        el("button", { type: "button", title: name, "aria-label": name, onclick: act },
-          el("span", {}, mark), el("span", { class: mark ? "word" : "" }, `${mark && " "}${word}`));
+        el(
+          "button",
+          { type: "button", title: name, "aria-label": name, onclick: act },
+          el("span", {}, mark),
+          el("span", { class: mark ? "word" : "" }, `${mark && " "}${word}`),
+        );
       this.undoButton = tool("↶", "Undo", "Undo (Ctrl+Z)", () => this.evidence.undo());
       this.redoButton = tool("↷", "Redo", "Redo (Ctrl+Y)", () => this.evidence.redo());
-      this.clearButton = tool("", "Clear", "Forget all evidence", () => this.evidence.replace(new Map()));
-      this.bestButton = tool("★", "Most probable", "Most probable explanation: the best state of all variables together", () => this._explain());
+      this.clearButton = tool("", "Clear", "Forget all evidence", () =>
+        this.evidence.replace(new Map()),
+      );
+      this.bestButton = tool(
+        "★",
+        "Most probable",
+        "Most probable explanation: the best state of all variables together",
+        () => this._explain(),
+      );
       this.bestButton.setAttribute("aria-pressed", "false");
       const link = tool("", "Copy link", "A link that holds this evidence", () => this._copyLink());
+      const find = this.nodes.length > MANY ? latentia.finder(this) : null;
       this.panel = el("aside", { class: "panel", "aria-label": "Details" });
       this.stage = el("main", { class: "stage" });
       this.tabs = el("nav", { class: "tabs", role: "tablist", "aria-label": "Views" });
       root.replaceChildren(
-        el("header", { class: "top" },
-          el("div", { class: "line" }, el("h1", { title: this.facts.title }, this.facts.title), this.tabs,
-            el("div", { class: "tools" }, this.undoButton, this.redoButton, this.clearButton, this.bestButton, link)),
-          el("div", { class: "line known" }, this.weight, this.chips), this.message),
-        el("div", { class: "body" }, this.stage, this.panel));
+        el(
+          "header",
+          { class: "top" },
+          el(
+            "div",
+            { class: "line" },
+            el("h1", { title: this.facts.title }, this.facts.title),
+            this.tabs,
+            el(
+              "div",
+              { class: "tools" },
+              find,
+              this.undoButton,
+              this.redoButton,
+              this.clearButton,
+              this.bestButton,
+              link,
+            ),
+          ),
+          el("div", { class: "line known" }, this.weight, this.chips),
+          this.message,
+          this.facts.note ? el("p", { class: "hint note" }, this.facts.note) : null,
+        ),
+        el("div", { class: "body" }, this.stage, this.panel),
+      );
       this.views = this._views();
       for (const name of Object.keys(this.views)) {
-        this.tabs.append(el("button", { type: "button", role: "tab", "data-view": name, onclick: () => this.open(name) }, name));
+        this.tabs.append(
+          el(
+            "button",
+            { type: "button", role: "tab", "data-view": name, onclick: () => this.open(name) },
+            name,
+          ),
+        );
       }
     }
 
+    /** Shows one variable, wherever it is. */
+    lead(v) {
+      if (this.views[this.view].own) this.open("Graph");
+      this._select(v);
+      this.views[this.view].lead(v);
+    }
+
     _views() {
-      const cards = (into) => this.nodes.map((node, v) => {
-        const card = new latentia.Card(node, v, this.actions);
-        into(card, node);
-        return card;
-      });
+      const cards = (into) =>
+        this.nodes.map((node, v) => {
+          const card = new latentia.Card(node, v, this.actions);
+          into(card, node);
+          return card;
+        });
       const canvas = new latentia.Canvas("Graph of the variables");
       const boxes = this.nodes.map((node) => node.box);
-      const left = Math.min(...boxes.map(([x]) => x)), top = Math.min(...boxes.map(([, y]) => y));
-      canvas.extent = [left, top, Math.max(...boxes.map(([x, , w]) => x + w)) - left,
-        Math.max(...boxes.map(([, y, , h]) => y + h)) - top];
-      canvas.draw(this.edges.map((edge, k) => ({ points: edge.points, name: k })), this.facts.directed, this.facts.sideways);
+      const left = Math.min(...boxes.map(([x]) => x)),
+        top = Math.min(...boxes.map(([, y]) => y));
+      canvas.extent = [
+        left,
+        top,
+        Math.max(...boxes.map(([x, , w]) => x + w)) - left,
+        Math.max(...boxes.map(([, y, , h]) => y + h)) - top,
+      ];
+      canvas.draw(
+        this.edges.map((edge, k) => ({ points: edge.points, name: k })),
+        this.facts.directed,
+        this.facts.sideways,
+      );
       const inGraph = cards((card, node) => {
         const [x, y, width, height] = node.box;
-        Object.assign(card.element.style, { left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${height}px` });
+        Object.assign(card.element.style, {
+          left: `${x}px`,
+          top: `${y}px`,
+          width: `${width}px`,
+          height: `${height}px`,
+        });
         card.element.addEventListener("focusin", () => {
           if (card.element.matches(":has(:focus-visible)")) canvas.reveal(node.box);
         });
@@ -90,31 +157,55 @@
       const inList = cards((card) => list.append(card.element));
       const showAll = (all) => () => all.forEach((card, v) => this._showCard(card, v));
       const views = {
-        Graph: { element: canvas.element, show: showAll(inGraph), fit: () => canvas.fit() },
-        List: { element: list, show: showAll(inList) },
+        Graph: {
+          element: canvas.element,
+          show: showAll(inGraph),
+          fit: () => canvas.fit(),
+          lead: (v) => canvas.centre(this.nodes[v].box),
+        },
+        List: {
+          element: list,
+          show: showAll(inList),
+          lead: (v) => inList[v].element.scrollIntoView(),
+        },
       };
       const lazy = (make, panel = true) => {
         let made = null;
         const get = () => (made ??= make());
-        return { get element() { return get().element; }, show: () => get().show(), fit: () => get().canvas?.fit(), own: true, panel };
+        return {
+          get element() {
+            return get().element;
+          },
+          show: () => get().show(),
+          fit: () => get().canvas?.fit(),
+          own: true,
+          panel,
+        };
       };
       if (this.facts.network) views["Junction tree"] = lazy(() => new latentia.TreeView(this));
-      if (this.facts.server?.rows) views.Rows = lazy(() => new latentia.RowsView(this, this.server));
+      if (this.facts.server?.rows)
+        views.Rows = lazy(() => new latentia.RowsView(this, this.server));
       const other = this.facts.other;
-      if (other) views.Compare = lazy(() => new latentia.CompareView(this, other, this._engineOf(other, 1)), false);
+      if (other)
+        views.Compare = lazy(
+          () => new latentia.CompareView(this, other, this._engineOf(other, 1)),
+          false,
+        );
       return views;
     }
 
     /** From top to bottom, then from left to right: how the tab key walks. */
     _inReadingOrder(cards) {
-      return [...cards].sort((a, b) => a.node.box[1] - b.node.box[1] || a.node.box[0] - b.node.box[0]);
+      return [...cards].sort(
+        (a, b) => a.node.box[1] - b.node.box[1] || a.node.box[0] - b.node.box[0],
+      );
     }
 
     // --- what happens ----------------------------------------------------------------------------
 
     async _begin() {
       this._listen();
-      this.prior = await this.engine.answer(new Map());
+      this.prior = await this.engine.answer(new latentia.Known());
       this._readHash();
       this.open(window.innerWidth < NARROW ? "List" : "Graph");
     }
@@ -141,10 +232,14 @@
     _readHash() {
       const { entries, unknown } = latentia.Evidence.fromHash(location.hash, this.nodes);
       this.evidence.entries = entries;
-      this._tell(unknown.length ? `The link speaks of what this model does not know: ${unknown.join("; ")}` : "");
+      this.tell(
+        unknown.length
+          ? `The link speaks of what this model does not know: ${unknown.join("; ")}`
+          : "",
+      );
     }
 
-    _tell(text) {
+    tell(text) {
       this.message.textContent = text;
       this.message.hidden = !text;
     }
@@ -162,7 +257,8 @@
     }
 
     _range(v, from, to) {
-      const now = this.evidence.get(v), node = this.nodes[v];
+      const now = this.evidence.get(v),
+        node = this.nodes[v];
       const same = now && (now.from === from || now.state === from) && (now.to ?? now.state) === to;
       const entry = from === to && !node.grid ? { state: from } : { from, to };
       this.evidence.set(v, same ? null : entry);
@@ -181,8 +277,8 @@
     }
 
     _copyLink() {
-      const done = () => this._tell("The link is copied; it holds the evidence.");
-      const failed = () => this._tell(`Copy it from here: ${location.href}`);
+      const done = () => this.tell("The link is copied; it holds the evidence.");
+      const failed = () => this.tell(`Copy it from here: ${location.href}`);
       if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(done, failed);
       else failed();
     }
@@ -199,7 +295,9 @@
     async update() {
       const turn = ++this.asked;
       const hash = this.evidence.toHash();
-      if (location.hash !== hash) history.replaceState(null, "", hash || location.pathname + location.search);
+      if (location.hash !== hash)
+        history.replaceState(null, "", hash || location.pathname + location.search);
+      const slow = setTimeout(() => this.tell("computing …"), PATIENCE);
       try {
         const likelihoods = this.evidence.likelihoods();
         const now = await this.engine.answer(likelihoods);
@@ -208,15 +306,20 @@
         this.now = now;
         this.best = best;
         this.show();
+        if (this.message.textContent === "computing …") this.tell("");
       } catch (error) {
-        this._tell(error.message);
+        this.tell(error.message);
+      } finally {
+        clearTimeout(slow);
       }
     }
 
     show() {
       if (!this.now) return;
       const possible = this.now.marginals !== null;
-      this.weight.textContent = `P(evidence) = ${probability(this.now.log)}`;
+      const hand = [...this.evidence.entries.values()].some((entry) => entry.hand);
+      this.weight.textContent = `P(evidence${hand ? " | do" : ""}) = ${probability(this.now.log)}`;
+      this._dimEdges();
       this.weight.dataset.log = String(this.now.log);
       this.weight.classList.toggle("impossible", !possible);
       this._showChips(possible);
@@ -227,17 +330,56 @@
       this._showPanel();
     }
 
+    /** What is set by hand no longer listens to its parents. */
+    _dimEdges() {
+      for (const path of document.querySelectorAll(".edge[data-edge]")) {
+        const edge = this.view === "Graph" ? this.edges[path.dataset.edge] : null;
+        path.classList.toggle("cut", Boolean(edge && this.evidence.get(edge.to)?.hand));
+      }
+    }
+
     _showChips(possible) {
       const chips = [...this.evidence.entries].map(([v, entry]) => {
-        const node = this.nodes[v], text = `${node.name} = ${latentia.told(node, entry)}`;
-        return el("button", {
-          type: "button", class: "chip", title: `Forget ${text}`, "aria-label": `forget ${text}`,
-          onclick: () => this.evidence.set(v, null),
-        }, el("span", {}, text), el("span", { class: "x", "aria-hidden": "true" }, "×"));
+        const node = this.nodes[v],
+          said = `${node.name} = ${latentia.told(node, entry)}`;
+        const text = entry.hand ? `do(${said})` : said;
+        return el(
+          "button",
+          {
+            type: "button",
+            class: "chip",
+            title: `Forget ${text}`,
+            "aria-label": `forget ${text}`,
+            onclick: () => this.evidence.set(v, null),
+          },
+          el("span", {}, text),
+          el("span", { class: "x", "aria-hidden": "true" }, "×"),
+        );
       });
-      if (!chips.length) chips.push(el("span", { class: "hint" }, "Click a state to say that you know it; click again to forget it."));
-      if (!possible) chips.push(el("strong", { class: "impossible" }, "This cannot happen under the model: forget some of it."));
-      if (this.best?.states) chips.push(el("span", { class: "hint best" }, `★ log P of the best states and the evidence: ${this.best.log.toFixed(3)}`));
+      if (!chips.length)
+        chips.push(
+          el(
+            "span",
+            { class: "hint" },
+            "Click a state to say that you know it; click again to forget it.",
+          ),
+        );
+      if (!possible)
+        chips.push(
+          el(
+            "strong",
+            { class: "impossible" },
+            "This cannot happen under the model: forget some of it.",
+          ),
+        );
+      if (this.best?.states)
+        chips.push(
+          el(
+            "span",
+            { class: "hint best" },
+            `★ log P of the best states and the evidence: ${this.best.log.toFixed(3)}`,
+          ),
+        );
       this.chips.replaceChildren(...chips);
     }
 

@@ -3,7 +3,8 @@
   "use strict";
   const { el, svg } = latentia;
 
-  const LEAST = 0.08, MOST = 2.5;
+  const LEAST = 0.08,
+    MOST = 2.5;
 
   class Canvas {
     constructor(label) {
@@ -16,7 +17,8 @@
         { class: "canvas", tabindex: 0, role: "region", "aria-label": label },
         this.world,
         el(
-          "div", { class: "zoom" },
+          "div",
+          { class: "zoom" },
           button("+", "Zoom in", () => this.zoom(1.25)),
           button("−", "Zoom out", () => this.zoom(0.8)),
           button("⤢", "Show all", () => this.fit()),
@@ -67,6 +69,15 @@
       this._apply();
     }
 
+    /** A box in the middle, large enough to be read. */
+    centre([x, y, width, height]) {
+      const room = this.element.getBoundingClientRect();
+      this.scale = Math.max(this.scale, 0.9);
+      this.x = room.width / 2 - (x + width / 2) * this.scale;
+      this.y = room.height / 2 - (y + height / 2) * this.scale;
+      this.move(0, 0);
+    }
+
     /** Brings a box into view, if it is not. */
     reveal([x, y, width, height]) {
       const room = this.element.getBoundingClientRect();
@@ -98,9 +109,13 @@
         if (down.size === 1) {
           this.move(event.clientX - before.clientX, event.clientY - before.clientY);
         } else if (down.size === 2) {
-          const room = this.element.getBoundingClientRect(), now = spread();
+          const room = this.element.getBoundingClientRect(),
+            now = spread();
           const [a, b] = [...down.values()];
-          const middle = [(a.clientX + b.clientX) / 2 - room.left, (a.clientY + b.clientY) / 2 - room.top];
+          const middle = [
+            (a.clientX + b.clientX) / 2 - room.left,
+            (a.clientY + b.clientY) / 2 - room.top,
+          ];
           this.zoom(now / (apart || now), middle);
           apart = now;
         }
@@ -127,10 +142,14 @@
       this.element.addEventListener("keydown", (event) => {
         if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) return;
         const act = {
-          "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8),
+          "+": () => this.zoom(1.25),
+          "=": () => this.zoom(1.25),
+          "-": () => this.zoom(0.8),
           0: () => this.fit(),
-          ArrowLeft: () => this.move(60, 0), ArrowRight: () => this.move(-60, 0),
-          ArrowUp: () => this.move(0, 60), ArrowDown: () => this.move(0, -60),
+          ArrowLeft: () => this.move(60, 0),
+          ArrowRight: () => this.move(-60, 0),
+          ArrowUp: () => this.move(0, 60),
+          ArrowDown: () => this.move(0, -60),
         }[event.key];
         if (!act) return;
         event.preventDefault();
@@ -144,21 +163,30 @@
       const margin = 40;
       Object.entries({
         viewBox: `${left - margin} ${top - margin} ${width + 2 * margin} ${height + 2 * margin}`,
-        width: width + 2 * margin, height: height + 2 * margin,
+        width: width + 2 * margin,
+        height: height + 2 * margin,
       }).forEach(([name, value]) => this.edges.setAttribute(name, value));
       this.edges.style.left = `${left - margin}px`;
       this.edges.style.top = `${top - margin}px`;
       const marker = svg(
         "marker",
         {
-          id: "arrow", viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 8, markerHeight: 8,
-          orient: "auto-start-reverse", markerUnits: "userSpaceOnUse",
+          id: "arrow",
+          viewBox: "0 0 10 10",
+          refX: 9,
+          refY: 5,
+          markerWidth: 8,
+          markerHeight: 8,
+          orient: "auto-start-reverse",
+          markerUnits: "userSpaceOnUse",
         },
         svg("path", { d: "M0 1 L10 5 L0 9 z", class: "arrow" }),
       );
       const paths = lines.map(({ points, name }) =>
         svg("path", {
-          d: curve(points, sideways), class: "edge", "data-edge": name,
+          d: curve(points, sideways),
+          class: "edge",
+          "data-edge": name,
           "marker-end": directed ? "url(#arrow)" : null,
         }),
       );
@@ -170,7 +198,8 @@
   function curve(points, sideways) {
     let path = `M${points[0][0]} ${points[0][1]}`;
     for (let k = 1; k < points.length; k++) {
-      const [x0, y0] = points[k - 1], [x1, y1] = points[k];
+      const [x0, y0] = points[k - 1],
+        [x1, y1] = points[k];
       const straight = sideways === null || Math.abs(x1 - x0) < 1 || Math.abs(y1 - y0) < 1;
       if (straight) path += `L${x1} ${y1}`;
       else if (sideways) path += `C${(x0 + x1) / 2} ${y0} ${(x0 + x1) / 2} ${y1} ${x1} ${y1}`;

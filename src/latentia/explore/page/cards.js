@@ -16,14 +16,24 @@
       this.element = el(
         "button",
         {
-          class: "state", type: "button", "aria-pressed": "false", tabindex: state ? -1 : 0,
-          title: name, onclick: () => card.onState(state),
+          class: "state",
+          type: "button",
+          "aria-pressed": "false",
+          tabindex: state ? -1 : 0,
+          title: name,
+          onclick: (event) => card.onState(state, event.shiftKey),
         },
-        this.bar, this.tick, el("span", { class: "label" }, name), this.number,
+        this.bar,
+        this.tick,
+        el("span", { class: "label" }, name),
+        this.number,
       );
     }
 
     show(p, prior, pressed, best) {
+      const now = `${p} ${prior} ${pressed} ${best}`;
+      if (now === this.shown) return; // of many variables most stay as they are
+      this.shown = now;
       const known = p !== null;
       this.bar.style.transform = `scaleX(${known ? p : 0})`;
       this.tick.style.left = `${100 * prior}%`;
@@ -41,7 +51,7 @@
     constructor(node, v, actions, listed = false) {
       this.node = node;
       this.v = v;
-      this.onState = (state) => actions.toggle(v, state);
+      this.onState = (state, hand) => actions.toggle(v, state, hand);
       const kind = node.latent ? "latent" : "column";
       this.head = el(
         "button",
@@ -67,7 +77,9 @@
         return;
       }
       this.chart = new latentia.Chart(node, (from, to) => actions.range(v, from, to));
-      const meaning = node.grid ? "mean (middle 90 %); drag over the chart to set a range" : "most probable state";
+      const meaning = node.grid
+        ? "mean (middle 90 %); drag over the chart to set a range"
+        : "most probable state";
       this.note = el("p", { class: "summary", title: meaning });
       this.element.append(this.chart.element, this.note);
     }
@@ -88,6 +100,7 @@
     show(shares, prior, entry, best, selected) {
       this.element.classList.toggle("known", Boolean(entry) && !entry.weights);
       this.element.classList.toggle("soft", Boolean(entry?.weights));
+      this.element.classList.toggle("hand", Boolean(entry?.hand));
       this.element.classList.toggle("selected", selected);
       this.lines.forEach((line, k) => {
         const before = prior ? prior[k] : 0;

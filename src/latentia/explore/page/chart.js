@@ -3,7 +3,8 @@
   "use strict";
   const { svg } = latentia;
 
-  const WIDTH = 160, HEIGHT = 56;
+  const WIDTH = 160,
+    HEIGHT = 56;
 
   /** Left and right end of every cell along the chart: to scale for a density. */
   function ends(node) {
@@ -30,10 +31,14 @@
       this.element = svg(
         "svg",
         {
-          class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none",
+          class: "chart",
+          viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+          preserveAspectRatio: "none",
           role: "img",
         },
-        this.range, this.fill, this.ghost,
+        this.range,
+        this.fill,
+        this.ghost,
       );
       this._listen(onRange);
     }

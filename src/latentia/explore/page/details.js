@@ -9,14 +9,15 @@
 
   /** What the others are like in each state of v: P(state), and P(other | state), all | evidence. */
   async function conditioned(engine, nodes, v, likelihoods) {
-    const now = await engine.answer(likelihoods);
+    const now = await engine.answer(likelihoods, true);
     if (!now.marginals) return null;
-    const shares = now.marginals[v], given = [];
+    const shares = now.marginals[v],
+      given = [];
     for (let k = 0; k < shares.length; k++) {
-      const told = new Map(likelihoods), own = new Float64Array(shares.length);
+      const own = new Float64Array(shares.length);
       own[k] = 1;
-      told.set(v, own);
-      given.push(shares[k] > 0 ? (await engine.answer(told)).marginals : null);
+      const told = likelihoods.with(v, own);
+      given.push(shares[k] > 0 ? (await engine.answer(told, true)).marginals : null);
     }
     return { shares, given, now: now.marginals };
   }
@@ -48,14 +49,21 @@
   function sliders(node, entry, setWeights) {
     const count = node.states.length;
     if (node.grid || count > 10) return null;
-    const start = entry?.weights
-      || Array.from({ length: count }, (_, k) => (entry?.state === undefined || entry.state === k ? 1 : 0));
+    const start =
+      entry?.weights ||
+      Array.from({ length: count }, (_, k) =>
+        entry?.state === undefined || entry.state === k ? 1 : 0,
+      );
     const weights = [...start];
     let merge = false;
     const lines = node.states.map((state, k) => {
       const value = el("output", {}, weights[k].toFixed(2));
       const input = el("input", {
-        type: "range", min: 0, max: 1, step: 0.01, value: weights[k],
+        type: "range",
+        min: 0,
+        max: 1,
+        step: 0.01,
+        value: weights[k],
         "aria-label": `likelihood of ${state}`,
         oninput: () => {
           weights[k] = Number(input.value);
@@ -63,7 +71,9 @@
           if (weights.some((w) => w > 0)) setWeights([...weights], merge);
           merge = true; // one slide is one step to undo
         },
-        onchange: () => { merge = false; },
+        onchange: () => {
+          merge = false;
+        },
       });
       return el("label", { class: "slider" }, el("span", { title: state }, state), input, value);
     });
@@ -83,7 +93,12 @@
       return best;
     };
     const field = (name, value) =>
-      el("input", { type: "number", step: "any", "aria-label": name, value: latentia.short(value) });
+      el("input", {
+        type: "number",
+        step: "any",
+        "aria-label": name,
+        value: latentia.short(value),
+      });
     const points = widths.filter((w) => w > 0).length;
     const from = field("from", values[entry?.from ?? 0]);
     const to = field("to", values[entry?.to ?? points - 1]);
@@ -94,7 +109,11 @@
     return section(
       "Between two values",
       el(
-        "div", { class: "bounds" }, from, el("span", {}, "…"), to,
+        "div",
+        { class: "bounds" },
+        from,
+        el("span", {}, "…"),
+        to,
         el("button", { type: "button", onclick: apply }, "Set"),
       ),
     );
@@ -109,12 +128,18 @@
       const bar = el("i", { class: "bar" });
       bar.style.transform = `scaleX(${bits / top})`;
       return el(
-        "button", { type: "button", class: "tells", onclick: () => select(u) },
-        bar, el("span", { class: "label" }, nodes[u].name),
+        "button",
+        { type: "button", class: "tells", onclick: () => select(u) },
+        bar,
+        el("span", { class: "label" }, nodes[u].name),
         el("span", { class: "number" }, `${bits.toFixed(3)} bit`),
       );
     });
-    return section("What goes with it", el("p", { class: "hint" }, "Mutual information, given the evidence."), ...lines);
+    return section(
+      "What goes with it",
+      el("p", { class: "hint" }, "Mutual information, given the evidence."),
+      ...lines,
+    );
   }
 
   /** What the neighbours are like in each state: a table with shaded cells. */
@@ -122,25 +147,47 @@
     const node = nodes[v];
     if (node.states.length > MOST_STATES || node.grid) return null;
     const rank = new Map(told.map(([u], k) => [u, k]));
-    const others = [...near].filter((u) => found.now[u] && !nodes[u].grid && nodes[u].states.length <= 10)
+    const others = [...near]
+      .filter((u) => found.now[u] && !nodes[u].grid && nodes[u].states.length <= 10)
       .sort((a, b) => rank.get(a) - rank.get(b));
     if (!others.length) return null;
     const head = el(
-      "tr", {}, el("th", { scope: "col" }, "size"),
+      "tr",
+      {},
+      el("th", { scope: "col" }, "size"),
       ...node.states.map((state, k) =>
-        el("th", { scope: "col", title: state }, el("span", {}, state), el("small", {}, percent(found.shares[k])))),
+        el(
+          "th",
+          { scope: "col", title: state },
+          el("span", {}, state),
+          el("small", {}, percent(found.shares[k])),
+        ),
+      ),
     );
     const bodies = others.map((u) => {
       const lines = nodes[u].states.map((state, s) => {
-        const cells = node.states.map((_, k) => shaded(found.given[k] ? found.given[k][u][s] : null));
+        const cells = node.states.map((_, k) =>
+          shaded(found.given[k] ? found.given[k][u][s] : null),
+        );
         return el("tr", {}, el("th", { scope: "row", title: state }, state), ...cells);
       });
-      const title = el("tr", { class: "group" }, el("th", { colspan: node.states.length + 1, scope: "rowgroup" }, nodes[u].name));
+      const title = el(
+        "tr",
+        { class: "group" },
+        el("th", { colspan: node.states.length + 1, scope: "rowgroup" }, nodes[u].name),
+      );
       return el("tbody", {}, title, ...lines);
     });
     const hint = `In each state of ${node.name}: how probable its neighbours' states are, given the evidence.`;
-    return section("Profile", el("p", { class: "hint" }, hint),
-      el("div", { class: "scroll" }, el("table", { class: "heat" }, el("thead", {}, head), ...bodies)));
+    return section(
+      "Profile",
+      el("p", { class: "hint" }, hint),
+      el(
+        "div",
+        { class: "scroll" },
+        el("table", { class: "heat" }, el("thead", {}, head), ...bodies),
+      ),
+    );
   }
 
   function shaded(p) {
@@ -152,8 +199,10 @@
   /** P(v | parents), a line for every joint state of the parents. */
   function table(found, nodes) {
     if (!found || found.cells.length > TABLE || found.scope.some((u) => nodes[u].grid)) return null;
-    const v = found.scope[found.scope.length - 1], above = found.scope.slice(0, -1);
-    const count = nodes[v].states.length, lines = [];
+    const v = found.scope[found.scope.length - 1],
+      above = found.scope.slice(0, -1);
+    const count = nodes[v].states.length,
+      lines = [];
     for (let start = 0; start < found.cells.length; start += count) {
       const parents = [];
       for (let k = above.length - 1, rest = start / count; k >= 0; k--) {
@@ -165,14 +214,36 @@
       lines.push(el("tr", {}, ...parents, ...cells));
     }
     const head = el(
-      "tr", {},
+      "tr",
+      {},
       ...above.map((u) => el("th", { scope: "col" }, nodes[u].name)),
       ...nodes[v].states.map((state) => el("th", { scope: "col", class: "own" }, state)),
     );
     const given = above.map((u) => nodes[u].name).join(", ");
     return section(
-      "Table", el("p", { class: "hint" }, `P(${nodes[v].name}${given ? ` | ${given}` : ""}), in %`),
-      el("div", { class: "scroll" }, el("table", { class: "heat" }, el("thead", {}, head), el("tbody", {}, ...lines))),
+      "Table",
+      el("p", { class: "hint" }, `P(${nodes[v].name}${given ? ` | ${given}` : ""}), in %`),
+      el(
+        "div",
+        { class: "scroll" },
+        el("table", { class: "heat" }, el("thead", {}, head), el("tbody", {}, ...lines)),
+      ),
+    );
+  }
+
+  /** Whether a known state was set instead of seen: then it tells nothing about its causes. */
+  function byHand(app, v, entry) {
+    if (entry?.state === undefined || !app.facts.directed) return null;
+    const box = el("input", {
+      type: "checkbox",
+      checked: Boolean(entry.hand),
+      onchange: () => app.evidence.toggle(v, entry.state, box.checked),
+    });
+    return el(
+      "label",
+      { class: "hand" },
+      box,
+      " Set by hand (do), not seen: it tells nothing about its causes",
     );
   }
 
@@ -180,35 +251,66 @@
 
   /** Fills the panel for variable v; `app` has nodes, engine, evidence and what can be done. */
   async function showDetails(app, panel, v, again) {
-    const node = app.nodes[v], entry = app.evidence.get(v);
-    const near = new Set(app.edges.filter((e) => e.from === v || e.to === v)
-      .map((e) => (e.from === v ? e.to : e.from)));
+    const node = app.nodes[v],
+      entry = app.evidence.get(v);
+    const near = new Set(
+      app.edges
+        .filter((e) => e.from === v || e.to === v)
+        .map((e) => (e.from === v ? e.to : e.from)),
+    );
     const kind = node.latent ? "Latent" : node.grid ? "Continuous column" : "Column";
-    const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => app.select(null) }, "×");
-    const head = el("header", {}, el("div", {}, el("h2", {}, node.name),
-      el("p", { class: "hint" }, node.grid ? kind : `${kind} with ${node.states.length} states`)), close);
+    const close = el(
+      "button",
+      { type: "button", class: "close", "aria-label": "Close", onclick: () => app.select(null) },
+      "×",
+    );
+    const head = el(
+      "header",
+      {},
+      el(
+        "div",
+        {},
+        el("h2", {}, node.name),
+        el("p", { class: "hint" }, node.grid ? kind : `${kind} with ${node.states.length} states`),
+      ),
+      close,
+    );
     if (!node.states.length) {
-      const why = "The model was learned without a table of this latent. Fit with learner='tables' to see it.";
+      const why =
+        "The model was learned without a table of this latent. Fit with learner='tables' to see it.";
       panel.replaceChildren(head, el("p", { class: "hint" }, why));
       return;
     }
     const card = new latentia.Card(node, v, app.actions, !node.grid);
     card.show(app.now?.marginals?.[v] ?? null, app.prior?.marginals?.[v], entry, -1, false);
     const forget = entry
-      ? el("button", { type: "button", class: "quiet", onclick: () => app.evidence.set(v, null) }, "Forget this evidence")
+      ? el(
+          "button",
+          { type: "button", class: "quiet", onclick: () => app.evidence.set(v, null) },
+          "Forget this evidence",
+        )
       : null;
-    const first = [head, card.element, forget,
-      again ? panel.querySelector(".sliders") : el("div", { class: "sliders" },
-        sliders(node, entry, (weights, merge) => app.setWeights(v, weights, merge)),
-        bounds(node, entry, (from, to) => app.actions.range(v, from, to)))];
+    const first = [
+      head,
+      card.element,
+      byHand(app, v, entry),
+      forget,
+      again
+        ? panel.querySelector(".sliders")
+        : el(
+            "div",
+            { class: "sliders" },
+            sliders(node, entry, (weights, merge) => app.setWeights(v, weights, merge)),
+            bounds(node, entry, (from, to) => app.actions.range(v, from, to)),
+          ),
+    ];
     const later = el("div", { class: "later" });
     panel.replaceChildren(...first.filter(Boolean), later);
     if (node.states.length > MOST_STATES) {
       later.append(...[table(app.engine.table(v), app.nodes)].filter(Boolean));
       return;
     }
-    const without = app.evidence.likelihoods();
-    without.delete(v); // of itself a variable tells nothing once it is known
+    const without = app.evidence.likelihoods().without(v); // of itself it tells nothing once known
     const found = await conditioned(app.engine, app.nodes, v, without);
     if (app.selected !== v || !found) return;
     const told = information(found, app.nodes, v);

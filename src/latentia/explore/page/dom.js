@@ -40,7 +40,8 @@
     if (log === -Infinity) return "0";
     const p = Math.exp(log);
     if (p >= 0.001) return p >= 0.9999995 && p <= 1.0000005 ? "1" : p.toPrecision(4);
-    const ten = log / Math.LN10, whole = Math.floor(ten);
+    const ten = log / Math.LN10,
+      whole = Math.floor(ten);
     return `${(10 ** (ten - whole)).toFixed(2)} × 10${raised(whole)}`;
   }
 

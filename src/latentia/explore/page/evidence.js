@@ -1,6 +1,7 @@
 // Evidence: what is known of each variable, its history, and its form in a link.
 //
-// An entry is {state} (certain), {from, to} (a range of cells of a chart) or {weights} (soft).
+// An entry is {state} (certain), {state, hand} (set by hand), {from, to} (a range of cells of a
+// chart) or {weights} (soft).
 (function (latentia) {
   "use strict";
 
@@ -25,11 +26,32 @@
       if (edge === j + 1 && j < points - 1) return 0.875;
       return 1;
     };
-    const low = values[from] - widths[from] / 2, high = values[to] + widths[to] / 2;
+    const low = values[from] - widths[from] / 2,
+      high = values[to] + widths[to] / 2;
     return Float64Array.from(values, (x, j) => {
       if (j >= points) return x >= low && x <= high ? 1 : 0;
       return from >= points ? 0 : until(j, to + 1) - until(j, from);
     });
+  }
+
+  /** Weights of states by node, and which nodes are set by hand instead of seen. */
+  class Known extends Map {
+    constructor(entries = [], hand = new Set()) {
+      super(entries);
+      this.hand = hand;
+    }
+
+    with(v, weights) {
+      return new Known([...this, [v, weights]], this.hand);
+    }
+
+    without(v) {
+      const hand = new Set([...this.hand].filter((u) => u !== v));
+      return new Known(
+        [...this].filter(([u]) => u !== v),
+        hand,
+      );
+    }
   }
 
   /** What is known, with undo and redo; `changed` is called after every change. */
@@ -54,8 +76,10 @@
       this.replace(next, merge);
     }
 
-    toggle(v, state) {
-      this.set(v, this.entries.get(v)?.state === state ? null : { state });
+    toggle(v, state, hand = false) {
+      const now = this.entries.get(v);
+      const same = now?.state === state && Boolean(now.hand) === hand;
+      this.set(v, same ? null : hand ? { state, hand } : { state });
     }
 
     replace(next, merge = false) {
@@ -79,29 +103,34 @@
       this.changed();
     }
 
-    /** Map of node -> weights. */
     likelihoods() {
-      return new Map([...this.entries].map(([v, e]) => [v, likelihood(this.nodes[v], e)]));
+      const hand = [...this.entries].filter(([, entry]) => entry.hand).map(([v]) => v);
+      return new Known(
+        [...this.entries].map(([v, e]) => [v, likelihood(this.nodes[v], e)]),
+        new Set(hand),
+      );
     }
 
     // --- links -----------------------------------------------------------------------------------
 
     toHash() {
       const parts = [...this.entries].map(([v, entry]) => {
-        const node = this.nodes[v], name = encodeURIComponent(node.name);
+        const node = this.nodes[v],
+          name = encoded(node.name);
         if (entry.weights) return `${name}~${entry.weights.map((w) => +w.toFixed(4)).join(",")}`;
         if (entry.state === undefined) return `${name}:${entry.from}-${entry.to}`;
-        return `${name}=${encodeURIComponent(node.states[entry.state])}`;
+        return `${name}${entry.hand ? "!" : "="}${encoded(node.states[entry.state])}`;
       });
       return parts.length ? `#${parts.join("&")}` : "";
     }
 
     /** Entries of a link; what this model does not know is left out and told. */
     static fromHash(hash, nodes) {
-      const entries = new Map(), unknown = [];
+      const entries = new Map(),
+        unknown = [];
       const number = new Map(nodes.map((node, v) => [node.name, v]));
       for (const part of hash.replace(/^#/, "").split("&").slice(0, nodes.length)) {
-        const found = /^([^=~:]*)([=~:])(.*)$/.exec(part);
+        const found = /^([^=~:!]*)([=~:!])(.*)$/.exec(part);
         if (!found) continue;
         const v = number.get(decoded(found[1]));
         const entry = v === undefined ? null : readEntry(nodes[v], found[2], decoded(found[3]));
@@ -114,9 +143,9 @@
 
   function readEntry(node, kind, text) {
     const count = node.states.length;
-    if (kind === "=") {
+    if (kind === "=" || kind === "!") {
       const state = node.states.indexOf(text);
-      return state < 0 ? null : { state };
+      return state < 0 ? null : kind === "!" ? { state, hand: true } : { state };
     }
     if (kind === "~") {
       const weights = text.split(",").map(Number);
@@ -126,6 +155,11 @@
     const [from, to] = text.split("-").map(Number);
     const good = Number.isInteger(from) && Number.isInteger(to) && 0 <= from && from <= to;
     return good && to < count ? { from, to } : null;
+  }
+
+  /** As in addresses, and without the marks that part an entry. */
+  function encoded(text) {
+    return encodeURIComponent(text).replace(/[!~]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
   }
 
   function decoded(text) {
@@ -147,5 +181,5 @@
     return widths[entry.from] ? `${latentia.short(low)} … ${latentia.short(high)}` : `${low}`;
   }
 
-  Object.assign(latentia, { Evidence, likelihood, told });
+  Object.assign(latentia, { Evidence, Known, likelihood, told });
 })((globalThis.latentia ??= {}));

@@ -45,19 +45,25 @@
     return Float64Array.from({ length: bytes.length / 8 }, (_, k) => view.getFloat64(8 * k, true));
   }
 
-  /** The junction tree with its tables multiplied into its cliques, ready to be asked. */
-  function wire(network) {
+  /**
+   * The junction tree with its tables multiplied into its cliques, ready to be asked.
+   *
+   * `cut`: variables that are set by hand, which no longer listen to their parents.
+   */
+  function wire(network, cut = new Set()) {
     const { states, cliques, parent, order, scopes, homes } = network;
     const cells = decodeCells(network.cells);
     const psi = cliques.map((clique) => new Float64Array(size(clique, states)).fill(1));
     const tables = new Map();
     let start = 0;
     scopes.forEach((scope, k) => {
+      tables.set(scope, cells.subarray(start, start + size(scope, states)));
+      const first = start;
+      start += size(scope, states);
+      if (cut.has(scope[scope.length - 1])) return;
       const table = psi[homes[k]];
       const map = cellMap(cliques[homes[k]], scope, states);
-      for (let c = 0; c < table.length; c++) table[c] *= cells[start + map[c]];
-      tables.set(scope, cells.subarray(start, start + size(scope, states)));
-      start += size(scope, states);
+      for (let c = 0; c < table.length; c++) table[c] *= cells[first + map[c]];
     });
     let logScale = 0; // potentials may be of any size; probabilities stay about as they are
     for (const table of psi) {
@@ -77,14 +83,24 @@
       }
     });
     const tree = {
-      states, cliques, parent, order, scopes, tables, psi, shared, home, logScale,
+      states,
+      cliques,
+      parent,
+      order,
+      scopes,
+      tables,
+      psi,
+      shared,
+      home,
+      logScale,
       below: cliques.map((clique, i) => cellMap(clique, shared[i], states)),
       above: cliques.map((_, i) => cellMap(cliques[parent[i]], shared[i], states)),
       own: states.map((_, v) => cellMap(cliques[home[v]], [v], states)),
       logPsi: null,
       logPartition: 0,
     };
-    tree.logPartition = collect(tree, new Map()).log; // 0 for tables of conditional probabilities
+    // 0 for tables of conditional probabilities; what is set by hand has one state only
+    if (!cut.size) tree.logPartition = collect(tree, new Map()).log;
     return tree;
   }
 
@@ -104,7 +120,8 @@
   function collect(tree, likelihoods) {
     const beliefs = tree.psi.map((table) => table.slice());
     for (const [v, likelihood] of likelihoods) {
-      const belief = beliefs[tree.home[v]], map = tree.own[v];
+      const belief = beliefs[tree.home[v]],
+        map = tree.own[v];
       for (let c = 0; c < belief.length; c++) belief[c] *= likelihood[map[c]];
     }
     const up = new Array(beliefs.length);
@@ -161,7 +178,8 @@
   function logBeliefs(tree, likelihoods) {
     const beliefs = logPsi(tree).map((table) => table.slice());
     for (const [v, likelihood] of likelihoods) {
-      const belief = beliefs[tree.home[v]], map = tree.own[v];
+      const belief = beliefs[tree.home[v]],
+        map = tree.own[v];
       for (let c = 0; c < belief.length; c++) belief[c] += Math.log(likelihood[map[c]]);
     }
     return beliefs;
@@ -170,7 +188,8 @@
   /** The same sweeps in logs; slower, and nothing is too small for it. */
   function inferInLogs(tree, likelihoods) {
     const beliefs = logBeliefs(tree, likelihoods);
-    const up = new Array(beliefs.length), down = new Array(beliefs.length);
+    const up = new Array(beliefs.length),
+      down = new Array(beliefs.length);
     let log = tree.logScale;
     for (let k = tree.order.length - 1; k >= 0; k--) {
       const i = tree.order[k];
@@ -241,7 +260,8 @@
     for (let k = tree.order.length - 1; k >= 0; k--) {
       const i = tree.order[k];
       const message = new Float64Array(size(tree.shared[i], tree.states)).fill(-Infinity);
-      const belief = beliefs[i], map = tree.below[i];
+      const belief = beliefs[i],
+        map = tree.below[i];
       for (let c = 0; c < belief.length; c++) {
         if (belief[c] > message[map[c]]) message[map[c]] = belief[c];
       }
@@ -252,7 +272,8 @@
     const states = new Array(tree.states.length).fill(0);
     for (const i of tree.order) {
       const wanted = flat(tree.shared[i], states, tree.states);
-      const belief = beliefs[i], map = tree.below[i];
+      const belief = beliefs[i],
+        map = tree.below[i];
       let best = -1;
       for (let c = 0; c < belief.length; c++) {
         if (map[c] === wanted && (best < 0 || belief[c] > belief[best])) best = c;

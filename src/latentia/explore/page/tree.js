@@ -4,7 +4,10 @@
   const { el, percent, section } = latentia;
 
   const MESSAGE = 48; // states of a separator whose message is shown
-  const GAP = 26, STEP = 132, HEIGHT = 44, WIDEST = 190;
+  const GAP = 26,
+    STEP = 132,
+    HEIGHT = 44,
+    WIDEST = 190;
 
   function wordWidth(text) {
     return Math.min(Math.max(7.4 * text.length + 28, 60), WIDEST);
@@ -55,23 +58,38 @@
       this.canvas.extent = [0, 0, right, bottom];
       const lines = [];
       this.cliques = cliques.map((clique, i) => {
-        const box = el("div", { class: "clique", title: this.labels[i] }, el("span", {}, this.labels[i]));
+        const box = el(
+          "div",
+          { class: "clique", title: this.labels[i] },
+          el("span", {}, this.labels[i]),
+        );
         this._put(box, boxes[i]);
         return box;
       });
       this.buttons = cliques.map((_, i) => {
         if (parent[i] === i) return null;
-        const [x, y, w] = boxes[i], [px, py, pw] = boxes[parent[i]];
-        lines.push({ name: i, points: [[px + pw / 2, py + HEIGHT], [x + w / 2, y]] });
+        const [x, y, w] = boxes[i],
+          [px, py, pw] = boxes[parent[i]];
+        lines.push({
+          name: i,
+          points: [
+            [px + pw / 2, py + HEIGHT],
+            [x + w / 2, y],
+          ],
+        });
         const text = this.shared[i].map((v) => names[v]).join(", ") || "∅";
         const rank = this.told.get(i)?.rank;
         const button = el(
           "button",
           {
-            type: "button", class: "separator", title: `Separator {${text}}`,
-            "aria-label": `separator ${text}`, onclick: () => this.choose(i),
+            type: "button",
+            class: "separator",
+            title: `Separator {${text}}`,
+            "aria-label": `separator ${text}`,
+            onclick: () => this.choose(i),
           },
-          el("span", {}, text), rank ? el("small", {}, `rank ${rank}`) : null,
+          el("span", {}, text),
+          rank ? el("small", {}, `rank ${rank}`) : null,
         );
         const wide = Math.min(wordWidth(text), 150);
         const middle = (x + w / 2 + px + pw / 2) / 2;
@@ -86,7 +104,12 @@
     }
 
     _put(element, [x, y, width, height]) {
-      Object.assign(element.style, { left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${height}px` });
+      Object.assign(element.style, {
+        left: `${x}px`,
+        top: `${y}px`,
+        width: `${width}px`,
+        height: `${height}px`,
+      });
       this.canvas.world.append(element);
     }
 
@@ -108,7 +131,12 @@
       this.cliques.forEach((box, i) => {
         box.classList.toggle("inside", Boolean(inside?.has(i)));
         box.classList.toggle("outside", Boolean(inside && !inside.has(i)));
-        const holds = (side) => Boolean(told?.[side].some((v) => this.network.cliques[i].length === 1 && this.network.cliques[i][0] === v));
+        const holds = (side) =>
+          Boolean(
+            told?.[side].some(
+              (v) => this.network.cliques[i].length === 1 && this.network.cliques[i][0] === v,
+            ),
+          );
         box.classList.toggle("alpha", holds("alpha"));
         box.classList.toggle("beta", holds("beta"));
       });
@@ -128,34 +156,67 @@
       if (this.chosen === null) {
         panel.replaceChildren(
           el("header", {}, el("h2", {}, "Junction tree")),
-          el("p", {}, "Boxes are cliques: variables whose tables are multiplied together. Between two "
-            + "cliques lies the separator, the variables that they share. Given these, what is inside "
-            + "(below) tells nothing more about what is outside (above)."),
-          el("p", {}, "Evidence travels as messages over separators: once up, once down. Choose a separator "
-            + "to see what crosses it."),
+          el(
+            "p",
+            {},
+            "Boxes are cliques: variables whose tables are multiplied together. Between two " +
+              "cliques lies the separator, the variables that they share. Given these, what is inside " +
+              "(below) tells nothing more about what is outside (above).",
+          ),
+          el(
+            "p",
+            {},
+            "Evidence travels as messages over separators: once up, once down. Choose a separator " +
+              "to see what crosses it.",
+          ),
         );
         return;
       }
-      const i = this.chosen, inside = this._inside(i), scope = this.shared[i];
-      const below = new Set(), above = new Set();
-      this.network.cliques.forEach((clique, j) => clique.forEach((v) => {
-        if (!scope.includes(v)) (inside.has(j) ? below : above).add(v);
-      }));
+      const i = this.chosen,
+        inside = this._inside(i),
+        scope = this.shared[i];
+      const below = new Set(),
+        above = new Set();
+      this.network.cliques.forEach((clique, j) =>
+        clique.forEach((v) => {
+          if (!scope.includes(v)) (inside.has(j) ? below : above).add(v);
+        }),
+      );
       const told = this.told.get(i);
       const parts = [
-        el("header", {}, el("div", {}, el("h2", {}, `Separator {${this._names(scope)}}`),
-          told ? el("p", { class: "hint" }, `rank r(S) = ${told.rank}`) : null)),
-        section("Sides",
-          el("dl", {},
-            el("dt", { class: "inside" }, "Inside tree"), el("dd", {}, this._names([...below])),
-            el("dt", { class: "outside" }, "Outside tree"), el("dd", {}, this._names([...above])),
-            ...(told ? [
-              el("dt", { class: "alpha" }, "α(S), speaks for the inside"), el("dd", {}, this._names(told.alpha)),
-              el("dt", { class: "beta" }, "β(S), speaks for the outside"), el("dd", {}, this._names(told.beta)),
-            ] : []))),
+        el(
+          "header",
+          {},
+          el(
+            "div",
+            {},
+            el("h2", {}, `Separator {${this._names(scope)}}`),
+            told ? el("p", { class: "hint" }, `rank r(S) = ${told.rank}`) : null,
+          ),
+        ),
+        section(
+          "Sides",
+          el(
+            "dl",
+            {},
+            el("dt", { class: "inside" }, "Inside tree"),
+            el("dd", {}, this._names([...below])),
+            el("dt", { class: "outside" }, "Outside tree"),
+            el("dd", {}, this._names([...above])),
+            ...(told
+              ? [
+                  el("dt", { class: "alpha" }, "α(S), speaks for the inside"),
+                  el("dd", {}, this._names(told.alpha)),
+                  el("dt", { class: "beta" }, "β(S), speaks for the outside"),
+                  el("dd", {}, this._names(told.beta)),
+                ]
+              : []),
+          ),
+        ),
       ];
       const { up, down } = this.app.now;
-      if (up[i] && down[i] && up[i].length <= MESSAGE) parts.push(this._messages(scope, up[i], down[i]));
+      if (up[i] && down[i] && up[i].length <= MESSAGE)
+        parts.push(this._messages(scope, up[i], down[i]));
       panel.replaceChildren(...parts);
     }
 
@@ -180,14 +241,35 @@
         return td;
       };
       const lines = Array.from(up, (x, s) =>
-        el("tr", {}, el("th", { scope: "row" }, name(s)), cell(x), cell(down[s]), cell(product[s] / total)));
-      const head = el("tr", {}, el("th", { scope: "col" }, this._names(scope)),
-        el("th", { scope: "col" }, "↑ inside says"), el("th", { scope: "col" }, "↓ outside says"),
-        el("th", { scope: "col" }, "P(S | e)"));
-      const hint = "Messages are shown relative to their largest entry. State by state, their product is "
-        + "the answer, up to a factor.";
-      return section("Messages", el("p", { class: "hint" }, hint),
-        el("div", { class: "scroll" }, el("table", { class: "heat" }, el("thead", {}, head), el("tbody", {}, ...lines))));
+        el(
+          "tr",
+          {},
+          el("th", { scope: "row" }, name(s)),
+          cell(x),
+          cell(down[s]),
+          cell(product[s] / total),
+        ),
+      );
+      const head = el(
+        "tr",
+        {},
+        el("th", { scope: "col" }, this._names(scope)),
+        el("th", { scope: "col" }, "↑ inside says"),
+        el("th", { scope: "col" }, "↓ outside says"),
+        el("th", { scope: "col" }, "P(S | e)"),
+      );
+      const hint =
+        "Messages are shown relative to their largest entry. State by state, their product is " +
+        "the answer, up to a factor.";
+      return section(
+        "Messages",
+        el("p", { class: "hint" }, hint),
+        el(
+          "div",
+          { class: "scroll" },
+          el("table", { class: "heat" }, el("thead", {}, head), el("tbody", {}, ...lines)),
+        ),
+      );
     }
   }
 

@@ -1,0 +1,113 @@
+"""What latents are good for besides being asked: memberships as features, and outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import TransformerTags
+from sklearn.utils._set_output import _wrap_data_with_container
+from sklearn.utils.metaestimators import available_if
+
+from latentia.data.sources.table import Table
+from latentia.errors import NotLearnedError
+from latentia.exact.latent_rows import AskingLatent
+from latentia.inference.row_answers import Found
+from latentia.model.learners import as_learner
+from latentia.model.relating import Relation, relate_outcomes
+from latentia.model.table_questions import TableQuestions
+from latentia.networks.em import EM
+from latentia.networks.stepwise import StepwiseEM
+from latentia.networks.tables import Tables
+from latentia.typing import Label
+
+
+def _tells_latents(model: Any) -> bool:
+    """Has the model tables of its latents, or will it have them once it is fitted?"""
+    if hasattr(model, "operators_"):
+        told = any(model._is_told_latent(name) for name in model.states_)
+    else:
+        told = isinstance(as_learner(model.learner), EM | StepwiseEM | Tables)
+    if not told:
+        raise NotLearnedError(
+            "transform gives memberships of latents, of which this model has no tables. Use "
+            "learner='tables' or 'em'."
+        )
+    return True
+
+
+class LatentUses(TableQuestions):
+    """Memberships as features of other models, and what outcomes are like in every class."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self, "transform"):
+            tags.transformer_tags = TransformerTags(preserves_dtype=[])
+        return tags
+
+    @available_if(_tells_latents)  # type: ignore[untyped-decorator]
+    def transform(self, X: Any) -> Any:
+        """P(state | present cells) of every latent, side by side: features for other models."""
+        self._check_fitted()
+        asking = [self._asking_latent(name, "error") for name in self._told_latents()]
+        names = [str(name) for name in self.get_feature_names_out()]
+        found = self._ask(X, _Side(asking, names), dict.fromkeys(names, float))
+        return _wrap_data_with_container("transform", found, X, self)
+
+    @available_if(_tells_latents)  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Any:
+        """`fit`, then `transform` of the same rows."""
+        return self.fit(X, y, **more).transform(X)
+
+    @available_if(_tells_latents)  # type: ignore[untyped-decorator]
+    def set_output(self, *, transform: Any = None) -> Self:
+        """The container of what `transform` gives: "pandas", "polars", or "default"."""
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    @available_if(_tells_latents)  # type: ignore[untyped-decorator]
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of what `transform` gives: ``latent=state``."""
+        self._check_fitted()
+        own = self._told(self._hidden)
+        found = [f"{name}={s}" for name in self._told_latents() for s in own.latent(name).labels]
+        return np.array(found, dtype=object)
+
+    def _told_latents(self) -> list[Label]:
+        return [name for name in self.states_ if self._is_told_latent(name)]
+
+    def relate(
+        self,
+        latent: Label,
+        X: Any,
+        outcomes: Sequence[Label],
+        correction: str | None = "BCH",
+        assignment: str = "modal",
+        kinds: Mapping[Any, str] | None = None,
+        sample_weight: Any = None,
+    ) -> Relation:
+        """What columns that are not in the model are like in every class, ± error, and a test.
+
+        Rows are assigned to classes with errors. `correction` "BCH" or "ML" undoes what they blur;
+        None does not. `assignment` is to the most probable class ("modal") or by memberships
+        ("proportional"). Of numbers means are told, of discrete columns shares of states; ML takes
+        numbers as normal in every class.
+        """
+        self._check_fitted()
+        return relate_outcomes(
+            self, latent, X, outcomes, correction, assignment, kinds, sample_weight
+        )
+
+
+class _Side:
+    """Memberships of several latents side by side."""
+
+    def __init__(self, asking: Sequence[AskingLatent], names: Sequence[str]) -> None:
+        self.asking = list(asking)
+        self.names = list(names)
+
+    def __call__(self, table: Table) -> Found:
+        values = [p for each in self.asking for p in each.memberships(table).values()]
+        return dict(zip(self.names, values, strict=True))

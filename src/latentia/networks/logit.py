@@ -1,0 +1,262 @@
+"""A latent class whose members depend on covariates: P(class | x) = softmax(B x), tables below.
+
+EM from the classes without covariates: memberships given x and the answers, then tables by counts
+and B by Newton steps on Σ r log softmax(B x), each halved until it gains. Errors are of the
+observed information of all rows, or of the sandwich form, which holds for a wrong model, too.
+
+All rows lie in memory: covariates are numbers, so that hardly two rows are alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from latentia.errors import DataError
+from latentia.typing import Array, Codes
+
+MOST_STEPS = 5000
+NEAR = 1e-11  # gain a row at which EM rests
+NEWTON_STEPS = 3  # in each step of EM
+SURE = 1e-6  # probabilities nearer to 0 or 1 are held fixed when errors are told
+RIDGE = 1e-2  # of standardised coefficients, for each pseudo-count of tables
+STEP = 1e-5  # of derivatives
+TINY = 1e-300
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LogitRows:
+    """What is told by a class: columns of codes, with a mark at each state that was seen."""
+
+    marks: Array  # (n, states of all columns), zero where missing
+    sizes: tuple[int, ...]
+    X: Array  # (n, covariates): the first one is 1
+    weight: Array  # (n,)
+    pseudo: tuple[Array, ...]  # pseudo-counts of each column's states
+    ridge: float
+
+    @property
+    def spans(self) -> list[slice]:
+        """Where the states of each column are."""
+        ends = np.cumsum(self.sizes)
+        return [slice(e - k, e) for e, k in zip(ends, self.sizes, strict=True)]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LogitFit:
+    """Coefficients and tables, and the log-likelihood where they rest."""
+
+    B: Array  # (classes, covariates); that of class 0 is 0
+    table: Array  # (classes, states of all columns)
+    log_likelihood: float
+    converged: bool
+    steps: int
+
+
+def answers_of(
+    codes: Sequence[Codes], sizes: Sequence[int], X: Array, weight: Array, smoothing: float
+) -> LogitRows:
+    """Rows as matrices; `X` has a column of ones first."""
+    marks = [(c[:, None] == np.arange(k)).astype(float) for c, k in zip(codes, sizes, strict=True)]
+    shares = [weight @ m for m in marks]
+    pseudo = tuple(smoothing * s / max(float(s.sum()), TINY) for s in shares)
+    return LogitRows(
+        np.concatenate(marks, axis=1), tuple(sizes), X, weight, pseudo, RIDGE * smoothing
+    )
+
+
+def shares_of(B: Array, X: Array) -> Array:
+    """P(class | x), (n, classes)."""
+    score = X @ B.T
+    p = np.exp(score - score.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def row_memberships(rows: LogitRows, fit: LogitFit) -> tuple[Array, Array]:
+    """P(class | x, answers), (n, classes), and log P(answers | x), (n,)."""
+    joint = np.log(np.maximum(shares_of(fit.B, rows.X), TINY))
+    joint = joint + rows.marks @ np.log(np.maximum(fit.table, TINY)).T
+    top = joint.max(axis=1, keepdims=True)
+    p = np.exp(joint - top)
+    whole = p.sum(axis=1, keepdims=True)
+    return p / whole, (np.log(whole) + top)[:, 0]
+
+
+def climb_logit(rows: LogitRows, start: LogitFit, most: int = MOST_STEPS) -> LogitFit:
+    """EM until it gains nothing any more."""
+    fit, level = start, -math.inf
+    for step in range(most):
+        r, log = row_memberships(rows, fit)
+        found = float(log @ rows.weight)
+        above = found + _log_prior(rows, fit)
+        if above - level < NEAR * rows.weight.sum():
+            return replace(fit, log_likelihood=found, converged=True, steps=step)
+        level = above
+        own = r * rows.weight[:, None]
+        fit = replace(fit, B=newton(rows, own, fit.B), table=tables_of(rows, own))
+    return replace(fit, log_likelihood=found, converged=False, steps=most)
+
+
+def tables_of(rows: LogitRows, own: Array) -> Array:
+    """The M-step of the tables: (classes, states of all columns)."""
+    counts = own.T @ rows.marks
+    table = np.empty(counts.shape)
+    for span, pseudo in zip(rows.spans, rows.pseudo, strict=True):
+        part = counts[:, span] + pseudo
+        whole = part.sum(axis=1, keepdims=True)
+        flat = np.full(part.shape, 1.0 / part.shape[1])
+        table[:, span] = np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), flat)
+    return table
+
+
+def _log_prior(rows: LogitRows, fit: LogitFit) -> float:
+    log = np.log(np.maximum(fit.table, TINY))
+    spans = zip(rows.spans, rows.pseudo, strict=True)
+    tables = sum(float((log[:, span] * pseudo).sum()) for span, pseudo in spans)
+    return tables - 0.5 * rows.ridge * float((fit.B[:, 1:] ** 2).sum())
+
+
+def newton(rows: LogitRows, own: Array, B: Array) -> Array:
+    """Newton steps on Σ own log softmax(B x), each halved until it gains; class 0 stays at 0."""
+    X, whole = rows.X, own.sum(axis=1)
+
+    def value(b: Array) -> float:
+        p = shares_of(b, X)
+        gain = float((own * np.log(np.maximum(p, TINY))).sum())
+        return gain - 0.5 * rows.ridge * float((b[:, 1:] ** 2).sum())
+
+    best = value(B)
+    for _ in range(NEWTON_STEPS):
+        p = shares_of(B, X)
+        G = (own - p * whole[:, None]).T @ X
+        G[:, 1:] -= rows.ridge * B[:, 1:]
+        d = _solved(information(p, X, whole, rows.ridge), G[1:].ravel()).reshape(len(B) - 1, -1)
+        size = 1.0
+        while size > 1e-6:
+            trial = B.copy()
+            trial[1:] += size * d
+            there = value(trial)
+            if there >= best:
+                break
+            size /= 2
+        else:
+            return B
+        gain, B, best = there - best, trial, there
+        if gain < NEAR * max(float(whole.sum()), 1.0):
+            break
+    return B
+
+
+def information(p: Array, X: Array, whole: Array, ridge: float) -> Array:
+    """-d² Σ own log softmax / dB², of all classes but the first."""
+    classes, D = p.shape[1], X.shape[1]
+    H = np.empty((classes - 1, D, classes - 1, D))
+    for a in range(1, classes):
+        for b in range(1, classes):
+            r = whole * p[:, a] * ((a == b) - p[:, b])
+            H[a - 1, :, b - 1, :] = (X * r[:, None]).T @ X
+    flat = H.reshape((classes - 1) * D, -1)
+    kept = np.tile(np.arange(D) > 0, classes - 1)
+    return np.asarray(flat + np.diag(ridge * kept))
+
+
+def _solved(H: Array, g: Array) -> Array:
+    """H⁻¹ g; directions of which rows say nothing are left alone."""
+    return np.asarray(np.linalg.pinv(H, rcond=1e-12, hermitian=True) @ g)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Free:
+    """Parameters that can move: coefficients, and logits of table cells against the largest."""
+
+    fit: LogitFit
+    spans: list[slice]
+    cells: list[tuple[int, int, int]]  # class, cell, and the cell that it is told against
+
+    @property
+    def count(self) -> int:
+        return self.fit.B[1:].size + len(self.cells)
+
+    def moved(self, step: Array) -> LogitFit:
+        B, size = self.fit.B.copy(), self.fit.B[1:].size
+        B[1:] += step[:size].reshape(B[1:].shape)
+        log = np.log(np.maximum(self.fit.table, TINY))
+        for (c, k, _), x in zip(self.cells, step[size:], strict=True):
+            log[c, k] += x
+        table = np.exp(log)
+        for span in self.spans:
+            table[:, span] /= table[:, span].sum(axis=1, keepdims=True)
+        return replace(self.fit, B=B, table=table)
+
+    def scores(self, rows: LogitRows, at: LogitFit) -> Array:
+        """d log P(answers | x) of every row, (n, parameters)."""
+        r = row_memberships(rows, at)[0]
+        gap = (r - shares_of(at.B, rows.X))[:, 1:]  # (n, classes - 1)
+        first = (gap[:, :, None] * rows.X[:, None, :]).reshape(len(rows.X), -1)
+        there = {span.start: rows.marks[:, span].sum(axis=1) for span in self.spans}
+        begin = {k: span.start for span in self.spans for k in range(span.start, span.stop)}
+        rest = [
+            r[:, c] * (rows.marks[:, k] - there[begin[k]] * at.table[c, k])
+            for c, k, _ in self.cells
+        ]
+        return np.column_stack([first, *rest])
+
+
+def covariance_of(rows: LogitRows, fit: LogitFit, robust: bool = False) -> Array:
+    """Of the coefficients of all classes but the first, ((classes - 1) covariates)².
+
+    All parameters of the model move at once; table cells at 0 or 1 are held.
+    """
+    cells = []
+    for span in rows.spans:
+        for c, row in enumerate(fit.table[:, span]):
+            largest = int(row.argmax())
+            cells += [
+                (c, span.start + k, span.start + largest)
+                for k, p in enumerate(row)
+                if k != largest and SURE < p < 1 - SURE
+            ]
+    free = _Free(fit, rows.spans, cells)
+    H = np.empty((free.count, free.count))
+    for k in range(free.count):
+        step = np.zeros(free.count)
+        step[k] = STEP
+        ahead = rows.weight @ free.scores(rows, free.moved(step))
+        behind = rows.weight @ free.scores(rows, free.moved(-step))
+        H[:, k] = (ahead - behind) / (2 * STEP)
+    H = -(H + H.T) / 2
+    size = fit.B[1:].size
+    if rows.ridge:
+        kept = np.tile(np.arange(fit.B.shape[1]) > 0, len(fit.B) - 1)
+        H[:size, :size] += np.diag(rows.ridge * kept)
+    back = np.linalg.pinv(H, rcond=1e-12, hermitian=True)
+    if robust:
+        each = free.scores(rows, fit) * rows.weight[:, None]
+        back = back @ (each.T @ each) @ back
+    return np.asarray(back[:size, :size])
+
+
+def check_covariates(X: Array, names: Sequence[str]) -> None:
+    """Every covariate must be there in every row, and tell something that the others do not."""
+    gone = np.isnan(X).any(axis=0)
+    if gone.any():
+        name = names[int(gone.argmax())]
+        raise DataError(
+            f"{int(np.isnan(X[:, gone.argmax()]).sum())} rows lack the covariate {name!r}. Drop "
+            "them, or fill them in before: lt.LatentImputer()."
+        )
+    if np.linalg.matrix_rank(X) < X.shape[1]:
+        raise DataError(
+            f"some of the covariates {', '.join(names)} are constant, or told by the others. Leave "
+            "them out."
+        )

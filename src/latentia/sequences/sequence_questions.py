@@ -1,0 +1,239 @@
+"""Questions to sequences: filter, smooth, decode, score, forecast, sample, one step at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from latentia.announcing import warn
+from latentia.data.sources.opening import open_question
+from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
+from latentia.inference.posterior import Posterior
+from latentia.inference.posterior_density import Density
+from latentia.model.contract import Estimator
+from latentia.seeds import as_generator
+from latentia.sequences.chain_forecasts import forecast_steps, sampled_inputs
+from latentia.sequences.chain_questions import (
+    Beliefs,
+    Chain,
+    believed_cells,
+    decode_states,
+    filter_states,
+    own_values,
+    sample_steps_of,
+    smooth_states,
+)
+from latentia.sequences.comparing_chains import parameters_of
+from latentia.sequences.fitting_chains import FittedChain
+from latentia.sequences.long_rows import (
+    LongSteps,
+    Naming,
+    empty_cells,
+    is_list_of_frames,
+    joined_arrays,
+    read_long,
+)
+from latentia.sequences.online_state import OnlineState
+from latentia.sequences.slices import Slice
+from latentia.sequences.step_answers import (
+    as_answer,
+    like_column,
+    like_tables,
+    new_table,
+)
+from latentia.sequences.step_data import Sequences, missing_cells
+from latentia.typing import Label
+
+
+class SequenceQuestions(Estimator):
+    """Everything that a fitted model can be asked about sequences."""
+
+    _learned: ClassVar[str] = "fitted_"
+    fitted_: FittedChain
+
+    @property
+    def slice_(self) -> Slice:
+        """The slice as it was read."""
+        return self._chain.slice
+
+    def filter(self, X: Any, *, lengths: Any = None) -> Any:
+        """P(latent | rows so far) for every row: a table with columns ``z=0``, ``z=1``, …"""
+        steps, naming = self._read(X, lengths)
+        return self._told(steps, naming, filter_states(self._chain, steps.sequences))
+
+    def smooth(self, X: Any, *, lengths: Any = None) -> Any:
+        """P(latent | all rows of the sequence) for every row."""
+        steps, naming = self._read(X, lengths)
+        return self._told(steps, naming, smooth_states(self._chain, steps.sequences))
+
+    def decode(self, X: Any, *, lengths: Any = None) -> Any:
+        """States of the latents on the most probable path: a column, or a table for several."""
+        steps, naming = self._read(X, lengths)
+        layout, path = decode_states(self._chain, steps.sequences)
+        found = {
+            self.slice_.names[v]: steps.to_rows(layout.values[v, 0][path])
+            for v in sorted(self.slice_.latent)
+        }
+        if not found:
+            raise EvidenceError("the slice has no latent; there is nothing to decode.")
+        if len(found) == 1:
+            ((name, values),) = found.items()
+            return like_column(steps.tables, name, values, naming.blocks)
+        return like_tables(steps.tables, found, naming.blocks)
+
+    def score_samples(self, X: Any, *, lengths: Any = None) -> Any:
+        """log P(row | rows before it in its sequence), densities per unit; -inf if it cannot be.
+
+        The sum over a sequence is its log-likelihood.
+        """
+        steps, naming = self._read(X, lengths)
+        found = filter_states(self._chain, steps.sequences)
+        scores = steps.to_rows(found.log_scale) + steps.log_slopes
+        if not naming.blocks:
+            return scores
+        ends = np.cumsum([t.length for t in steps.tables])[:-1]
+        return np.split(scores, ends)
+
+    def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
+        """Mean of `score_samples` over all rows."""
+        found = self.score_samples(X, lengths=lengths)
+        return float(np.mean(np.concatenate(found) if isinstance(found, list) else found))
+
+    def bic(self, X: Any, *, lengths: Any = None) -> float:
+        """k log N − 2 log P(rows), k free parameters and N rows: less is better."""
+        return self._penalised(X, lengths, None)
+
+    def aic(self, X: Any, *, lengths: Any = None) -> float:
+        """2 k − 2 log P(rows): less is better."""
+        return self._penalised(X, lengths, 2.0)
+
+    def forecast(self, X: Any, steps: int = 1, *, given: Any = None, lengths: Any = None) -> Any:
+        """The next `steps` steps of every sequence: a long table.
+
+        A row for each sequence and step ahead: probabilities of states as ``word=a``, of continuous
+        columns mean and quantiles, and P(latent). `given` is a table of the inputs of these steps,
+        if the slice has any: as many rows for each sequence.
+        """
+        count = int(number_from("steps", steps, 1))
+        read, naming = self._read(X, lengths)
+        return new_table(read.tables, forecast_steps(self._chain, read, naming, count, given))
+
+    def query(self, variable: Label, at: int, given: Any = None) -> Posterior | Density:
+        """P(variable at step `at` of one sequence | its rows): steps count from 0.
+
+        Steps behind the last row are forecast. `given` is the table of one sequence.
+        """
+        v = self.slice_.index(variable)
+        if isinstance(at, bool) or not isinstance(at, int | np.integer) or at < 0:
+            raise EvidenceError(f"expected at as a step from 0 on, got {at!r}.")
+        if v in self.slice_.given:
+            raise EvidenceError(f"{variable!r} is given, not modelled.")
+        if given is None:
+            none = {u: empty_cells(c, 0) for u, c in self._chain.columns.items()}
+            sequences = Sequences(none, np.array([0, 0]))
+        else:
+            sequences = self._read(given, None, one=True)[0].sequences
+        if len(sequences) != 1:
+            raise EvidenceError(f"expected the rows of one sequence, got {len(sequences)}.")
+        sequences = sequences.longer(max(0, int(at) + 1 - sequences.steps))
+        if v not in self.slice_.latent and not missing_cells(sequences.cells[v])[at]:
+            raise EvidenceError(
+                f"{variable!r} is told at step {at}. Leave the cell missing to ask for it."
+            )
+        found = smooth_states(self._chain, sequences)
+        self._note_impossible(found)
+        if v in self.slice_.latent:
+            return as_answer(None, variable, found.of(v)[:, at])
+        p = believed_cells(self._chain, found, sequences, v, np.array([at]))
+        return as_answer(self._chain.columns[v], variable, p[:, 0])
+
+    def start(self) -> OnlineState:
+        """Begin a sequence: `observe` row by row, and `forecast`."""
+        return OnlineState(self._chain)
+
+    def sample(
+        self, n: int = 1, length: int = 10, random_state: Any = None, given: Any = None
+    ) -> Any:
+        """Draw `n` sequences of `length` steps: a dict of arrays in long format, latents too.
+
+        `given` holds the inputs, if there are any: columns of n · length rows.
+        """
+        n, length = int(number_from("n", n, 1)), int(number_from("length", length, 1))
+        chain, rng = self._chain, as_generator(random_state)
+        inputs = sampled_inputs(chain, given, n, length)
+        drawn = sample_steps_of(chain, n, length, rng, inputs)
+        found: dict[Any, Any] = {
+            "sequence" if self.fitted_.naming.sequence is None else self.fitted_.naming.sequence: (
+                np.repeat(np.arange(n), length)
+            ),
+            "time" if self.fitted_.naming.time is None else self.fitted_.naming.time: np.tile(
+                np.arange(length), n
+            ),
+        }
+        for v, x in sorted(drawn.items()):
+            flat = x.ravel()
+            name = chain.slice.names[v]
+            found[name] = flat if v in chain.slice.latent else own_values(chain.columns[v], flat)
+        return found
+
+    # -- behind them ---------------------------------------------------------------------------
+
+    @property
+    def _chain(self) -> Chain:
+        self._check_fitted()
+        return self.fitted_.chain
+
+    def _read(self, X: Any, lengths: Any, one: bool = False) -> tuple[LongSteps, Naming]:
+        self._check_fitted()
+        naming = replace(self.fitted_.naming, lengths=lengths)
+        if is_list_of_frames(X):
+            X, naming = joined_arrays(X, naming)
+        columns = dict(self._chain.columns)
+        engine = open_question(X, list(columns.values()))
+        apart = naming.blocks and naming.sequence not in engine.names
+        if naming.lengths is not None or apart or one:  # these tell sequences themselves
+            naming = replace(naming, sequence=None)
+        if naming.time is not None and naming.time not in engine.names and one:
+            naming = replace(naming, time=None)
+        absent = frozenset(self.slice_.columns)
+        if not any(c.name in engine.names for c in columns.values()):
+            wanted = ", ".join(repr(c.name) for c in columns.values())
+            raise DataError(
+                f"expected a table with columns of the slice ({wanted}), got "
+                f"{', '.join(map(repr, engine.names[:10]))}. Columns that are not there are holes, "
+                "but one must be."
+            )
+        return read_long(engine, columns, naming, self.fitted_.step, absent), naming
+
+    def _told(self, steps: LongSteps, naming: Naming, found: Beliefs) -> Any:
+        self._note_impossible(found)
+        told: dict[Any, Any] = {}
+        for v in sorted(self.slice_.latent):
+            rows = steps.to_rows(found.of(v))
+            told |= {f"{self.slice_.names[v]}={k}": p for k, p in enumerate(rows)}
+        return like_tables(steps.tables, told, naming.blocks)
+
+    def _note_impossible(self, found: Beliefs) -> None:
+        count = int(np.isneginf(found.log_scale).sum())
+        if count:
+            warn(
+                f"{count} row(s) cannot be under the model after the rows before them; they count "
+                "as missing. score_samples tells which (-inf).",
+                ImpossibleRowWarning,
+            )
+
+    def _penalised(self, X: Any, lengths: Any, per: float | None) -> float:
+        scores = self.score_samples(X, lengths=lengths)
+        flat = np.concatenate(scores) if isinstance(scores, list) else scores
+        k = parameters_of(self._chain, self._chain.tables)
+        return k * (np.log(len(flat)) if per is None else per) - 2.0 * float(flat.sum())
+
+
+def number_from(name: str, value: Any, least: float) -> float:
+    """A setting as a number that is large enough."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool) or not value >= least:
+        raise DataError(f"expected {name} to be a number from {least:g} on, got {value!r}.")
+    return float(value)

@@ -1,0 +1,79 @@
+"""`latentia fit --sequence`, `decode` and `forecast` answer as the model does in Python."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.test_commands import write_csv
+from tests.sequences.test_forecasts import doses
+from typer.testing import CliRunner
+
+import latentia as lt
+from latentia.cli.application import application as app
+
+SLICE = "z -> z', dose -> z, z -> cough, heat"
+FIT = ["--latents", "z=2", "--given", "dose", "--sequence", "who", "--time", "day"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "log.csv", {k: v.tolist() for k, v in doses().items()})
+    plan = {"who": ["x"] * 2 + ["y"] * 2 + ["z"] * 2, "dose": [0, 1] * 3}
+    write_csv(tmp_path / "plan.csv", plan)
+    return tmp_path
+
+
+def run(*words: str, code: int = 0) -> str:
+    found = CliRunner().invoke(app, list(words))
+    assert found.exit_code == code, found.output
+    return found.output
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_whole_road(here: Path) -> None:
+    told = json.loads(
+        run("fit", "log.csv", "--graph", SLICE, *FIT, "--out", "m.latentia", "--json")
+    )
+    assert told["latents"] == {"z": 2}
+    assert told["rows"] == 180
+    model = lt.load("m.latentia")
+    frame = doses()
+    run("decode", "m.latentia", "log.csv", "--out", "path.csv")
+    rows = rows_of(here / "path.csv")
+    assert [r["who"] for r in rows] == frame["who"].tolist()
+    assert [int(r["day"]) for r in rows] == frame["day"].tolist()
+    assert [int(r["z"]) for r in rows] == model.decode(frame).tolist()
+    run("decode", "m.latentia", "log.csv", "--what", "smooth", "--out", "beliefs.csv")
+    found = [float(r["z=1"]) for r in rows_of(here / "beliefs.csv")]
+    np.testing.assert_allclose(found, model.smooth(frame)["z=1"], atol=1e-12)
+    more = ("--steps", "2", "--inputs", "plan.csv")
+    run("forecast", "m.latentia", "log.csv", *more, "--out", "next.csv")
+    ahead = rows_of(here / "next.csv")
+    given = {"who": ["x"] * 2 + ["y"] * 2 + ["z"] * 2, "dose": [0, 1] * 3}
+    expected = model.forecast(frame, 2, given=given)
+    assert [r["who"] for r in ahead] == ["x", "x", "y", "y", "z", "z"]
+    np.testing.assert_allclose(
+        [float(r["cough=1"]) for r in ahead], expected["cough=1"], atol=1e-12
+    )
+    document = json.loads(run("decode", "m.latentia", "log.csv", "--json"))
+    assert document["states"]["z"] == model.decode(frame).tolist()
+
+
+def test_what_cannot_be_done_is_told(here: Path) -> None:
+    assert "slice" in run("fit", "log.csv", *FIT, "--out", "m.latentia", code=1)
+    run("fit", "log.csv", "--graph", SLICE, *FIT, "--out", "m.latentia")
+    assert "inputs of the steps to come" in run("forecast", "m.latentia", "log.csv", code=1)
+    assert "expected one of" in run("decode", "m.latentia", "log.csv", "--what", "x", code=2)
+    lt.LatentModel("A -> cough; A -> dose; A -> day", {"A": 2}).fit(
+        {k: doses()[k] % 3 for k in ("cough", "dose", "day")}
+    ).save("plain.latentia")
+    assert "expected a SequenceModel" in run("decode", "plain.latentia", "log.csv", code=3)
