@@ -2,12 +2,14 @@
 
     python benchmarks/networks.py sachs child alarm --rows 10000 --sets 3
     python benchmarks/networks.py --quick
-    python benchmarks/networks.py --all --answers
+    python benchmarks/networks.py --full            # every row of docs/benchmarks.md, resumable
+    python benchmarks/networks.py --report          # … from benchmarks/networks.csv
 
 For every network and hidden set (seeded, 2-5 latents that have a child) rows are drawn, tables are
-learned with the true graph, and the mean KL of P(column | all other columns) to the truth is taken
-over columns and fresh rows. EM10 is plain EM on the same pieces with ten restarts, the same
-pseudo-count, and lt.EM's stopping rule. Times are of the processor, on one thread.
+learned, and the mean KL of P(column | all other columns) to the truth is taken over columns and
+fresh rows. EM10 is plain EM on the same pieces with ten restarts, the same pseudo-count, and the
+stopping rule of lt.EM. Times are of the processor, on one thread. Tuned on sachs, child, alarm,
+insurance, water; all others are only reported.
 """
 
 from __future__ import annotations
@@ -17,155 +19,51 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import json
+import csv
+import signal
 import time
-import zlib
-from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
-from network_files import SIXTEEN, TUNED, read_network
+from network_files import SIXTEEN, TUNED
+from network_rivals import SMOOTHING, as_pyagrum, ask_pyagrum, em_of_pieces, hill_climbing
+from network_tasks import KINDS, SHAPES, Task, make_task
 
-from latentia.data.rows import Rows
-from latentia.data.sources.memory import LocalRows
 from latentia.errors import PlanError
-from latentia.exact.pieces import cut_graph, with_ancestors
 from latentia.exact.table_answers import TableAnswers
-from latentia.networks.accelerate import normalised
-from latentia.networks.counting import count_families, tables_of_counts
-from latentia.networks.em_problem import count_columns, prior_of_tables
-from latentia.networks.knowledge import Knowledge
 from latentia.networks.own_tables import learn_tables
 from latentia.networks.piece_learning import TableSettings
-from latentia.networks.piece_problem import TableProblem, pose_piece
 
-SMOOTHING = 1.0
-TEST_ROWS = 400
-TEST_COLUMNS = 25
 TINY = 1e-12
+RESULTS = Path(__file__).with_suffix(".csv")
+FIELDS = (
+    *("network", "set", "kind", "rows", "seconds", "kl", "em_seconds", "em_kl", "above"),
+    *("hill_kl", "note"),
+)
+SMALL = ("sachs", "child", "alarm", "win95pts", "hepar2")  # with holes EM10 takes minutes elsewhere
+MOST_EM = 180  # seconds
+MOST_HILL = 120  # columns: hill climbing takes minutes beyond
 
 
-@dataclass(frozen=True)
-class Task:
-    """A network with hidden nodes, rows to learn from, and rows to be tested on."""
-
-    network: str
-    number: int
-    truth: TableAnswers
-    train: np.ndarray  # (rows, observables)
-    test: np.ndarray
-    columns: tuple[int, ...]  # that are asked for
-
-    @property
-    def graph(self):
-        return self.truth.graph
-
-    @property
-    def source(self) -> LocalRows:
-        codes = tuple(np.ascontiguousarray(c.astype(np.int16)) for c in self.train.T)
-        return LocalRows(Rows(codes), threads=1)
+class TooLongError(Exception):
+    """Work that took longer than it may."""
 
 
-def hidden_set(network: TableAnswers, rng: np.random.Generator) -> frozenset[int]:
-    """Two to five nodes that have a child and more than one state."""
-    parents = {a for a, _ in network.graph.edges}
-    fit = [v for v in sorted(parents) if network.states[v] > 1]
-    count = min(int(rng.integers(2, 6)), len(fit), len(network.names) // 3)
-    return frozenset(rng.choice(fit, count, replace=False).tolist())
+def within(seconds: int, work):
+    """What work gives, or None where it takes too long."""
 
+    def stop(*_) -> None:
+        raise TooLongError
 
-def make_task(name: str, number: int, rows: int, holes: float = 0.0) -> Task:
-    whole = read_network(name)
-    rng = np.random.default_rng([zlib.crc32(name.encode()), number])
-    latent = hidden_set(whole, rng)
-    truth = TableAnswers(replace(whole.graph, latent=latent), whole.cpts)
-    observed = truth.graph.observed
-    columns = rng.permutation(observed)[:TEST_COLUMNS]
-    train, test = truth.sample(rows, rng), truth.sample(TEST_ROWS, rng)
-    return Task(
-        name,
-        number,
-        truth,
-        np.where(rng.random(train.shape) < holes, -1, train),
-        test,
-        tuple(sorted(int(v) for v in columns)),
-    )
-
-
-# --- learners -------------------------------------------------------------------------------------
-
-
-def em_of_pieces(
-    task: Task, restarts: int = 10, most: int = 200, tol: float = 1e-6
-) -> tuple[dict, float]:
-    """Plain EM with random restarts, all pieces of a restart together; the highest is kept."""
-    graph, source, nothing = task.graph, task.source, Knowledge()
-    seen = source.fold(lambda rows: count_columns(graph, rows))
-    marginals = {v: seen.sums[f"column/{v}"] for v in graph.observed}
-    prior = prior_of_tables(
-        graph, marginals, dict.fromkeys(range(len(graph.names)), SMOOTHING), nothing
-    )
-    telling = with_ancestors(graph.parents(), graph.observed)
-    gaps = tuple(v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0)
-    inner = {a for a, _ in graph.edges}
-    cut = cut_graph(graph, (graph.latent & telling) | inner.intersection(gaps), telling)
-    tables = tables_of_counts(count_families(graph, cut.closed, source), prior, nothing)
-    problem = TableProblem(graph, source, seen.weight, gaps, prior, nothing)
-    pieces = [pose_piece(problem, piece) for piece in cut.pieces]
-    best, found = -np.inf, {}
-    for k in range(restarts):
-        rng = np.random.default_rng([99, task.number, k])
-        climbs = [_climb(p, _random(p, rng), most, tol * seen.weight / len(pieces)) for p in pieces]
-        if sum(level for level, _ in climbs) > best:
-            best = sum(level for level, _ in climbs)
-            found = {
-                v: t
-                for p, (_, own) in zip(pieces, climbs, strict=True)
-                for v, t in p.piece.outside(own).items()
-            }
-    barren = {
-        v: np.full([graph.states[u] for u in (*graph.parents()[v], v)], 1 / graph.states[v])
-        for v in graph.latent - telling
-    }
-    return tables | found | barren, best
-
-
-def _random(problem, rng) -> dict:
-    graph = problem.piece.graph
-    parents = graph.parents()
-    return {
-        k: rng.dirichlet(np.ones(graph.states[k]), size=[graph.states[u] for u in parents[k]])
-        for k in problem.piece.inside(dict.fromkeys(problem.piece.families))
-    }
-
-
-def _climb(problem, tables: dict, most: int, small: float) -> tuple[float, dict]:
-    before = -np.inf
-    for _ in range(most):
-        counts, fit = problem.estep(tables)
-        level = fit + problem.prior.log_density(tables)
-        if level - before < small:
-            break
-        before = level
-        tables = normalised(counts, problem.prior)
-    return level, tables
-
-
-# --- measures -------------------------------------------------------------------------------------
-
-
-def divergence(task: Task, tables: dict) -> float:
-    """Mean KL of P(column | others) to the truth."""
-    truth = task.truth
-    learned = TableAnswers(truth.graph, {truth.names[v]: t for v, t in tables.items()})
-    codes = truth.evidence(task.test)
-    total = 0.0
-    for v in task.columns:
-        asked = codes.copy()
-        asked[:, v] = -1
-        p = truth.posteriors(asked, truth.names[v])[truth.names[v]]
-        q = learned.posteriors(asked, truth.names[v])[truth.names[v]]
-        total += float((p * np.log(np.maximum(p, TINY) / np.maximum(q, TINY))).sum(axis=1).mean())
-    return total / len(task.columns)
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        return work()
+    except TooLongError:
+        return None
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def timed(work):
@@ -174,26 +72,60 @@ def timed(work):
     return found, time.process_time() - before
 
 
-def one(name: str, number: int, rows: int, em: bool, holes: float = 0.0, seed: int = 0) -> dict:
+# --- measures -------------------------------------------------------------------------------------
+
+
+def divergence(task: Task, learned: TableAnswers) -> float:
+    """Mean KL of P(column | others) to the truth."""
+    truth = task.truth
+    codes, own = truth.evidence(task.test), learned.evidence(task.test)
+    total = 0.0
+    for v in task.columns:
+        name = truth.names[v]
+        asked, other = codes.copy(), own.copy()
+        asked[:, v] = -1
+        other[:, learned.names.index(name)] = -1
+        p = truth.posteriors(asked, name)[name]
+        q = learned.posteriors(other, name)[name]
+        total += float((p * np.log(np.maximum(p, TINY) / np.maximum(q, TINY))).sum(axis=1).mean())
+    return total / len(task.columns)
+
+
+def one(
+    name: str,
+    number: int,
+    rows: int,
+    kind: str = "complete",
+    em: bool = True,
+    hill: bool = False,
+    seed: int = 0,
+) -> dict:
     """Figures of one hidden set."""
-    task = make_task(name, number, rows, holes)
+    task = make_task(name, number, rows, kind)
     settings = TableSettings(smoothing=SMOOTHING)
     learned, seconds = timed(lambda: learn_tables(task.graph, task.source, settings, seed))
     line = {
         "network": name,
         "set": number,
+        "kind": kind,
         "rows": rows,
-        "hidden": [str(task.graph.names[v]) for v in sorted(task.graph.latent)],
         "seconds": round(seconds, 3),
-        "kl": divergence(task, dict(learned.tables)),
+        "kl": divergence(task, TableAnswers(task.graph, learned.cpts)),
+        "hidden": [str(task.graph.names[v]) for v in sorted(task.graph.latent)],
         "pieces": [summary(p) for p in learned.pieces],
+        "note": "",
     }
     if em:
-        (tables, level), line["em_seconds"] = timed(lambda: em_of_pieces(task))
-        line["above"] = sum(p.level for p in learned.pieces) - level
-        line["em_kl"] = divergence(task, tables)
-        line["ratio"] = line["kl"] / line["em_kl"]
-        line["faster"] = line["em_seconds"] / seconds
+        found = within(MOST_EM, lambda: timed(lambda: em_of_pieces(task)))
+        if found is None:
+            line["note"] = f"EM10 stopped after {MOST_EM} s"
+        else:
+            (tables, level), line["em_seconds"] = found
+            cpts = {task.graph.names[v]: t for v, t in tables.items()}
+            line["above"] = sum(p.level for p in learned.pieces) - level
+            line["em_kl"] = divergence(task, TableAnswers(task.graph, cpts))
+    if hill and len(task.graph.observed) <= MOST_HILL:
+        line["hill_kl"] = divergence(task, hill_climbing(task))
     return line
 
 
@@ -222,7 +154,7 @@ def answers(name: str, rows: int = 100, oracle_rows: int = 5) -> dict:
     oracle = as_pyagrum(truth)
     if oracle is not None:
         some = codes[:oracle_rows]
-        others, slow = timed(lambda: [_ask_pyagrum(oracle, truth, row) for row in some])
+        others, slow = timed(lambda: [ask_pyagrum(oracle, truth, row) for row in some])
         asked = [(i, x, p) for i, row in enumerate(others) for x, p in row.items()]
         apart = max(float(np.abs(found[x][i] - p).max()) for i, x, p in asked)
         line |= {"pyagrum": round(slow / oracle_rows, 4), "apart": apart}
@@ -230,79 +162,132 @@ def answers(name: str, rows: int = 100, oracle_rows: int = 5) -> dict:
     return line
 
 
-def as_pyagrum(model: TableAnswers):
-    """The same network for pyAgrum; None where it is not installed."""
-    try:
-        import pyagrum
-    except ImportError:
-        return None
-    bn = pyagrum.BayesNet()
-    parents = model.graph.parents()
-    for name, states in zip(model.names, model.states, strict=True):
-        bn.add(pyagrum.LabelizedVariable(name, "", states))
-    for v, above in enumerate(parents):
-        for u in above:
-            bn.addArc(model.names[u], model.names[v])
-    for v, table in model.tables.items():
-        family = [model.names[u] for u in (*parents[v], v)]
-        axes = [family.index(x) for x in reversed(bn.cpt(model.names[v]).names)]
-        bn.cpt(model.names[v])[:] = np.ascontiguousarray(table.transpose(axes))
-    return bn
+# --- all of it ------------------------------------------------------------------------------------
 
 
-def _ask_pyagrum(bn, model: TableAnswers, row) -> dict:
-    import pyagrum
+def full_plan():
+    """(network, set, rows, kind, hill climbing), the most telling first."""
+    for number in range(3):
+        yield from ((name, number, 10_000, "complete", number == 0) for name in SIXTEEN)
+    yield from ((name, k, 10_000, "complete", True) for name in SHAPES for k in range(3))
+    yield from ((name, 0, 2_000, kind, False) for name in SMALL for kind in ("mcar", "mar"))
+    for kind in ("edge", "state"):
+        yield from ((name, 0, 10_000, kind, False) for name in SIXTEEN)
+    for number in range(3):
+        yield from ((name, number, 1_000, "complete", False) for name in SIXTEEN)
+    yield from ((name, 0, 100_000, "complete", False) for name in SIXTEEN)
+    yield from ((name, 0, 10_000, kind, False) for name in SMALL for kind in ("mcar", "mar"))
 
-    engine = pyagrum.LazyPropagation(bn)
-    engine.setEvidence({x: int(c) for x, c in zip(model.names, row, strict=True) if c >= 0})
-    engine.makeInference()
-    return {x: engine.posterior(x).toarray() for x in model.names}
+
+def run_full() -> None:
+    """Every line that the file has not got yet."""
+    done = {(x["network"], x["set"], x["rows"], x["kind"]) for x in read_results()}
+    for name, number, rows, kind, hill in full_plan():
+        if (name, str(number), str(rows), kind) in done:
+            continue
+        line = one(name, number, rows, kind, hill=hill)
+        show(line, False)
+        fresh = not RESULTS.exists()
+        with RESULTS.open("a", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, extrasaction="ignore", lineterminator="\n")
+            if fresh:
+                writer.writeheader()
+            writer.writerow({k: f"{x:.6g}" if type(x) is float else x for k, x in line.items()})
+
+
+def read_results() -> list[dict]:
+    if not RESULTS.exists():
+        return []
+    with RESULTS.open() as file:
+        return list(csv.DictReader(file))
+
+
+def report() -> None:
+    """Medians and worst cases by kind and number of rows, and a line a network."""
+    lines = read_results()
+    head = "| kind | rows | lines | KL / EM10 | worst | times faster | worst | KL / hill climbing |"
+    print(f"{head}\n|{'---|' * 8}")
+    groups = dict.fromkeys((x["kind"], int(x["rows"]), x["network"] in SHAPES) for x in lines)
+    for kind, rows, shapes in groups:
+        own = [
+            x
+            for x in lines
+            if (x["kind"], int(x["rows"]), x["network"] in SHAPES) == (kind, rows, shapes)
+        ]
+        print(f"| {kind}{', other shapes' if shapes else ''} | {rows:,} {table_row(own)}")
+    print("\n| network | KL / EM10 at 10⁴ rows | times faster | s | KL / hill climbing |")
+    print(f"|{'---|' * 5}")
+    for name in (*SIXTEEN, *SHAPES):
+        own = [x for x in lines if (x["network"], x["kind"], x["rows"]) == (name, *TEN_THOUSAND)]
+        if own:
+            ratios, speeds = ratio(own, "em_kl"), faster(own)
+            seconds = ", ".join(f"{float(x['seconds']):.2f}" for x in own)
+            told = [", ".join(f"{y:.2f}" for y in ratios), ", ".join(f"{y:.1f}" for y in speeds)]
+            hill = ", ".join(f"{y:.2f}" for y in ratio(own, "hill_kl"))
+            print(f"| {name} | {told[0]} | {told[1]} | {seconds} | {hill} |")
+
+
+TEN_THOUSAND = ("complete", "10000")
+
+
+def table_row(own: list[dict]) -> str:
+    ratios, speeds, hill = ratio(own, "em_kl"), faster(own), ratio(own, "hill_kl")
+    cells = [f"{len(own)}"]
+    cells += [f"{np.median(ratios):.3f}", f"{max(ratios):.3f}"] if ratios else ["–", "–"]
+    cells += [f"{np.median(speeds):.1f}", f"{min(speeds):.1f}"] if speeds else ["–", "–"]
+    cells.append(f"{np.median(hill):.2f} (worst {max(hill):.2f})" if hill else "–")
+    return "| " + " | ".join(cells) + " |"
+
+
+def ratio(own: list[dict], other: str) -> list[float]:
+    return [float(x["kl"]) / float(x[other]) for x in own if x[other]]
+
+
+def faster(own: list[dict]) -> list[float]:
+    return [float(x["em_seconds"]) / float(x["seconds"]) for x in own if x["em_seconds"]]
 
 
 def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     reader.add_argument("networks", nargs="*", default=[])
     reader.add_argument("--all", action="store_true", help="all sixteen networks")
+    reader.add_argument("--full", action="store_true", help="every line that is still to be done")
+    reader.add_argument("--report", action="store_true", help="tables of what is done")
     reader.add_argument("--quick", action="store_true", help="sachs and child, 2,000 rows, one set")
     reader.add_argument("--rows", type=int, default=10_000)
     reader.add_argument("--sets", type=int, default=3)
     reader.add_argument("--first", type=int, default=0, help="number of the first hidden set")
-    reader.add_argument("--holes", type=float, default=0.0, help="share of cells that are missing")
+    reader.add_argument("--kind", choices=KINDS, default="complete")
     reader.add_argument("--no-em", action="store_true")
     reader.add_argument("--answers", action="store_true", help="time answers instead")
     reader.add_argument("--pieces", action="store_true", help="show every piece")
-    reader.add_argument("--out", help="append every line to this JSON file")
     chosen = reader.parse_args()
+    if chosen.full or chosen.report:
+        (run_full if chosen.full else report)()
+        return
     names = SIXTEEN if chosen.all else chosen.networks or list(TUNED)
     if chosen.quick:
         names, chosen.rows, chosen.sets = ["sachs", "child"], 2000, 1
-    lines = []
     for name in names:
         if chosen.answers:
             print(answers(name), flush=True)
             continue
         for number in range(chosen.first, chosen.first + chosen.sets):
-            line = one(name, number, chosen.rows, not chosen.no_em, chosen.holes)
-            lines.append(line)
+            line = one(name, number, chosen.rows, chosen.kind, not chosen.no_em)
             show(line, chosen.pieces)
-            if chosen.out:
-                with open(chosen.out, "a") as file:
-                    file.write(json.dumps(line) + "\n")
-    if lines and not chosen.no_em:
-        ratios = np.array([line["ratio"] for line in lines])
-        faster = np.array([line["faster"] for line in lines])
-        print(f"KL / EM10: median {np.median(ratios):.3f}, worst {ratios.max():.3f}")
-        print(f"faster than EM10: median {np.median(faster):.1f}, worst {faster.min():.1f}")
 
 
 def show(line: dict, pieces: bool) -> None:
-    text = f"{line['network']:>10} {line['set']} {line['seconds']:7.2f} s  KL {line['kl']:.5f}"
+    text = f"{line['network']:>10} {line['set']} {line['kind']} {line['rows']:,}"
+    text += f" {line['seconds']:7.2f} s  KL {line['kl']:.5f}"
     if "em_kl" in line:
+        times = line["em_seconds"] / line["seconds"]
         text += f"  EM10 {line['em_seconds']:7.2f} s {line['em_kl']:.5f}"
-        text += (
-            f"  ratio {line['ratio']:.3f}  faster {line['faster']:.1f}  above {line['above']:.1f}"
-        )
-    print(f"{text}  {','.join(line['hidden'])}", flush=True)
+        text += f"  ratio {line['kl'] / line['em_kl']:.3f}  faster {times:.1f}"
+        text += f"  above {line['above']:.1f}"
+    if "hill_kl" in line:
+        text += f"  hill climbing {line['hill_kl']:.5f}"
+    print(f"{text}  {','.join(line['hidden'])} {line['note']}", flush=True)
     if pieces:
         for piece in line["pieces"]:
             print("            ", piece)

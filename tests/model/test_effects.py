@@ -269,6 +269,17 @@ def test_clear_errors():
         field.effect("a", "b")
 
 
+def test_covariates_of_a_logit_are_not_left_out_silently():
+    rng = np.random.default_rng(0)
+    age = rng.normal(size=1000)
+    h = (rng.random(1000) < 1 / (1 + np.exp(-2 * age))) * 1
+    data = {c: np.where(rng.random(1000) < 0.8, h, 1 - h) for c in "xyz"}
+    graph, learner = "age->H; H->x; H->y; H->z", lt.EM(restarts=1, random_state=0)
+    model = lt.LatentModel(graph, {"H": 2}, learner, link={"H": "logit"}).fit({**data, "age": age})
+    with pytest.raises(NotLearnedError, match="covariates"):
+        model.predict_proba({"x": [1], "age": [0.5]}, "y", do={"x": 1})
+
+
 def test_a_model_without_tables_says_what_to_do():
     rng = np.random.default_rng(0)
     h = rng.integers(2, size=3000)

@@ -298,6 +298,7 @@ class TestContract:
             "state_names",
             "order_by",
             "name_states",
+            "link",
             "mechanism",
         }
 

@@ -13,10 +13,11 @@ from latentia.networks.logit import (
     LogitFit,
     answers_of,
     covariance_of,
-    member_shares,
     newton,
+    row_memberships,
     shares_of,
 )
+from latentia.store.link_record import read_link, write_link
 
 ITEMS = [f"q{i}" for i in range(7)]
 GRAPH = "age->class; city->class; " + "; ".join(f"class->{q}" for q in ITEMS)
@@ -85,7 +86,7 @@ def test_errors_are_of_the_observed_information(model):
         B[1] = theta[:2]
         p = 1 / (1 + np.exp(-theta[2:].reshape(2, 3)))
         own = np.stack([1 - p, p], axis=-1).reshape(2, 6)
-        return float(member_shares(rows, LogitFit(B, own, 0.0, True, 0))[1] @ rows.weight)
+        return float(row_memberships(rows, LogitFit(B, own, 0.0, True, 0))[1] @ rows.weight)
 
     yes = table.reshape(2, 3, 2)[..., 1]
     theta = np.concatenate([fit.B[1], np.log(yes / (1 - yes)).ravel()])
@@ -202,13 +203,39 @@ def test_rows_that_can_be_read_once_are_read_once():
     assert found.score(frame) == pytest.approx(whole.score(frame), abs=1e-6)
 
 
+def test_files_keep_covariates(model, tmp_path):
+    model.save(tmp_path / "m.latentia")
+    again, frame = lt.load(tmp_path / "m.latentia"), survey().head(30)
+    for robust in (False, True):
+        ours, theirs = (m.coefficients("class", robust) for m in (model, again))
+        np.testing.assert_array_equal(ours.values, theirs.values)
+        np.testing.assert_array_equal(ours.covariance, theirs.covariance)
+        assert ours.covariates == theirs.covariates
+    expected = np.asarray(model.predict_latent(frame, "class"))
+    np.testing.assert_array_equal(np.asarray(again.predict_latent(frame, "class")), expected)
+    assert again.score(frame) == model.score(frame)
+    assert again.log_likelihood_ == model.log_likelihood_
+
+
+def test_a_record_that_is_none_is_refused(model):
+    record = write_link(model.link_, -1.0)
+    graph = model._graph
+    assert read_link(record, graph)[0].names == ["age", "city"]
+    for name, value in (
+        ("latent", "q0"), ("values", [[0.0]]), ("share", [1.0, 0.0]), ("robust", "text"),
+        ("values", [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), ("covariance", [[float("nan")] * 3] * 3),
+    ):  # fmt: skip
+        with pytest.raises(StoreError):
+            read_link({**record, name: value}, graph)
+
+
 def test_a_graph_made_from_columns_may_be_linked():
     frame = survey(8, 300)
     made = lt.LatentModel(lambda names: GRAPH, {"class": 2}, learner="tables").fit(frame)
     assert made.coefficients("class").covariates == ("(intercept)", "age", "city=b")
 
 
-def test_errors_say_what_to_do(model, tmp_path):
+def test_errors_say_what_to_do(model):
     frame = survey()
     with pytest.raises(DataError, match="two states or more"):
         lt.LatentModel(GRAPH, {"class": 1}, learner="tables").fit(frame)
@@ -226,7 +253,5 @@ def test_errors_say_what_to_do(model, tmp_path):
         model.predict(frame)
     with pytest.raises(EvidenceError, match="all covariates"):
         model.query("class", {"age": 40.0})
-    with pytest.raises(StoreError, match="covariates"):
-        model.save(tmp_path / "m.latentia")
     with pytest.raises(NotLearnedError, match="not told by covariates"):
         lt.LatentModel().fit(frame[ITEMS]).coefficients("H")

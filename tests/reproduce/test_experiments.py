@@ -17,7 +17,7 @@ import latentia as lt
 from latentia.cli.application import application as app
 from latentia.cli.reproducing import reproduce_command
 from latentia.errors import MissingLibraryError, UnknownNameError
-from latentia.reproduce import cells, datasets
+from latentia.reproduce import cells, datasets, drawn_networks
 from latentia.reproduce.cells import Cell, CellProgress, Experiment, Figure, run_cells
 from latentia.reproduce.nltcs import _log_loss
 from latentia.reproduce.pages import Outcome, sheets
@@ -310,3 +310,24 @@ def test_unknown_experiments_and_learners_are_named(tmp_path: Path) -> None:
         reproduce(["nothing"], tmp_path)
     with pytest.raises(UnknownNameError, match="closed"):
         reproduce(["synthetic"], tmp_path, learners=["magic"])
+
+
+def test_networks_quick(tmp_path: Path) -> None:
+    outcome = quick("networks", tmp_path)
+    for variant in ("causes", "latent tree"):
+        alone = median(outcome, "kl", "marginal", 2_000, variant)
+        for learner in ("pbp", "tables", "em"):
+            assert median(outcome, "kl", learner, 2_000, variant) < 0.3 * alone
+            assert median(outcome, "kl", learner, 2_000, variant) < median(
+                outcome, "kl", learner, 500, variant
+            )
+
+
+@pytest.mark.parametrize("shape", sorted(drawn_networks.SHAPES))
+def test_drawn_networks_have_hidden_parents(shape: str) -> None:
+    for seed in range(5):
+        network = drawn_networks.draw_network(shape, np.random.default_rng(seed))
+        parents = {a for a, _ in network.graph.edges}
+        assert network.graph.latent <= parents
+        assert all(a < b for a, b in network.graph.edges)
+        assert len(network.graph.observed) > 15

@@ -233,7 +233,8 @@ def test_a_learner_with_objects_is_kept_by_what_it_prints(tmp_path: Path) -> Non
 
 def test_every_parameter_is_kept() -> None:
     model = fitted(rows(STATES["whole"]))
-    model.set_params(order_by="size", name_states={})  # files without any leave them out
+    model.set_params(order_by="size", name_states={}, link={})  # files without any leave them out
+    model.set_params(mechanism={"a": []})
     record, _ = write_latent_model(model)
     assert set(record["parameters"]) == set(lt.LatentModel().get_params())
 

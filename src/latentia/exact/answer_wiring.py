@@ -112,5 +112,5 @@ def _estep(piece: Piece, unknown: frozenset[int], asked: Scope) -> EStep:
     except TooWideError as error:
         raise PlanError(
             f"an exact answer needs {error.width}. Give evidence on some of them, ask for fewer "
-            "variables together, or cut edges between them."
+            "variables together, or pass approximate=True (TableAnswers.sampled), which draws."
         ) from error

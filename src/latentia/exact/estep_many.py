@@ -1,10 +1,10 @@
 """The E-step of many starts at once: the same rows under several sets of tables (design 13).
 
 Small pieces take their time in calls, not in numbers. Here every number comes once for each start,
-(rows, starts, states), so that looking up a row copies the factors of all starts at once, and adding
-up its counts adds those of all. What is looked up are numbers of a flat array per start, by place:
-only the codes that rows have are ever made, however large a table is. And a clique has rows of its
-own: those that differ in what lies at it and below; only at a root are these all rows.
+(rows, starts, states), so that looking up a row copies the factors of all starts at once, and
+adding up its counts adds those of all. What is looked up are numbers of a flat array per start, by
+place: only the codes that rows have are ever made, however large a table is. And a clique has rows
+of its own: those that differ in what lies at it and below; only at a root are these all rows.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ class _Axes:
             return (x.reshape(-1, states) @ self.turned).reshape(rows, starts, -1)
         at = self.placing
         kept = x.reshape(-1, *at.product).sum(axis=tuple(k + 1 for k in at.gone))
-        return kept.transpose(0, *(k + 1 for k in at.back[:-1])).reshape(rows, starts, -1)
+        order = (0, *(k + 1 for k in at.back[:-1]))
+        return np.asarray(kept.transpose(order).reshape(rows, starts, -1))
 
 
 @final
@@ -266,7 +267,7 @@ class ManyRows:
         return now.messages[child].take(entry.which, axis=0), now.columns[child], taken
 
     def _down(self, k: int, now: _Passes) -> bool:
-        """Beliefs of a clique: counts, and what goes on below; False where numbers are too small."""
+        """Beliefs of a clique: counts, and what goes down; False where numbers are too small."""
         clique, own, M = self.estep.cliques[k], self.cliques[k], now.maps[k]
         root = clique.parent == k
         above = None if root else now.above.pop(k) / np.maximum(now.messages[k], SMALLEST)
@@ -330,7 +331,7 @@ def _times(M: Array, x: Array) -> Array:
 @cache
 def _folded(shared: int, inner: int) -> Array:
     """1 where a joint state has a state of what is shared: ((shared, inner), shared)."""
-    return np.kron(np.eye(shared), np.ones((inner, 1)))
+    return np.asarray(np.kron(np.eye(shared), np.ones((inner, 1))), dtype=float)
 
 
 def _pairs(clique: Clique, D: Array, P: Array) -> Array:
@@ -338,7 +339,9 @@ def _pairs(clique: Clique, D: Array, P: Array) -> Array:
     shared, upper, lower = clique.sizes
     rows, starts, _ = P.shape
     above = D.reshape(rows, starts, shared, upper).transpose(1, 2, 3, 0)
-    return np.matmul(above, P.reshape(rows, starts, shared, lower).transpose(1, 2, 0, 3))
+    return np.asarray(
+        np.matmul(above, P.reshape(rows, starts, shared, lower).transpose(1, 2, 0, 3))
+    )
 
 
 # --- wiring ---------------------------------------------------------------------------------------

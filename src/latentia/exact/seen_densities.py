@@ -24,8 +24,7 @@ def log_density(
 ) -> Array:
     """log p(x | parents) at a position of the grid, per step of it: (parents …).
 
-    By the Gaussian leaf, which may be in pieces; at an atom the log of its probability. Without a
-    leaf by the masses of the table, straight between grid points.
+    By the Gaussian leaf; without one by the masses of the table, straight between grid points.
     """
     if leaf is not None:
         return leaf_log_density(column, leaf, position)

@@ -22,8 +22,15 @@ from latentia.exact.answer_wiring import AnswerWiring, WiredPiece, wired_pattern
 from latentia.exact.estep import row_answers
 from latentia.exact.estep_wiring import Scope
 from latentia.exact.lost_rows import possible_rows, row_in_logs
+from latentia.exact.patterns import patterns_of
 from latentia.exact.reading_evidence import RowsGiven, Soft, StateCodes, read_codes, with_latents
 from latentia.exact.reading_tables import checked_state_names, read_tables
+from latentia.exact.sampled_answers import (
+    SampledTable,
+    estimated_logs,
+    find_cutset,
+    sample_answers,
+)
 from latentia.exact.tabular_model import check_rows_possible, draw_rows, numbers_of
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
@@ -122,6 +129,37 @@ class TableAnswers:
         log, found = _answer(network, codes, asked, frozenset(asked))
         check_rows_possible(log)
         return found[asked[0]]
+
+    def sampled(
+        self,
+        variables: Any,
+        evidence: RowsGiven = None,
+        soft: Soft = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> SampledTable:
+        """`joint` with standard errors: exact where it can be, else by drawing a few variables.
+
+        `rng` draws; the same seed gives the same answer.
+        """
+        network, codes = self._read(evidence, soft)
+        asked = numbers_of(self.names, variables)
+        shape = [network.states[v] for v in asked]
+        found = SampledTable(np.empty((len(codes), *shape)), np.zeros((len(codes), *shape)), 0)
+        return _sampled(network, codes, asked, found, np.random.default_rng(rng))
+
+    def sampled_log_evidence(
+        self,
+        evidence: RowsGiven = None,
+        soft: Soft = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> Array:
+        """log P(evidence), (rows,): exact where it can be, else estimated by weighted draws."""
+        network, codes = self._read(evidence, soft)
+        try:
+            return _answer(network, codes, (), None)[0]
+        except PlanError:
+            generator = np.random.default_rng(rng)
+            return estimated_logs(network.graph, network.tables, codes, generator)
 
     def query(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """P(variables | one row of evidence), (states of the first, of the second, …)."""
@@ -298,6 +336,41 @@ def _joint(network: _Network, codes: StateCodes, asked: Sequence[int]) -> Array:
     check_rows_possible(top[:, 0])
     shares = np.exp(logs - top)
     return np.asarray((shares / shares.sum(axis=1, keepdims=True)).reshape(-1, *sizes))
+
+
+def _sampled(
+    network: _Network,
+    codes: StateCodes,
+    asked: Sequence[int],
+    found: SampledTable,
+    rng: np.random.Generator,
+) -> SampledTable:
+    """Filled in, pattern of evidence by pattern of evidence."""
+    patterns, which, _ = patterns_of(codes >= 0)
+    drawn = 0
+
+    def ask_one(some: StateCodes, v: int) -> Array:
+        log, answers = _answer(network, some, (v,), frozenset((v,)))
+        check_rows_possible(log)
+        return answers[v]
+
+    def ask(some: StateCodes) -> Array:
+        return ask_one(some, asked[0]) if len(asked) == 1 else _joint(network, some, asked)
+
+    for k, seen in enumerate(patterns):
+        place = np.flatnonzero(which == k)
+        try:
+            found.table[place] = ask(codes[place])
+        except PlanError:
+            known = frozenset(np.flatnonzero(seen).tolist())
+            told = known | frozenset(asked) if len(asked) > 1 else known  # tried state by state
+            cut = find_cutset(network.graph, told, frozenset(asked))
+            own = sample_answers(
+                network.graph, network.tables, codes[place], cut, ask, ask_one, rng
+            )
+            found.table[place], found.error[place] = own.table, own.error
+            drawn = max(drawn, len(cut))
+    return SampledTable(found.table, found.error, drawn)
 
 
 def _joint_code(codes: StateCodes, scope: Scope, states: Sequence[int]) -> StateCodes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -113,6 +114,7 @@ def _joined(explored: Explored, own: PageAnswer, columns: PageAnswer) -> PageAns
     return PageAnswer(columns.log, tuple(p if shown.latent else q for shown, p, q in both))
 
 
+@lru_cache(maxsize=4)
 def _asked(network: TableNetwork) -> TabularModel | TableAnswers:
     """Something that answers for these tables."""
     names = network.graph.names

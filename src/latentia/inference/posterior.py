@@ -42,6 +42,7 @@ class Posterior:
     upper: Array | None = None
     confidence: float | None = None
     do: Mapping[Any, Any] | None = None  # what was set by hand
+    standard_error: Array | None = None  # of an answer that was drawn, shaped as the table
 
     @property
     def intervals(self) -> dict[Any, tuple[float, float]] | None:

@@ -22,7 +22,14 @@ from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
 from latentia.model.aligning import Alignment, align_models
-from latentia.model.latent_questions import best_own, draw_own, hidden_names, query_own
+from latentia.model.latent_questions import (
+    best_own,
+    check_drawn_alone,
+    draw_own,
+    hidden_names,
+    query_own,
+    sampled_own,
+)
 from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.notices import note_outside
 from latentia.model.profile import Profile
@@ -88,6 +95,7 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         soft: Mapping[Any, Any] | None = None,
         confidence: float | None = None,
         do: Mapping[Any, Any] | None = None,
+        approximate: bool = False,
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
@@ -103,14 +111,21 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         cover the sampling error (not a wrong graph). It needs fit(frame, error_bars=True).
 
         `do` sets variables by hand, ``do={"x": 2}``, instead of observing them: see `effect`.
+
+        If `approximate`, tables answer by drawing where an exact answer would be too wide; the
+        posterior has a `standard_error` then (zero where it is exact), and `log_evidence` is an
+        estimate, too.
         """
         self._check_fitted()
+        check_drawn_alone(approximate, confidence=confidence, do=do)
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
         linked = self._query_linked(variables, evidence or {}, soft or {})
         if linked is not None:
             return linked
         names = named(variables, self._graph.names)
+        if approximate:
+            return sampled_own(self._tables_to_draw(), names, evidence or {}, soft or {})
         if do is not None:
             return self._query_set(names, evidence, soft, do, level)
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))

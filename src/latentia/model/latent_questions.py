@@ -225,6 +225,39 @@ def query_own(
     return Posterior(tuple(names), states, table, log, 0.0, shown, *ends, confidence)
 
 
+def sampled_own(
+    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+) -> Posterior:
+    """`query_own` with standard errors, by drawing where an exact answer is too wide."""
+    asked = _read(own, names, evidence, soft)
+    row, likelihoods = asked.row[None], _by_name(asked)
+    found = asked.answers.sampled(list(names), row, likelihoods, rng=0)
+    log = float(asked.answers.sampled_log_evidence(row, likelihoods, rng=0)[0]) + asked.shift
+    states = tuple(own.variables[own.graph.index(name)].labels for name in names)
+    shown = {**evidence, **soft}
+    return Posterior(
+        tuple(names), states, found.table[0], log, 0.0, shown, standard_error=found.error[0]
+    )
+
+
+def check_drawn_alone(approximate: bool, **others: Any) -> None:
+    """Answers that are drawn have their own errors, and know no interventions yet."""
+    for name, value in others.items():
+        if approximate and value is not None:
+            raise EvidenceError(f"approximate=True and {name}=… are two questions. Leave one out.")
+
+
+def tables_to_draw(own: OwnTables | None, learner: str) -> OwnTables:
+    """Tables that can be drawn from, or an error for models without."""
+    if own is None or own.mixed:
+        raise EvidenceError(
+            f"approximate answers are drawn from the graph's own tables of discrete columns; this "
+            f"model, learned by {learner}, has none. Leave approximate out, or use "
+            "learner='tables'."
+        )
+    return own
+
+
 def _table(
     own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
 ) -> Array:

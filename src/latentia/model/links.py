@@ -29,7 +29,7 @@ from latentia.networks.logit import (
     check_covariates,
     climb_logit,
     covariance_of,
-    member_shares,
+    row_memberships,
     shares_of,
 )
 from latentia.networks.own_tables import LearnedTables, learn_tables
@@ -219,7 +219,7 @@ def _in_order(
     """Classes numbered as those of tables are; coefficients are told against the first."""
     (v,) = graph.latent
     parts = {u: fit.table[:, span] for u, span in zip(graph.observed, rows.spans, strict=True)}
-    share = np.average(member_shares(rows, fit)[0], axis=0, weights=rows.weight)
+    share = np.average(row_memberships(rows, fit)[0], axis=0, weights=rows.weight)
     order = state_orders(graph, {v: share, **parts}, checked_order(graph, order_by))[v]
     B = fit.B[order] - fit.B[order[0]]
     fit = LogitFit(B, fit.table[order], fit.log_likelihood, fit.converged, fit.steps)

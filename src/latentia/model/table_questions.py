@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,20 @@ from latentia.model.latent_questions import (
     kept_tables,
     kept_tables_without,
     membership_bars,
+    tables_to_draw,
 )
 from latentia.model.learning import Learning
 from latentia.model.mechanism import indicator_names
 from latentia.model.notices import note_not_asked
 from latentia.networks.accelerate import free_parameters
 from latentia.typing import Label
+
+
+class Sampled(NamedTuple):
+    """Probabilities that were drawn, and their standard errors: two tables of the same kind."""
+
+    proba: Any
+    error: Any
 
 
 class TableQuestions(Learning):
@@ -54,6 +62,7 @@ class TableQuestions(Learning):
         dtype: Any = None,
         confidence: float | None = None,
         unknown: str = "error",
+        approximate: bool = False,
     ) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
@@ -61,8 +70,13 @@ class TableQuestions(Learning):
         ``dtype="float32"`` messages are passed in single precision. With a `confidence`, such as
         0.9: three such tables, ``proba, lower, upper = …``, the ends of intervals that cover the
         sampling error; it needs fit(frame, error_bars=True).
+
+        If `approximate`, tables answer by drawing where an exact answer would be too wide: two such
+        tables, ``proba, error = …``, the second of standard errors (zero where it is exact).
         """
         asking = self._asking(unknown).in_precision(dtype)
+        if approximate:
+            return self._sampled(X, target, asking)
         if target is not None and self._is_told_latent(target):
             return self.predict_latent(X, target, confidence=confidence, unknown=unknown)
         place = None if target is None else self._place(target)
@@ -77,6 +91,26 @@ class TableQuestions(Learning):
             )
         kinds = asking.one_kinds(place)
         return self._ask(X, partial(asking.one, place), kinds, place, unknown=unknown)
+
+    def _sampled(self, X: Any, target: Any, asking: Asking) -> Sampled:
+        """Probabilities of one variable with their standard errors, as the frame came."""
+        answers = self._tables_to_draw().answers
+        engine = self._open(X)
+        if target is None or not isinstance(engine, OneBlock):
+            raise EvidenceError(
+                "approximate=True answers for one target, and for a table in memory. Name the "
+                "target, and pass the rows as a frame."
+            )
+        place = None if self._is_told_latent(target) else self._place(target)
+        asked = asking.read(engine.table, place)
+        codes = np.full((asked.rows, len(answers.names)), -1, dtype=np.int64)
+        for column, own in zip(self.columns_, asked.codes, strict=True):
+            if own is not None:
+                codes[:, answers.graph.index(column.name)] = own
+        found = answers.sampled(target, codes, rng=0)
+        names = range(found.table.shape[1]) if place is None else self.columns_[place].labels
+        tables = (asked.spread(x.T) for x in (found.table, found.error))
+        return Sampled(*(engine.table.like(dict(zip(names, x, strict=True))) for x in tables))
 
     def _error_bars(self) -> Replicates:
         if not hasattr(self, "error_bars_"):
@@ -224,6 +258,9 @@ class TableQuestions(Learning):
         check_can_tell(own, hidden, self.diagnostics_.learner, why)
         assert own is not None
         return own
+
+    def _tables_to_draw(self) -> OwnTables:
+        return tables_to_draw(self._own_tables(), self.diagnostics_.learner)
 
     def _own_tables(self) -> OwnTables | None:
         """Tables of the user's own graph, if there are any."""

@@ -50,7 +50,6 @@ from latentia.model.notices import (
 )
 from latentia.model.specification import Specification, columns_of
 from latentia.networks.learner import OnPieces, freeze_learner
-from latentia.networks.table_plan import width_with_holes
 from latentia.networks.tables import column_plan
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
@@ -61,7 +60,6 @@ from latentia.typing import Label
 T = TypeVar("T")
 
 KEPT_NAMES = 500  # variables of a graph whose plan is kept
-EASY_WIDTH = 2**12  # numbers a row of an E-step that sums out what any row may lack
 SAME_WEIGHT = 1e-6  # relative, of the same rows
 CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
 
@@ -192,7 +190,7 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan,
     for tables.
     """
     own = None if opened.rows.once else _on_tables(learner, graph)
-    if own is not None and has_column_parents(graph) and _easy_holes(graph, opened.seen):
+    if own is not None and has_column_parents(graph):
         return column_plan(graph), own
     try:
         return plan_for(graph, learner), learner
@@ -200,16 +198,6 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan,
         if own is None:
             raise
     return column_plan(graph), own
-
-
-def _easy_holes(graph: LatentGraph, seen: Look) -> bool:
-    """Whether what a row lacks can be summed out at little cost, or nothing is missing."""
-    shares = missing_shares(seen)
-    holes = [v for v in graph.observed if shares[graph.names[v]] > 0]
-    if not holes:
-        return True
-    width = width_with_holes(graph, holes)
-    return width is not None and width <= EASY_WIDTH
 
 
 def _on_tables(learner: Any, graph: LatentGraph) -> Any:

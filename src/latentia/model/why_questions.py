@@ -33,7 +33,7 @@ from latentia.model.effects import (
     with_confidence,
 )
 from latentia.model.explaining import Explanation, explain_by
-from latentia.model.latent_questions import own_tables
+from latentia.model.latent_questions import check_drawn_alone, own_tables
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
 from latentia.typing import Codes, Label
@@ -165,6 +165,7 @@ class WhyQuestions(TableQuestions):
         confidence: float | None = None,
         unknown: str = "error",
         do: Mapping[Any, Any] | None = None,
+        approximate: bool = False,
     ) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
@@ -176,10 +177,19 @@ class WhyQuestions(TableQuestions):
         With ``do={"x": 2}``: P(target | other cells, do x=2), whatever the rows say of x. The other
         cells are what is seen once x is set; leave out columns that x changes, and that were seen
         before.
+
+        If `approximate`, tables answer by drawing where an exact answer would be too wide: two such
+        tables, ``proba, error = …``, the second of standard errors (zero where it is exact).
         """
+        check_drawn_alone(approximate, confidence=confidence, do=do)
         if do is None:
             return super().predict_proba(
-                X, target, dtype=dtype, confidence=confidence, unknown=unknown
+                X,
+                target,
+                dtype=dtype,
+                confidence=confidence,
+                unknown=unknown,
+                approximate=approximate,
             )
         engine, asking = self._open(X), self._asking_set(target, do, unknown)
         self._note_rows(engine, asking)
@@ -238,6 +248,11 @@ class WhyQuestions(TableQuestions):
         """The graph's own tables, or an error that says why there are none."""
         self._check_fitted()
         check_can_be_set(self._graph)
+        if hasattr(self, "link_"):
+            raise NotLearnedError(
+                "effects and sensitivities are computed from tables, and this model has a logit of "
+                "covariates besides (link_). Bin the covariates, and leave link= out."
+            )
         own = self._own_tables()
         if own is not None and not own.mixed:
             return own.answers

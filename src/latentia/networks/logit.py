@@ -78,7 +78,7 @@ def shares_of(B: Array, X: Array) -> Array:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def member_shares(rows: LogitRows, fit: LogitFit) -> tuple[Array, Array]:
+def row_memberships(rows: LogitRows, fit: LogitFit) -> tuple[Array, Array]:
     """P(class | x, answers), (n, classes), and log P(answers | x), (n,)."""
     joint = np.log(np.maximum(shares_of(fit.B, rows.X), TINY))
     joint = joint + rows.marks @ np.log(np.maximum(fit.table, TINY)).T
@@ -92,7 +92,7 @@ def climb_logit(rows: LogitRows, start: LogitFit, most: int = MOST_STEPS) -> Log
     """EM until it gains nothing any more."""
     fit, level = start, -math.inf
     for step in range(most):
-        r, log = member_shares(rows, fit)
+        r, log = row_memberships(rows, fit)
         found = float(log @ rows.weight)
         above = found + _log_prior(rows, fit)
         if above - level < NEAR * rows.weight.sum():
@@ -200,7 +200,7 @@ class _Free:
 
     def scores(self, rows: LogitRows, at: LogitFit) -> Array:
         """d log P(answers | x) of every row, (n, parameters)."""
-        r = member_shares(rows, at)[0]
+        r = row_memberships(rows, at)[0]
         gap = (r - shares_of(at.B, rows.X))[:, 1:]  # (n, classes - 1)
         first = (gap[:, :, None] * rows.X[:, None, :]).reshape(len(rows.X), -1)
         there = {span.start: rows.marks[:, span].sum(axis=1) for span in self.spans}

@@ -13,11 +13,14 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from latentia.announcing import warn
 from latentia.data.rows import Rows
+from latentia.errors import LeftOutWarning, PlanError
 from latentia.exact.pieces import Piece, cut_graph
 from latentia.networks.accelerate import (
     ENOUGH,
     PSEUDO_COUNTS,
+    Prior,
     Refined,
     Tables,
     accelerate,
@@ -30,12 +33,15 @@ from latentia.networks.piece_problem import (
     PieceProblem,
     TableProblem,
     effective_parameters,
+    knowledge_of,
     piece_columns,
     pose_piece,
     rows_to_race,
 )
 from latentia.networks.piece_starts import StartMaker
 from latentia.networks.race import MOST_ROUNDS, Course, Race, Runner, agreement, race, run_round
+from latentia.networks.sampled_holes import MOST_ROWS as MOST_DRAWN_ROWS
+from latentia.networks.sampled_holes import SampledClimb, climb_sampled
 from latentia.networks.tied import matched
 from latentia.typing import Array, Label
 
@@ -120,7 +126,7 @@ class PieceReport:
     climb_steps: int  # … and on all rows
     converged: bool
     level: float  # penalised log-likelihood of the climb's last step
-    log_likelihood: float
+    log_likelihood: float  # … a bound from below, where holes were drawn
 
 
 @final
@@ -142,15 +148,21 @@ def learn_piece(
     problem: TableProblem, piece: Piece, settings: TableSettings, rng: np.random.Generator
 ) -> tuple[dict[int, Array], PieceReport]:
     """Tables by the piece's own numbers, and how they were found."""
-    whole = pose_piece(problem, piece)
     gaps = any(v in problem.holes for v in piece.columns)
+    try:
+        whole = pose_piece(problem, piece)
+    except PlanError:
+        if not gaps:
+            raise
+        return _draw_holes(problem, piece, settings, rng)
     if settings.precise is None:
         settings = replace(settings, precise=whole.likelihood)
     if not gaps:
         raced = [_race(problem, whole, settings, rng)]
         starts = _final(whole, raced[0], settings)
     else:
-        raced, starts = _without_holes(problem, whole, settings, rng)
+        inner, raced, counted = _without_holes(problem, piece, settings, rng)
+        starts = _run_off(whole, inner, raced, counted, settings)
     tables = [_agreeing(whole, start).tables for start in starts]
     if len(raced) == 1 and raced[0].small is whole:
         effective = raced[0].effective
@@ -271,14 +283,14 @@ def _agreeing(problem: PieceProblem, start: Runner) -> Runner:
 
 
 def _without_holes(
-    problem: TableProblem, whole: PieceProblem, settings: TableSettings, rng: np.random.Generator
-) -> tuple[list[_Raced], list[Runner]]:
-    """Races of the pieces within the piece, were there no holes; the rest is counted.
+    problem: TableProblem, piece: Piece, settings: TableSettings, rng: np.random.Generator
+) -> tuple[list[Piece], list[_Raced], dict[int, Array]]:
+    """The pieces within the piece, were there no holes, their races, and tables to start from.
 
-    A family is counted over the rows that have all of it, which is right if cells are missing at
-    random, and a fair start if not.
+    What is in none of them is counted over the rows that have all of a family, which is right if
+    cells are missing at random, and a fair start if not. Tables are by the whole graph's numbers.
     """
-    piece, graph = whole.piece, problem.graph
+    graph = problem.graph
     own = set(piece.families)
     cut = cut_graph(graph, graph.latent.intersection(piece.variables), together=())
     inner = [p for p in cut.pieces if p.unknown and own.issuperset(p.families)]
@@ -293,7 +305,25 @@ def _without_holes(
         raced_here = _race(some, pose_piece(some, part), settings, rng)
         raced.append(raced_here)
         tables |= part.outside(raced_here.winner.tables)
-    return raced, _run_off(whole, inner, raced, tables, settings)
+    return inner, raced, tables
+
+
+def _draw_holes(
+    problem: TableProblem, piece: Piece, settings: TableSettings, rng: np.random.Generator
+) -> tuple[dict[int, Array], PieceReport]:
+    """Where holes are too wide to sum over: they are drawn."""
+    _, raced, tables = _without_holes(problem, piece, settings, rng)
+    rows = piece_columns(problem.source.sample(MOST_DRAWN_ROWS, rng), problem.places(piece))
+    prior, known = Prior(piece.inside(problem.prior.counts)), knowledge_of(piece, problem.knowledge)
+    start = known.imposed(piece.inside(tables)) if not known.empty else piece.inside(tables)
+    best = climb_sampled(piece, rows, problem.weight, start, prior, known, rng)
+    warn(
+        f"holes around {', '.join(map(str, piece.graph.names[:6]))} … are too many to be summed "
+        f"over: they were drawn, in {best.sweeps} sweeps over {best.rows:,} rows, so that tables "
+        "are less exact. Fill some holes, or leave out columns with many, to avoid it.",
+        LeftOutWarning,
+    )
+    return best.tables, _told(piece, raced, best, prior)
 
 
 def _run_off(
@@ -378,6 +408,33 @@ def report_piece(
         converged=best.converged,
         level=best.history[-1] + unmoved,
         log_likelihood=best.log_likelihood,
+    )
+
+
+def _told(piece: Piece, raced: Sequence[_Raced], best: SampledClimb, prior: Prior) -> PieceReport:
+    """Of a piece whose holes were drawn: its level is a bound."""
+    names = piece.graph.names
+    rounds = [result for r in raced for result in r.race.rounds]
+    seen = sorted((runner for result in rounds for runner in result.seen), key=lambda r: -r.level)
+    winner = ", ".join(r.race.winner.kind for r in raced) or "counts"
+    return PieceReport(
+        latents=tuple(names[k] for k in sorted(piece.graph.latent)),
+        families=tuple(names[piece.number[v]] for v in piece.families),
+        columns=tuple(names[k] for k in piece.graph.observed),
+        rows=best.rows,
+        raced_rows=sum(r.small.rows for r in raced),
+        width=len(piece.unknown),
+        parameters=free_parameters(best.tables),
+        effective=free_parameters(best.tables),
+        rounds=len(rounds),
+        starts=tuple(StartReport(r.kind, r.level, r.steps, r.rests) for r in seen),
+        winner=f"{winner}; holes drawn",
+        agreed=min((_agreed(r) for r in raced), default=0),
+        race_steps=sum(r.race.steps for r in raced),
+        climb_steps=best.sweeps,
+        converged=True,
+        level=best.bound + prior.log_density(best.tables),
+        log_likelihood=best.bound,
     )
 
 

@@ -35,6 +35,7 @@ from latentia.typing import Array, Codes
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
 EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
 MOST_REPEATED = 2**18  # numbers of a product of a row, for all starts at once
+MOST_TRIED = 1000  # wirings that are tried for rows with different holes
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
 
@@ -263,7 +264,16 @@ def _alike(piece: Piece, rows: Rows, gaps: Sequence[int]) -> list[tuple[Rows, tu
     def missing(some: Flags) -> tuple[int, ...]:
         return tuple(v for i, v in enumerate(gaps) if not some[:, i].all())
 
+    tried = 0
+
     def fits(some: Flags, count: int) -> bool:
+        nonlocal tried
+        tried += 1
+        if tried > MOST_TRIED:
+            raise PlanError(
+                f"rows of {_some(piece)} have holes in too many different ways to be summed over: "
+                f"{len(patterns):,} patterns. Fill some, or leave columns with many holes out."
+            )
         return _narrow(piece, missing(some), count)
 
     groups = group_patterns(patterns, counts, fits, ALONE)

@@ -67,10 +67,11 @@ class Course:
 
     def line_up(self, starts: Sequence[Runner]) -> Field:
         """A field that runs in lockstep where that pays, else one after the other."""
-        many = self.repeated(starts[0].tables, len(starts)) if len(starts) > 1 else None
+        cells = len(starts) * sum(t.size for t in starts[0].tables.values())
+        several = len(starts) > 1 and cells <= 4 * MOST_REMEMBERED
+        many = self.repeated(starts[0].tables, len(starts)) if several else None
         if many is not None:
             return _Together(self, starts, many, LOCKSTEP)
-        cells = len(starts) * sum(t.size for t in starts[0].tables.values())
         if self.hold is None and cells <= MOST_REMEMBERED:
             return _Together(self, starts, self._in_turn(starts[0].tables), SCHEDULE)
         return _OneByOne(self, starts)

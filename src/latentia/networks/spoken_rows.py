@@ -49,7 +49,7 @@ class SpokenRows:
         )
 
     def places(self, tables: Tables) -> tuple[dict[int, Codes], int]:
-        """Where each cell of a whole table lies among all that are spoken of; and how many these are.
+        """Where each cell of a table lies among all that are spoken of; and how many these are.
 
         `tables` are those of the spoken rows, one after the other. Elsewhere the place is -1.
         """

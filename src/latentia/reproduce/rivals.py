@@ -10,6 +10,7 @@ from latentia.kernels.settings import KernelSettings
 from latentia.model.learners import PBP, Spectral
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
+from latentia.networks.tables import Tables
 
 
 @final
@@ -46,6 +47,9 @@ RIVALS: dict[str, Rival] = {
     "pbp": Rival("PBP (default)", "#0072b2", "D", "-", lambda s, r: PBP(random_state=r)),
     "refined": Rival(
         "PBP refined", "#000000", "P", "-", lambda s, r: PBP(refine=True, random_state=r)
+    ),
+    "tables": Rival(
+        "own tables", "#f0a000", "d", "-", lambda s, r: Tables(s["smoothing"], random_state=r)
     ),
     "em": Rival("EM", "#009e73", "^", "-.", _em),
     "stepwise": Rival("stepwise EM", "#cc79a7", "v", "-.", _stepwise),

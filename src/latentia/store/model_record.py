@@ -18,6 +18,7 @@ from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
 from latentia.store.array_table import Fetch, fetch_named
 from latentia.store.column_record import read_column, write_column
+from latentia.store.link_record import read_link, write_link
 from latentia.store.operators_record import (
     build_operators,
     read_blueprint,
@@ -56,9 +57,11 @@ SOME = (
     "members",
     "pieces",
     "nameless",
+    "link",
 )  # fields of some models, of newer files
 
-NEWER = ("order_by", "name_states", "mechanism")  # parameters of some models, of newer files
+# parameters of some models, of newer files
+NEWER = ("order_by", "name_states", "mechanism", "link")
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -98,6 +101,8 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
         record["pieces"] = list(operators.provenance.pieces)
     if operators.provenance.nameless:
         record["nameless"] = operators.provenance.nameless
+    if hasattr(model, "link_"):
+        record["link"] = write_link(model.link_, model.log_likelihood_)
     if hasattr(model, "error_bars_"):
         record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
@@ -142,6 +147,9 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     gaps = {column.name: number(share) for column, share in shares}
     model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
+    if "link" in given:
+        model.link_, model.log_likelihood_ = read_link(given["link"], model._graph)
+        model._ignored = model.link_.names
     if bars is not None:
         model.error_bars_ = read_replicates(bars, inner, told, arrays)
     return model
@@ -172,8 +180,6 @@ def read_columns(record: Any, plan: Plan) -> tuple[Column, ...]:
 
 
 def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
-    if hasattr(model, "link_"):
-        raise StoreError("models with covariates (link=...) cannot be kept in files yet.")
     graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
@@ -190,6 +196,8 @@ def write_parameters(model: LatentModel, plan: Plan) -> dict[str, Any]:
     }
     if model.order_by is not None:
         record["order_by"] = pack(model.order_by, "a name in order_by")
+    if model.link is not None:
+        record["link"] = pack(dict(model.link), "a name in link")
     if model.name_states is not None:
         lists = {name: list(states) for name, states in model.name_states.items()}
         record["name_states"] = pack(lists, "a name in name_states")

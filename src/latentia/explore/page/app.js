@@ -4,6 +4,7 @@
   "use strict";
   const { el, probability } = latentia;
 
+  const PATIENCE = 300; // milliseconds before the page says that it is computing
   const MANY = 12; // variables from which on one may look for one by name
   const NARROW = 560; // pixels of width below which the list is shown first
 
@@ -296,6 +297,7 @@
       const hash = this.evidence.toHash();
       if (location.hash !== hash)
         history.replaceState(null, "", hash || location.pathname + location.search);
+      const slow = setTimeout(() => this.tell("computing …"), PATIENCE);
       try {
         const likelihoods = this.evidence.likelihoods();
         const now = await this.engine.answer(likelihoods);
@@ -304,8 +306,11 @@
         this.now = now;
         this.best = best;
         this.show();
+        if (this.message.textContent === "computing …") this.tell("");
       } catch (error) {
         this.tell(error.message);
+      } finally {
+        clearTimeout(slow);
       }
     }
 

@@ -1,0 +1,67 @@
+"""Records of covariates: the columns that tell a latent by a logit, and their coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from latentia.errors import StoreError
+from latentia.model.coefficients import Coefficients
+from latentia.model.links import LogitLink, feature_names
+from latentia.store.column_record import read_column, write_column
+from latentia.store.plain import fields, items, number, pack, unpack, whole
+from latentia.structure.graph import LatentGraph
+from latentia.typing import Array
+
+MOST_CELLS = 10**6
+LARGEST = 1e100
+
+
+def write_link(link: LogitLink, log_likelihood: float) -> dict[str, Any]:
+    told = link.coefficients
+    return {
+        "latent": pack(link.latent, "a latent"),
+        "columns": [
+            [pack(c.name, "a name of a column"), c.cells, write_column(c)] for c in link.columns
+        ],
+        "values": told.values.tolist(),
+        "covariance": told.covariance.tolist(),
+        "robust": link.robust.covariance.tolist(),
+        "share": link.share.tolist(),
+        "log_likelihood": float(log_likelihood),
+    }
+
+
+def read_link(record: Any, graph: LatentGraph) -> tuple[LogitLink, float]:
+    """The link of a record, and the log-likelihood of its model."""
+    latent, columns, values, covariance, robust, share, log = fields(
+        record, "latent", "columns", "values", "covariance", "robust", "share", "log_likelihood"
+    )
+    name = unpack(latent)
+    if name not in [graph.names[v] for v in sorted(graph.latent)]:
+        raise StoreError(f"expected a latent of the graph, got {name!r:.80}.")
+    classes = graph.states[graph.index(name)] or 1
+    own = []
+    for column in items(columns):
+        label, cells, states = items(column, 3)
+        own.append(read_column(states, unpack(label), whole(cells, MOST_CELLS, 1)))
+    names = tuple(feature_names(own))
+    size = (classes - 1) * len(names)
+    B = _matrix(values, classes, len(names))
+    labels = tuple(range(classes))
+    told = [
+        Coefficients(name, labels, names, B, _matrix(each, size, size))
+        for each in (covariance, robust)
+    ]
+    shares = _matrix([share], 1, classes)[0]
+    if not (shares > 0).all() or B[0].any():
+        raise StoreError("expected positive shares of classes, and no coefficients of the first.")
+    return LogitLink(name, tuple(own), told[0], told[1], shares), number(log)
+
+
+def _matrix(record: Any, rows: int, columns: int) -> Array:
+    found = [
+        [number(x, -LARGEST, LARGEST) for x in items(row, columns)] for row in items(record, rows)
+    ]
+    return np.array(found).reshape(rows, columns)
