@@ -17,7 +17,7 @@ from latentia.errors import DataError, GraphError
 from latentia.exact import gaussian_leaves as ga
 from latentia.exact.estep import latent_posteriors, sum_counts
 from latentia.exact.estep_wiring import compile_estep
-from latentia.networks.em import climb
+from latentia.networks.em_climb import climb
 from latentia.networks.em_problem import pose
 from latentia.networks.starts import random_tables, seeding_of
 from latentia.networks.stepwise import StepwiseEM

@@ -8,7 +8,7 @@ import latentia as lt
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, LatentiaError, PlanError, UnknownNameError
-from latentia.networks.em import climb
+from latentia.networks.em_climb import climb
 from latentia.networks.em_problem import pose
 from latentia.networks.knowledge import read_knowledge
 from latentia.networks.starts import random_tables

@@ -31,7 +31,8 @@ from latentia.exact.gaussian_leaves import leaf_sums, rescaled
 from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.exact.tabular_model import TabularModel
 from latentia.inference.operators import Operators
-from latentia.networks.em import (
+from latentia.networks.em import repr_of
+from latentia.networks.em_climb import (
     Climb,
     best_of,
     best_of_pieces,
@@ -39,7 +40,6 @@ from latentia.networks.em import (
     in_column_units,
     level,
     log_units,
-    repr_of,
     run_all,
 )
 from latentia.networks.em_pieces import pose_pieces
