@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 import latentia as lt
-from latentia.data.columns.column import place_cells
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.values import Values
@@ -72,9 +71,7 @@ class Digits:
 
     def place(self, rows: np.ndarray[Any, Any]) -> Rows:
         """Positions on the grids."""
-        return Rows(
-            tuple(place_cells(c, Values(rows[:, NAMES.index(str(c.name))])) for c in self.columns)
-        )
+        return Rows(tuple(c.place(Values(rows[:, NAMES.index(str(c.name))])) for c in self.columns))
 
     def fit(self, rows: np.ndarray[Any, Any]) -> list[Operators]:
         return [
