@@ -101,6 +101,23 @@ def singular_values(X: Array) -> Array:
     return np.asarray(s)
 
 
+def numerical_rank(X: Array) -> int:
+    """Singular values above rounding of the largest.
+
+    >>> numerical_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    1
+    """
+    values = singular_values(X)
+    top = float(values.max(initial=0.0))
+    return int((values > top * max(X.shape) * np.finfo(float).eps).sum())
+
+
+def condition_number(X: Array) -> float:
+    """The largest singular value over the smallest; inf of a matrix that has no inverse."""
+    values = singular_values(X)
+    return float(values.max() / values.min()) if values.min(initial=np.inf) > 0 else float(np.inf)
+
+
 def eigh(S: Array, largest: int | None = None) -> tuple[Array, Array]:
     """Rising eigenvalues (k,) and eigenvectors (p, k) of a symmetric S; the `largest` k, or all."""
     count = len(S) if largest is None else min(max(largest, 0), len(S))

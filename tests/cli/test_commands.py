@@ -648,6 +648,7 @@ def test_answers_are_written_block_by_block(
     assert max(sizes) == 170
 
 
+@pytest.mark.filterwarnings("ignore::latentia.errors.HolesWarning")  # by design
 def test_predicted_states_keep_their_types(tmp_path: Path) -> None:
     data = {"X": [1, "low", None] * 40, "Y": [1, 2, 2] * 40}
     lt.LatentModel("H->X; H->Y", {"H": 2}).fit(data).save(tmp_path / "m")

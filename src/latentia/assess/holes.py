@@ -26,7 +26,7 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.typing import Array, Codes, Label
 
-LEVEL = 0.01
+LEVEL = 0.001  # a warning that chance brings is worse than none
 LEAST = 0.05  # Cramér's V
 BINS = 8  # of a continuous column
 HOLES = "holes"

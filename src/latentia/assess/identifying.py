@@ -23,6 +23,7 @@ from latentia.errors import PlanError
 from latentia.exact.estep import pack_rows, passed_up
 from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.exact.table_answers import TableAnswers
+from latentia.linear_algebra import eigh
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes, Label
 
@@ -231,7 +232,7 @@ def _read(U: Array, held: Array, about: Codes, unit: Array) -> Told:
     `held`: what is no free direction, as a projection; its eigenvalues then are one. `unit` turns
     the coordinates of u into probabilities: √(T / m).
     """
-    values, vectors = np.linalg.eigh(U + held)
+    values, vectors = eigh(U + held)
     mine = values[(vectors[about] ** 2).sum(axis=0) >= SHARE]
     free = len(U) - round(float(np.trace(held)))
     lost = int((mine <= RANK).sum())

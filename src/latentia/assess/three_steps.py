@@ -21,6 +21,7 @@ from typing import final
 import numpy as np
 
 from latentia.errors import DataError
+from latentia.linear_algebra import condition_number, numerical_rank, symmetric_inverse
 from latentia.typing import Array, Codes
 
 MOST_STEPS = 5000
@@ -66,7 +67,7 @@ def misclassification(p: Array, assigned: Array, weight: Array) -> Array:
 def corrected_weights(p: Array, assigned: Array, weight: Array) -> Array:
     """The weights of BCH: for how much of each class a row counts, (n, classes)."""
     D = misclassification(p, assigned, weight)
-    if np.linalg.cond(D) > 1e8:
+    if condition_number(D) > 1e8:
         raise DataError(
             "rows cannot be told apart by their classes well enough: the errors of assignment "
             "cannot be undone. Use correction='ML' with assignment='proportional', or fewer states."
@@ -190,7 +191,7 @@ def _climbed(
         step[k] = STEP * max(1.0, abs(theta[k]))
         H[:, k] = (slope(theta + step) - slope(theta - step)) / (2 * step[k])
     each = scores(theta, r) * weight[:, None]
-    back = np.linalg.pinv(-(H + H.T) / 2, rcond=1e-10)
+    back = symmetric_inverse(-(H + H.T) / 2, 1e-10)
     return theta, back @ (each.T @ each) @ back
 
 
@@ -209,8 +210,8 @@ def wald_test(found: Estimates) -> tuple[float, int, float]:
         for j in range(free):
             C[(c - 1) * free + j, [j, c * free + j]] = -1.0, 1.0
     gap, spread = C @ values, C @ V @ C.T
-    chi2 = float(gap @ np.linalg.pinv(spread, rcond=1e-10, hermitian=True) @ gap)
-    freedom = int(np.linalg.matrix_rank(spread, hermitian=True)) or 1
+    chi2 = float(gap @ symmetric_inverse(spread, 1e-10) @ gap)
+    freedom = numerical_rank(spread) or 1
     return chi2, freedom, _tail(chi2, freedom)
 
 

@@ -46,7 +46,7 @@ def counted_class(graph: LatentGraph, v: int, source: Source, guess: int) -> int
     if not deals:
         return guess
     trials = _Trials(graph, v, deals)
-    trials.climb(max(guess, 1))
+    trials.climb(min(max(guess, 1), trials.most))
     return trials.best()
 
 
@@ -57,6 +57,18 @@ def is_class(graph: LatentGraph, v: int) -> bool:
     alone = all(parents[b] == (v,) and b not in graph.latent for b in children)
     inner = {a for a, _ in graph.edges}
     return graph.directed and not parents[v] and alone and not inner.intersection(children)
+
+
+def tellable_states(sizes: Sequence[int]) -> int:
+    """States of a class that columns can tell apart: the rank between two hands of them, at most.
+
+    >>> tellable_states([2, 2, 2]), tellable_states([2, 2, 2, 2])
+    (2, 4)
+    """
+    hands = [1, 1]
+    for size in sorted(sizes, reverse=True):
+        hands[int(hands[1] < hands[0])] *= size
+    return min(hands)
 
 
 @final
@@ -74,7 +86,7 @@ class _Trials:
         """Upwards in growing steps while that gains; downwards if it does not from the start."""
         self.try_number(first)
         states, step, dry = first, 1, 0
-        while dry < DRY and states + step <= self._most():
+        while dry < DRY and states + step <= self.most:
             states += step
             before = self.best()
             self.try_number(states)
@@ -94,9 +106,14 @@ class _Trials:
         for states in range(low + 1, best):
             self.try_number(states)
 
-    def _most(self) -> int:
+    @property
+    def most(self) -> int:
+        """States that so many rows can teach, and columns can tell apart."""
         rows = sum(large.total for large, _ in self.deals) / len(self.deals)
-        return int(min(MOST_STATES, max(rows / 10, 2)))
+        told = tellable_states(
+            [self.graph.states[b] or 1 for a, b in self.graph.edges if a == self.v]
+        )
+        return int(min(MOST_STATES, max(rows / 10, 2), told))
 
     def try_number(self, states: int) -> None:
         """Learn a candidate from all but each fold."""

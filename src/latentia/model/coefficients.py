@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.assess.report import aligned
+from latentia.linear_algebra import symmetric_inverse
 from latentia.spelling import printable
 from latentia.typing import Array, Label
 
@@ -42,7 +43,7 @@ class Coefficients:
         width = len(self.covariates)
         kept = [c * width + j for c in range(len(self.classes) - 1)]
         V, b = self.covariance[np.ix_(kept, kept)], self.values[1:, j]
-        chi2 = float(b @ np.linalg.pinv(V, hermitian=True) @ b)
+        chi2 = float(b @ symmetric_inverse(V) @ b)
         return chi2, len(kept), float(law.sf(chi2, len(kept)))
 
     def to_dict(self) -> list[dict[str, Any]]:

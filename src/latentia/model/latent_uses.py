@@ -20,6 +20,7 @@ from latentia.model.table_questions import TableQuestions
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.tables import Tables
+from latentia.spelling import printable
 from latentia.typing import Label
 
 
@@ -73,7 +74,7 @@ class LatentUses(TableQuestions):
         self._check_fitted()
         own = self._told(self._hidden)
         found = [f"{name}={s}" for name in self._told_latents() for s in own.latent(name).labels]
-        return np.array(found, dtype=object)
+        return np.array([printable(name) for name in found], dtype=object)
 
     def _told_latents(self) -> list[Label]:
         return [name for name in self.states_ if self._is_told_latent(name)]

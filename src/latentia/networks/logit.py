@@ -17,6 +17,7 @@ from typing import final
 import numpy as np
 
 from latentia.errors import DataError
+from latentia.linear_algebra import numerical_rank, symmetric_inverse
 from latentia.typing import Array, Codes
 
 MOST_STEPS = 5000
@@ -168,7 +169,7 @@ def information(p: Array, X: Array, whole: Array, ridge: float) -> Array:
 
 def _solved(H: Array, g: Array) -> Array:
     """H⁻¹ g; directions of which rows say nothing are left alone."""
-    return np.asarray(np.linalg.pinv(H, rcond=1e-12, hermitian=True) @ g)
+    return np.asarray(symmetric_inverse(H, 1e-12) @ g)
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ def covariance_of(rows: LogitRows, fit: LogitFit, robust: bool = False) -> Array
     if rows.ridge:
         kept = np.tile(np.arange(fit.B.shape[1]) > 0, len(fit.B) - 1)
         H[:size, :size] += np.diag(rows.ridge * kept)
-    back = np.linalg.pinv(H, rcond=1e-12, hermitian=True)
+    back = symmetric_inverse(H, 1e-12)
     if robust:
         each = free.scores(rows, fit) * rows.weight[:, None]
         back = back @ (each.T @ each) @ back
@@ -255,7 +256,7 @@ def check_covariates(X: Array, names: Sequence[str]) -> None:
             f"{int(np.isnan(X[:, gone.argmax()]).sum())} rows lack the covariate {name!r}. Drop "
             "them, or fill them in before: lt.LatentImputer()."
         )
-    if np.linalg.matrix_rank(X) < X.shape[1]:
+    if numerical_rank(X) < X.shape[1]:
         raise DataError(
             f"some of the covariates {', '.join(names)} are constant, or told by the others. Leave "
             "them out."
