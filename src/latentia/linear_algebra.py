@@ -101,10 +101,10 @@ def singular_values(X: Array) -> Array:
     return np.asarray(s)
 
 
-def numerical_rank(X: Array) -> int:
+def rank_above_rounding(X: Array) -> int:
     """Singular values above rounding of the largest.
 
-    >>> numerical_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    >>> rank_above_rounding(np.array([[1.0, 2.0], [2.0, 4.0]]))
     1
     """
     values = singular_values(X)

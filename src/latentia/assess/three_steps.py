@@ -21,7 +21,7 @@ from typing import final
 import numpy as np
 
 from latentia.errors import DataError
-from latentia.linear_algebra import condition_number, numerical_rank, symmetric_inverse
+from latentia.linear_algebra import condition_number, rank_above_rounding, symmetric_inverse
 from latentia.typing import Array, Codes
 
 MOST_STEPS = 5000
@@ -211,7 +211,7 @@ def wald_test(found: Estimates) -> tuple[float, int, float]:
             C[(c - 1) * free + j, [j, c * free + j]] = -1.0, 1.0
     gap, spread = C @ values, C @ V @ C.T
     chi2 = float(gap @ symmetric_inverse(spread, 1e-10) @ gap)
-    freedom = numerical_rank(spread) or 1
+    freedom = rank_above_rounding(spread) or 1
     return chi2, freedom, _tail(chi2, freedom)
 
 

@@ -122,7 +122,8 @@ def _class_training(rows: ClassRows, k: int, learner: Any) -> Training:
         plan, _ = plan_continuous(opened, learner, lambda: source)
         graph = plan.graph
     else:
-        graph = counted_graph(opened.graph, rows.columns, source, opened.counted)
+        # classes differ by their models; how many states each has matters little
+        graph = counted_graph(opened.graph, rows.columns, source, opened.counted, quickly=True)
         plan = plan_for(graph, learner)
     return Training(graph, plan, learner, rows.columns, source, source, False, missing, ())
 

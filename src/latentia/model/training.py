@@ -168,9 +168,16 @@ def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
 
 
 def counted_graph(
-    graph: LatentGraph, columns: Sequence[Column], first: Source, counted: bool
+    graph: LatentGraph,
+    columns: Sequence[Column],
+    first: Source,
+    counted: bool,
+    quickly: bool = False,
 ) -> LatentGraph:
-    """The graph of discrete columns; numbers of states that are not stated come from the rows."""
+    """The graph of discrete columns; numbers of states that are not stated come from the rows.
+
+    `quickly`: by the closed form alone, without trials on rows held out.
+    """
     names, sizes = columns_of(graph), [c.cells for c in columns]
     if counted:
         graph = latent_class(names, None)
@@ -179,8 +186,10 @@ def counted_graph(
     if len(unknown) != 1 or not is_class(known, unknown[0]):
         return latent_states(known, first)
     (v,) = unknown
-    guess = class_states(sizes, first) if counted else latent_states(known, first).states[v] or 1
-    return known.with_states({known.names[v]: counted_class(known, v, first, guess)})
+    found = class_states(sizes, first) if counted else latent_states(known, first).states[v] or 1
+    if not quickly:
+        found = counted_class(known, v, first, found)
+    return known.with_states({known.names[v]: found})
 
 
 def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan, Any]:

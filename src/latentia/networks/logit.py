@@ -17,7 +17,7 @@ from typing import final
 import numpy as np
 
 from latentia.errors import DataError
-from latentia.linear_algebra import numerical_rank, symmetric_inverse
+from latentia.linear_algebra import rank_above_rounding, symmetric_inverse
 from latentia.typing import Array, Codes
 
 MOST_STEPS = 5000
@@ -256,7 +256,7 @@ def check_covariates(X: Array, names: Sequence[str]) -> None:
             f"{int(np.isnan(X[:, gone.argmax()]).sum())} rows lack the covariate {name!r}. Drop "
             "them, or fill them in before: lt.LatentImputer()."
         )
-    if numerical_rank(X) < X.shape[1]:
+    if rank_above_rounding(X) < X.shape[1]:
         raise DataError(
             f"some of the covariates {', '.join(names)} are constant, or told by the others. Leave "
             "them out."
