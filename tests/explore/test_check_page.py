@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import latentia as lt
-from latentia.explore.check_facts import check_facts
+from latentia.explore.check_figures import check_figures
 
 pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
 from selenium.webdriver.common.by import By
@@ -100,7 +100,7 @@ def test_something_else_is_no_report(model: lt.LatentModel, tmp_path: Path) -> N
 
 
 def test_figures_that_are_no_numbers_are_none(report: Any) -> None:
-    told = check_facts(report)
+    told = check_figures(report)
     assert {len(pair["names"]) for pair in told["pairs"]} == {2}
     assert all(0 <= pair["nearness"] <= 1 for pair in told["pairs"])
 

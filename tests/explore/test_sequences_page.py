@@ -8,8 +8,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import latentia as lt
-from latentia.explore import sequence_facts as facts_of
-from latentia.explore.sequence_facts import sequence_facts
+from latentia.explore import timelines as facts_of
+from latentia.explore.timelines import timelines
 
 ODD = "<script>alert(1)</script>"
 
@@ -36,7 +36,7 @@ def fitted() -> tuple[lt.SequenceModel, dict[str, Any]]:
 
 def test_numbers_are_those_of_the_model(fitted: tuple[lt.SequenceModel, dict[str, Any]]) -> None:
     model, log = fitted
-    told = sequence_facts(model, log, steps=4)
+    told = timelines(model, log, steps=4)
     smooth, path = model.smooth(log), model.decode(log)
     scores, ahead = model.score_samples(log), model.forecast(log, 4)
     assert [column["name"] for column in told["columns"]] == ["sound", "heat"]
@@ -61,9 +61,9 @@ def test_what_does_not_fit_is_left_out_and_told(
     fitted: tuple[lt.SequenceModel, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, log = fitted
-    whole = sequence_facts(model, log)
+    whole = timelines(model, log)
     monkeypatch.setattr(facts_of, "MOST_NUMBERS", 120)  # 6 numbers a step: 20 steps
-    told = sequence_facts(model, log)
+    told = timelines(model, log)
     assert len(told["sequences"]) == 1
     assert told["total"] == 8
     one, first = told["sequences"][0], whole["sequences"][0]
@@ -75,9 +75,9 @@ def test_inputs_that_are_not_told_leave_no_forecast() -> None:
     rng = np.random.default_rng(0)
     rows = {"dose": rng.integers(2, size=200), "cough": rng.integers(2, size=200)}
     model = lt.SequenceModel("z -> z', dose -> z, z -> cough", {"z": 2}, given=["dose"]).fit(rows)
-    assert sequence_facts(model, rows)["sequences"][0]["ahead"] is None
+    assert timelines(model, rows)["sequences"][0]["ahead"] is None
     given = {"dose": [1] * 3}
-    told = sequence_facts(model, rows, steps=3, given=given)["sequences"][0]["ahead"]
+    told = timelines(model, rows, steps=3, given=given)["sequences"][0]["ahead"]
     assert len(told["latents"][0][0]) == 3
 
 

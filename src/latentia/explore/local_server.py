@@ -21,7 +21,7 @@ from functools import cache, partial
 from typing import Any, final
 
 from latentia.errors import LatentiaError, LatentiaWarning, MissingLibraryError
-from latentia.explore.check_facts import check_facts, checked_report
+from latentia.explore.check_figures import check_figures, checked_report
 from latentia.explore.explored import Explored, as_explored
 from latentia.explore.facts import page_facts
 from latentia.explore.page_answers import (
@@ -34,7 +34,7 @@ from latentia.explore.page_answers import (
 )
 from latentia.explore.page_file import make_page
 from latentia.explore.row_panel import RowPanel, open_rows_panel
-from latentia.explore.sequence_facts import sequence_facts
+from latentia.explore.timelines import timelines
 from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
 
@@ -97,7 +97,7 @@ def open_shop(
     asks = checked is not None and check is None
     facts["server"] = {"token": token, "rows": panel is not None, "check": asks}
     if check is not None:
-        facts["check"] = check_facts(checked_report(check))
+        facts["check"] = check_figures(checked_report(check))
     if len(explored) > 1:
         facts["other"] = page_facts(explored[1], server=True)
     return Shop(explored, panel, token, make_page(facts), checked)
@@ -106,13 +106,13 @@ def open_shop(
 def _check(model: LatentModel, rows: Any) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LatentiaWarning)  # what is odd stands in the report
-        return check_facts(model.check(rows))
+        return check_figures(model.check(rows))
 
 
 def open_sequences(model: SequenceModel, rows: Any, **options: Any) -> Shop:
     """The page of sequences; it has all that it shows, and asks nothing."""
     token = secrets.token_urlsafe(24)
-    return Shop((), None, token, make_page(sequence_facts(model, rows, **options), "sequences"))
+    return Shop((), None, token, make_page(timelines(model, rows, **options), "sequences"))
 
 
 # --- requests -------------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from latentia.assess.report import CheckReport
-from latentia.explore.check_facts import check_facts, checked_report
+from latentia.explore.check_figures import check_figures, checked_report
 from latentia.explore.explored import as_explored
 from latentia.explore.facts import check_inside, page_facts
 from latentia.explore.page_file import make_page, put_page
-from latentia.explore.sequence_facts import sequence_facts
+from latentia.explore.timelines import timelines
 from latentia.sequences.sequence_model import SequenceModel
 
 Path = str | os.PathLike[str]
@@ -24,7 +24,7 @@ def write_page(
     if other is not None:
         facts["other"] = _own_facts(other, None)
     if check is not None:
-        facts["check"] = check_facts(checked_report(check))
+        facts["check"] = check_figures(checked_report(check))
     put_page(make_page(facts), path)
 
 
@@ -37,9 +37,9 @@ def _own_facts(model: Any, title: str | None) -> dict[str, Any]:
 
 def write_check_page(report: CheckReport, path: Path) -> None:
     """The report as a page of its own, to click through."""
-    put_page(make_page({"title": "Check", "check": check_facts(report)}, "check"), path)
+    put_page(make_page({"title": "Check", "check": check_figures(report)}, "check"), path)
 
 
 def write_sequence_page(model: SequenceModel, path: Path, rows: Any, **options: Any) -> None:
     """Sequences as timelines: states decoded, what surprises, what may come."""
-    put_page(make_page(sequence_facts(model, rows, **options), "sequences"), path)
+    put_page(make_page(timelines(model, rows, **options), "sequences"), path)

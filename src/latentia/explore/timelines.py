@@ -29,7 +29,7 @@ MOST_SEQUENCES = 200
 LEVELS = ("0.05", "0.5", "0.95")  # of a fan
 
 
-def sequence_facts(
+def timelines(
     model: SequenceModel,
     rows: Any,
     *,

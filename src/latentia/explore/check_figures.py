@@ -23,7 +23,7 @@ def checked_report(check: Any) -> CheckReport:
     return check
 
 
-def check_facts(report: CheckReport) -> dict[str, Any]:
+def check_figures(report: CheckReport) -> dict[str, Any]:
     """The whole report; columns are called as on the page of a model."""
     names = [column.name for column in report.columns]
     called = dict(zip(names, differing(names), strict=True))
