@@ -155,7 +155,7 @@ def upwards(
 def _scale(belief: Single) -> Single:
     total = np.maximum(np.add.reduce(belief, axis=0), TINY)
     belief *= np.float32(1.0) / total
-    return np.log(total)
+    return np.asarray(np.log(total), dtype=np.float32)
 
 
 def row_likelihoods(
