@@ -35,6 +35,9 @@ typedef struct {
 
 /* Bodies below are written for any number n of padded states and made once for each small one,
    so that loops over states unroll: n is a constant in them. */
+#if defined(ONE_SIZE) /* the same for all, where compilers take long: under a sanitizer */
+#define FOR_SIZE(call) call(c->padded);
+#else
 #define FOR_SIZE(call)                \
     switch (c->padded) {              \
     case 4: call(4); break;           \
@@ -42,6 +45,7 @@ typedef struct {
     case 16: call(16); break;         \
     default: call(c->padded); break;  \
     }
+#endif
 
 INLINE int64_t config(const Chain *c, int64_t t) { return c->which ? c->which[t] : 0; }
 
