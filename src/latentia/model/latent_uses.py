@@ -72,8 +72,7 @@ class LatentUses(TableQuestions):
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of what `transform` gives: ``latent=state``."""
         self._check_fitted()
-        own = self._told(self._hidden)
-        found = [f"{name}={s}" for name in self._told_latents() for s in own.latent(name).labels]
+        found = [f"{name}={s}" for name in self._told_latents() for s in self._latent_labels(name)]
         return np.array([printable(name) for name in found], dtype=object)
 
     def _told_latents(self) -> list[Label]:
