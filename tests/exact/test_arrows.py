@@ -102,7 +102,8 @@ def test_the_most_probable_states_are_those_of_the_joint_table():
     at, log, whole = best_joint(net, row, (1, 2, 3), {})
     joint = log_joint(net, row[None], (1, 2, 3))[0]
     assert tuple(at) == np.unravel_index(joint.argmax(), joint.shape)
-    assert log == joint.max() and whole == pytest.approx(np.log(np.exp(joint).sum()))
+    assert log == joint.max()
+    assert whole == pytest.approx(np.log(np.exp(joint).sum()))
 
 
 def test_scores_are_derivatives_of_the_likelihood():
@@ -152,8 +153,8 @@ def test_what_is_no_network_is_refused():
     net = network()
     with pytest.raises(LatentiaError, match="not given"):
         ArrowNetwork(net.graph, DENSE, (), net.arrows, net.grids)
+    wrong = {**net.arrows, 1: LogitArrow(np.zeros((2, 5)))}
     with pytest.raises(LatentiaError, match="shape"):
-        wrong = {**net.arrows, 1: LogitArrow(np.zeros((2, 5)))}
         ArrowNetwork(net.graph, DENSE, (0,), wrong, net.grids, net.sample)
     with pytest.raises(PlanError, match="cells"):
         elimination_order([(0, 1, 2, 3)], dict.fromkeys(range(4), 200))

@@ -42,17 +42,20 @@ def whole() -> tuple[lt.LatentModel, pd.DataFrame, np.ndarray]:
 def test_coefficients_are_near_those_that_made_the_rows(whole):
     model, _, _ = whole
     told = model.coefficients("class")
-    assert told.classes == ("lo", "hi") and told.covariates == ("(intercept)", "age")
+    assert told.classes == ("lo", "hi")
+    assert told.covariates == ("(intercept)", "age")
     assert abs(told.values[1, 1] - 1 / 8) < 3 * told.errors[1, 1] < 0.1
     line = model.coefficients("z")
-    assert line.given == ("class",) and line.covariates == ("(intercept)", "y")
+    assert line.given == ("class",)
+    assert line.covariates == ("(intercept)", "y")
     truth = np.array([[0.0, 0.5], [1.0, 0.5]])
     assert (np.abs(line.values - truth) < 3.5 * line.errors).all()
     assert (np.abs(line.deviations - 0.7) < 3.5 * line.deviation_errors).all()
     buy = model.coefficients("buy", robust=True)
     assert set(buy.covariates) == {"(intercept)", "class=hi", "y"}
     assert (np.abs(buy.values[1] - [-3.0, *([1.0] * 2)]) < 3.5 * buy.errors[1]).all()
-    assert "± error" in repr(line) and len(line.to_frame()) == 6
+    assert "± error" in repr(line)
+    assert len(line.to_frame()) == 6
     with pytest.raises(NotLearnedError, match="has a table"):
         model.coefficients("q0")
     with pytest.raises(NotLearnedError, match="taken as it is"):
@@ -69,7 +72,8 @@ def test_latents_and_columns_are_asked_alike(whole):
     assert model.query("z", {"class": "hi", "y": 4.0}).mean == pytest.approx(3.0, abs=0.15)
     assert model.query("age", {"class": "hi"}).mean > model.query("age", {"class": "lo"}).mean + 5
     best = model.map_query(["class", "buy"], {"y": 6.0, "age": 50.0})
-    assert best["class"] == "hi" and best["buy"] == "yes"
+    assert best["class"] == "hi"
+    assert best["buy"] == "yes"
     soft = model.query("buy", soft={"class": {"lo": 0.5, "hi": 0.5}})["yes"]
     assert soft == pytest.approx(model.query("buy")["yes"], abs=1e-9)
     seen = model.query("buy", {"y": (4.0, 6.0)})["yes"]  # an interval
@@ -79,11 +83,13 @@ def test_latents_and_columns_are_asked_alike(whole):
     assert np.mean(drawn["y"]) == pytest.approx(frame.y.mean(), abs=0.15)
     profile = model.profile("class")
     assert {c.name for c in profile.columns} == set(frame.columns)
-    assert "class" in str(profile) and profile.plot() is not None
+    assert "class" in str(profile)
+    assert profile.plot() is not None
     some = frame.head(20).copy()
     some.loc[:9, ["z", "q0"]] = None
     filled = model.predict(some)
-    assert not filled.isna().any().any() and (filled.q1 == some.q1).all()
+    assert not filled.isna().any().any()
+    assert (filled.q1 == some.q1).all()
     assert set(model.marginals(some, latents=True)) == {"class", *frame.columns}
     assert list(model.get_feature_names_out()) == ["class=lo", "class=hi"]
     assert model.predict_quantiles(some, "z").shape == (20, 5)
@@ -190,17 +196,19 @@ def test_the_default_tells_latents_of_mixed_columns_by_name():
         model = lt.LatentModel(graph, {"class": 2}).fit(small)
     found = np.asarray(model.predict(small, "class"))
     assert max(np.mean(found == z), np.mean(found != z)) > 0.9
-    assert model.states_ == {"class": 2} and "S" not in str(list(model.states_))
+    assert model.states_ == {"class": 2}
+    assert "S" not in str(list(model.states_))
     assert set(model.sample(3, random_state=0, latents=True)) == {"class", *small.columns}
 
 
 def test_the_default_counts_states_of_mixed_columns():
-    frame, z = survey(600, 7)
+    frame, _z = survey(600, 7)
     small = frame[[*ITEMS, "y"]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = lt.LatentModel(f"{TOLD}; class->y", ["class"]).fit(small)
-    assert list(model.states_) == ["class"] and 2 <= model.states_["class"] <= 3
+    assert list(model.states_) == ["class"]
+    assert 2 <= model.states_["class"] <= 3
     assert model.query("class", {"q0": "yes"}).table.sum() == pytest.approx(1.0)
     assert len(model.map_query(["class", "q0"])) == 2
 
