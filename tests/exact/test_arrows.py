@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from latentia.errors import LatentiaError, PlanError
-from latentia.exact.arrow_answers import best_joint, draw_arrows, log_joint, normalised
+from latentia.exact.arrow_answers import best_joint, draw_arrows, log_joint, posterior_shares
 from latentia.exact.arrows import (
     ArrowNetwork,
     LineArrow,
@@ -68,7 +68,7 @@ def density(net: ArrowNetwork, age, h, k, q, x, b) -> float:
 def test_latents_given_a_row_are_those_of_enumeration():
     net = network()
     row = np.array([[0.7, np.nan, np.nan, 1, -0.4, 0]])
-    p, log = normalised(log_joint(net, row, (1, 2)))
+    p, log = posterior_shares(log_joint(net, row, (1, 2)))
     truth = np.array([[density(net, 0.7, h, k, 1, -0.4, 0) for k in range(3)] for h in range(2)])
     np.testing.assert_allclose(p[0], truth / truth.sum(), atol=1e-12)
     assert log[0] == pytest.approx(np.log(truth.sum()), abs=1e-12)
@@ -77,7 +77,7 @@ def test_latents_given_a_row_are_those_of_enumeration():
 def test_a_missing_continuous_parent_is_an_integral():
     net = network(1)
     row = np.array([[0.2, np.nan, np.nan, 0, np.nan, 1]])
-    p = normalised(log_joint(net, row, (2,)))[0][0]
+    p = posterior_shares(log_joint(net, row, (2,)))[0][0]
     truth = [
         sum(quad(lambda x, h=h, k=k: density(net, 0.2, h, k, 0, x, 1), -12, 12)[0] for h in (0, 1))
         for k in range(3)
@@ -144,7 +144,7 @@ def test_draws_follow_the_network():
     drawn = draw_arrows(net, 40_000, np.random.default_rng(0))
     blank = np.full((1, 6), np.nan)
     for v in (1, 2, 3, 5):
-        share = normalised(log_joint(net, blank, (v,)))[0][0]
+        share = posterior_shares(log_joint(net, blank, (v,)))[0][0]
         seen = np.bincount(drawn[:, v].astype(int), minlength=len(share)) / len(drawn)
         np.testing.assert_allclose(seen, share, atol=0.012)  # four deviations of a share
 

@@ -22,7 +22,7 @@ from latentia.exact.arrows import (
     relevant_to,
     scope_of,
 )
-from latentia.exact.buckets import Factor, elimination_order, log_sum, sum_out
+from latentia.exact.buckets import Factor, elimination_order, log_total, sum_out
 from latentia.typing import Array, Codes
 
 BLOCK = 2_000_000  # cells at a time
@@ -52,10 +52,10 @@ def log_joint(
     return found
 
 
-def normalised(log: Array) -> tuple[Array, Array]:
+def posterior_shares(log: Array) -> tuple[Array, Array]:
     """P(targets | cells), and log P(cells), (rows,); zeros where that is -inf."""
     axes = tuple(range(1, log.ndim))
-    whole = log_sum(log, axes) if axes else log
+    whole = log_total(log, axes) if axes else log
     safe = np.where(np.isfinite(whole), whole, 0.0)
     return np.exp(log - safe.reshape(-1, *(1 for _ in axes))), whole
 
@@ -115,12 +115,12 @@ def _gathered(
     """Sums over the rows of a sample, apart for each cell of the covariates that are asked for."""
     asked = [v for v in targets if v in lacking]
     if not asked:
-        return log_sum(log, (0,))
+        return log_total(log, (0,))
     sizes = [len(network.axis(v)) for v in asked]
     places = np.ravel_multi_index([_cell(network, v, rows[:, v]) for v in asked], sizes)
     flat = np.full((math.prod(sizes), *log.shape[1:]), -np.inf)
     for place in np.unique(places):
-        flat[place] = log_sum(log[places == place], (0,))
+        flat[place] = log_total(log[places == place], (0,))
     order = [*asked, *(v for v in targets if v not in asked)]
     table = flat.reshape(*sizes, *log.shape[1:])
     return table.transpose([order.index(v) for v in targets])
@@ -146,7 +146,7 @@ def best_joint(
         )
     log = log_joint(network, row[None], targets, soft)[0]
     at = np.unravel_index(int(log.argmax()), log.shape)
-    whole = float(log_sum(log[None], tuple(range(1, log.ndim + 1)))[0])
+    whole = float(log_total(log[None], tuple(range(1, log.ndim + 1)))[0])
     return [int(k) for k in at], float(log[at]), whole
 
 

@@ -58,7 +58,7 @@ def elimination_order(
     return order, widest
 
 
-def log_sum(log: Array, axes: tuple[int, ...]) -> Array:
+def log_total(log: Array, axes: tuple[int, ...]) -> Array:
     """log Σ exp over some axes; -inf where all of it is."""
     top = log.max(axis=axes, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -92,7 +92,7 @@ def _fill(
         own = {k: f for k, f in pool.items() if v in f.scope}
         rest = sorted({u for f in own.values() for u in f.scope} - {v})
         log = _product(list(own.values()), (v, *rest), sizes)
-        message = Factor(tuple(rest), log_sum(log, (1,)))
+        message = Factor(tuple(rest), log_total(log, (1,)))
         buckets.append(_Bucket((v, *rest), log, message, tuple(own)))
         pool = {k: f for k, f in pool.items() if k not in own} | {count: message}
         count += 1
@@ -127,6 +127,6 @@ def beliefs(
             scope = factors[k].scope if k < first else buckets[k - first].message.scope
             gone = tuple(1 + i for i, u in enumerate(bucket.scope) if u not in scope)
             there = [u for u in bucket.scope if u in scope]
-            own = log_sum(log, gone) if gone else log
+            own = log_total(log, gone) if gone else log
             found[k] = own.transpose(0, *(1 + there.index(u) for u in scope))
     return [np.exp(found[k]) for k in range(first)], whole

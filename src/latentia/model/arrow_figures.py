@@ -16,7 +16,7 @@ from latentia.assess.report import aligned
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import IdentifiabilityWarning, NotLearnedError
-from latentia.exact.arrow_answers import log_joint, normalised
+from latentia.exact.arrow_answers import log_joint, posterior_shares
 from latentia.exact.arrows import LineArrow, LogitArrow, feature_spans
 from latentia.exact.table_answers import TableAnswers
 from latentia.model.arrow_learning import ArrowModel
@@ -170,11 +170,11 @@ def star_tables(model: ArrowModel, h: int, names: Names) -> OwnTables:
     network, graph = model.network, model.graph
     columns = list(graph.observed)
     blank = np.full((1, len(graph.names)), np.nan)
-    share = normalised(log_joint(network, blank, (h,)))[0][0]
+    share = posterior_shares(log_joint(network, blank, (h,)))[0][0]
     states = len(share)
     tables: dict[Label, Array] = {graph.names[h]: share}
     for v in columns:
-        both = normalised(log_joint(network, blank, (h, v)))[0][0]
+        both = posterior_shares(log_joint(network, blank, (h, v)))[0][0]
         whole = both.sum(axis=1, keepdims=True)
         flat = np.full(both.shape, 1.0 / both.shape[1])
         tables[graph.names[v]] = np.where(whole > 0, both / np.where(whole > 0, whole, 1), flat)
@@ -203,7 +203,7 @@ def _links(model: ArrowModel, h: int, names: Names) -> tuple[Link, ...]:
     pairs += [(a, b) for a, b in graph.edges if a == h and b in graph.latent]
     blank, found = np.full((1, len(graph.names)), np.nan), []
     for a, b in pairs:
-        both = normalised(log_joint(model.network, blank, (a, b)))[0][0]
+        both = posterior_shares(log_joint(model.network, blank, (a, b)))[0][0]
         table = both / np.maximum(both.sum(axis=1, keepdims=True), 1e-300)
         rows, columns = labels_in(model, a, names), labels_in(model, b, names)
         found.append(Link(graph.names[a], graph.names[b], rows, columns, table))

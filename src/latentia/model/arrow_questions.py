@@ -22,7 +22,7 @@ from latentia.errors import (
     NotLearnedError,
     UnknownNameError,
 )
-from latentia.exact.arrow_answers import best_joint, draw_arrows, log_joint, normalised
+from latentia.exact.arrow_answers import best_joint, draw_arrows, log_joint, posterior_shares
 from latentia.exact.arrows import LineArrow, LogitArrow, TableArrow
 from latentia.inference.operators import independent
 from latentia.inference.posterior import Assignment, Posterior
@@ -279,7 +279,7 @@ class ArrowQuestions(LinkedQuestions):
             return None
         found, row, likelihoods, shift = self._arrow_row(names, evidence, soft)
         places = [found.graph.index(name) for name in names]
-        p, log = normalised(log_joint(found.network, row[None], places, likelihoods))
+        p, log = posterior_shares(log_joint(found.network, row[None], places, likelihoods))
         if not np.isfinite(log[0]):
             raise EvidenceError("the evidence is impossible under this model.")
         shown = {

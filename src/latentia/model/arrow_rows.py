@@ -16,7 +16,7 @@ from latentia.data.columns.masses import quantiles
 from latentia.data.columns.values import to_values
 from latentia.data.sources.engine import row_weights
 from latentia.data.sources.table import Table
-from latentia.exact.arrow_answers import log_joint, normalised
+from latentia.exact.arrow_answers import log_joint, posterior_shares
 from latentia.inference.many_rows import without_odd
 from latentia.inference.row_answers import (
     SCORE,
@@ -82,11 +82,11 @@ class ArrowAsking:
         """P(variable | other present cells), (axis, rows); that of no cells for impossible rows."""
         rows = cells.copy()
         rows[:, v] = np.nan
-        p, log = normalised(log_joint(self.model.network, rows, (v,)))
+        p, log = posterior_shares(log_joint(self.model.network, rows, (v,)))
         lost = ~np.isfinite(log)
         if lost.any():
             blank = np.full((1, cells.shape[1]), np.nan)
-            p[lost] = normalised(log_joint(self.model.network, blank, (v,)))[0][0]
+            p[lost] = posterior_shares(log_joint(self.model.network, blank, (v,)))[0][0]
             note_impossible(lost, table.first)
         return p.T
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from latentia.exact.arrow_answers import log_joint, normalised
+from latentia.exact.arrow_answers import log_joint, posterior_shares
 from latentia.exact.arrows import (
     Arrow,
     ArrowNetwork,
@@ -28,7 +28,7 @@ def in_order(
 ) -> ArrowNetwork:
     """States by size, the largest first, or along a column."""
     for h in sorted(network.graph.latent):
-        share = normalised(log_joint(network, cells, (h,)))[0] * weight[:, None]
+        share = posterior_shares(log_joint(network, cells, (h,)))[0] * weight[:, None]
         network = renumbered_arrows(network, h, _order(network, h, cells, share, along.get(h)))
     return network
 
