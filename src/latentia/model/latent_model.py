@@ -68,10 +68,11 @@ class LatentModel(ArrowQuestions, WhyQuestions):
     name_states : dict of latent -> list of names, optional
         Names of the states of latents, in that order, for answers and evidence; default: 0, 1, ….
         They may be given after the fit as well: `with_state_names`.
-    link : dict of latent -> "logit", optional
-        A latent class that its parents, continuous columns or many of them, tell by a multinomial
-        logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
-        themselves where a parent of a latent is continuous.
+    link : dict of latent or discrete column -> "logit", optional
+        A variable that its parents, continuous columns or many of them, tell by a multinomial logit
+        instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
+        themselves where a parent is continuous; continuous columns are then normal around lines of
+        their continuous parents.
     mechanism : dict of column -> list of variables, optional
         What the holes of a column depend on, columns (itself, too) or latents: the model then has a
         column ``R_<column>``, "missing" or "present", below these, and answers use it.
@@ -100,9 +101,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
-        A model with tables (learner="tables" or "em") also answers for its latents, alone and
-        together with columns, and takes them as evidence, hard or soft; their states are numbers,
-        or have the names of `name_states`.
+        Latents are asked for as columns are, alone and together with these, and are taken as
+        evidence, hard or soft; their states are numbers, or have the names of `name_states`.
 
         Evidence of a continuous column is a number, or an interval ``{"x": (0, 3)}``. `soft` gives
         likelihoods of states instead of one state, ``{"G": {0: .2, 1: .8}}``, or for a continuous

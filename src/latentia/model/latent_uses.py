@@ -29,7 +29,9 @@ def _tells_latents(model: Any) -> bool:
     if hasattr(model, "operators_"):
         told = any(model._is_told_latent(name) for name in model.states_)
     else:
-        told = isinstance(as_learner(model.learner), EM | StepwiseEM | Tables)
+        learner = as_learner(model.learner)
+        named = bool(model.latents) and learner.abilities.names_latents  # the default, told by name
+        told = named or isinstance(learner, EM | StepwiseEM | Tables)
     if not told:
         raise NotLearnedError(
             "transform gives memberships of latents, of which this model has no tables. Use "
