@@ -402,6 +402,8 @@ def _belief(clique: Clique, psi: Array, D: Array, P: Array, belief: Array, v: in
         whole = belief.reshape(*(psi.shape[place[u]] for u in axes), n)
         return np.asarray(whole.sum(axis=tuple(i for i, u in enumerate(axes) if u != v)))
     order = [place[u] for u in (*clique.shared, v, *clique.upper, *clique.lower)]
-    table = np.einsum(psi, list(range(psi.ndim)), order).reshape(shared, -1, lower)
+    gone = tuple(k for k in range(psi.ndim) if k not in order)
+    left = [k for k in range(psi.ndim) if k in order]
+    table = psi.sum(axis=gone).transpose([left.index(k) for k in order]).reshape(shared, -1, lower)
     given = np.matmul(table, P.reshape(shared, lower, n)).reshape(shared, -1, upper, n)
-    return np.einsum("svun,sun->vn", given, D.reshape(shared, upper, -1))
+    return np.asarray(np.einsum("svun,sun->vn", given, D.reshape(shared, upper, -1)))
