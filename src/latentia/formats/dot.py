@@ -9,6 +9,7 @@ from latentia.formats.grammars import check_depth, parse
 from latentia.formats.plain_graph import PlainGraph
 from latentia.structure.graph import LatentGraph
 
+_MARKUP = r"<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>"  # of labels
 GRAMMAR = r"""
 start: STRICT? KIND ID? body
 body: "{" (statement ";"?)* "}"
@@ -28,9 +29,9 @@ NODE.2: /node\b/i
 EDGE.2: /edge\b/i
 SUBGRAPH.2: /subgraph\b/i
 ARROW.2: "->" | "--"
-ID: /"(?:[^"\\]++|\\.)*+"|-?+(?:\.\d++|\d++(?:\.\d*+)?+)(?!\w)|[^\W\d]\w*+/s
+ID: /"(?:[^"\\]++|\\.)*+"|MARKUP|-?+(?:\.\d++|\d++(?:\.\d*+)?+)(?!\w)|[^\W\d]\w*+/s
 %ignore /\s+/
-"""
+""".replace("MARKUP", _MARKUP)
 COMMENTS = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|(?m:^#[^\n]*+)"
 
 
