@@ -187,7 +187,7 @@ OTHERS = [
         "line 2: expected a number, got 'x'",
     ),
     ("xdsl", XDSL.format(""), "line 2: expected one <probabilities> of 'a', got 0"),
-    ("xdsl", XDSL.replace("cpt", "noisymax").format(""), "line 2: .*change its type to General"),
+    ("xdsl", XDSL.replace("cpt", "noisyadder").format(""), "line 2: .*change its type to General"),
     ("xdsl", XDSL.replace(' id="a"', "").format(""), "line 2: expected an id of <cpt>"),
     ("net", "node a { }", "line 1: expected states of 'a'"),
     ("net", 'net { }\nutility node u { states = ("x"); }', "line 2: .*a utility node, 'u'"),
@@ -322,7 +322,7 @@ def test_lark_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Monke
         lt.read(tmp_path / "x.bif")
 
 
-XDSL = """<smile version="1.0" id="n"><nodes>
+NOISY = """<smile version="1.0" id="n"><nodes>
 <cpt id="a"><state id="yes"/><state id="no"/><probabilities>0.3 0.7</probabilities></cpt>
 <cpt id="b"><state id="much"/><state id="some"/><state id="none"/><probabilities>0.2 0.3 0.5
 </probabilities></cpt>
@@ -334,7 +334,7 @@ XDSL = """<smile version="1.0" id="n"><nodes>
 
 def test_a_noisy_max_is_the_strongest_of_its_causes(tmp_path: Path) -> None:
     path = tmp_path / "net.xdsl"
-    path.write_text(XDSL.format(strengths="0 1 0 1 2", weakest="0 0 1"))
+    path.write_text(NOISY.format(strengths="0 1 0 1 2", weakest="0 0 1"))
     found = lt.read(path).cpts["e"]
     causes = [
         np.array([[0.5, 0.3, 0.2], [0, 0, 1]]),
@@ -361,7 +361,7 @@ def test_other_noisy_nodes_are_refused(
     strengths: str, weakest: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "net.xdsl"
-    path.write_text(XDSL.format(strengths=strengths, weakest=weakest))
+    path.write_text(NOISY.format(strengths=strengths, weakest=weakest))
     with pytest.raises(lt.errors.FormatError, match=rf"line \d+: .*{message}.*General"):
         lt.read(path)
 
