@@ -15,13 +15,13 @@ start: STRICT? KIND ID? body
 body: "{" (statement ";"?)* "}"
 ?statement: defaults | assignment | chain
 defaults: (GRAPH | NODE | EDGE) attributes
-assignment: ID "=" ID
+assignment: ID "=" (ID | MARKUP)
 chain: end (ARROW end)* attributes?
 ?end: node | subgraph
 node: ID (":" ID (":" ID)?)?
 subgraph: (SUBGRAPH ID?)? body
 attributes: ("[" (attribute (";" | ",")?)* "]")+
-attribute: ID ("=" ID)?
+attribute: ID ("=" (ID | MARKUP))?
 STRICT.3: /strict\b/i
 KIND.3: /(?:di)?graph\b/i
 GRAPH.2: /graph\b/i
@@ -29,9 +29,10 @@ NODE.2: /node\b/i
 EDGE.2: /edge\b/i
 SUBGRAPH.2: /subgraph\b/i
 ARROW.2: "->" | "--"
-ID: /"(?:[^"\\]++|\\.)*+"|MARKUP|-?+(?:\.\d++|\d++(?:\.\d*+)?+)(?!\w)|[^\W\d]\w*+/s
+ID: /"(?:[^"\\]++|\\.)*+"|-?+(?:\.\d++|\d++(?:\.\d*+)?+)(?!\w)|[^\W\d]\w*+/s
+MARKUP: /<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>/
 %ignore /\s+/
-""".replace("MARKUP", _MARKUP)
+"""
 COMMENTS = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|(?m:^#[^\n]*+)"
 
 
