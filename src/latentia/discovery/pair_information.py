@@ -40,7 +40,7 @@ def pair_information(sizes: Sequence[int], source: Source, panel_cells: int = PA
 
 
 def _panels(sizes: Sequence[int], cells: int) -> Iterator[slice]:
-    """Runs of columns with at most `cells` pairs of states with all columns; one column at least."""
+    """Runs of columns whose states make at most `cells` pairs with all states."""
     most, start, width = cells // sum(sizes), 0, 0
     for i, m in enumerate(sizes):
         if width + m > most and width:
