@@ -227,7 +227,7 @@ def _told_losses(result: SearchResult) -> dict[str, float]:
 
 
 def _shown(candidate: IslandCandidate) -> str:
-    return str(replace(candidate, pseudo_count=2.0, resampled=0))
+    return str(replace(candidate, pseudo_count=2.0, resampled=0, start=0))
 
 
 def _numbered(

@@ -33,7 +33,8 @@ T = TypeVar("T", int, float)
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 STATES = (2, 4, 8, 16, 32, 64, 128, 256)
 PSEUDO_COUNTS = (0.5, 1.0, 2.0, 4.0, 8.0)
-FIRST_ROUNDS, LAST_ROUNDS = 2, 4
+FIRST_ROUNDS, LAST_ROUNDS, RESTART_ROUNDS = 2, 4, 60
+RESTARTS, RESTARTED = 6, 6
 STARTED, EXPLORED = 0.25, 0.45  # shares of the budget
 HALVINGS = ((16, 4), (8, 8), (6, 16), (4, 32))  # how many go on, by how many rounds
 HARDLY = 0.5  # standard errors of a difference …
@@ -51,6 +52,7 @@ class IslandCandidate:
     inner: bool  # do edges of the columns' tree stay within islands
     pseudo_count: float = 2.0
     resampled: int = 0  # the columns' tree is that of rows drawn again; 0: of the rows themselves
+    start: int = 0  # from other random tables
 
     def __str__(self) -> str:
         if self.states == 1:
@@ -99,7 +101,7 @@ class Search:
         self.information = self._pairs(train)
         self.climbs: dict[IslandCandidate, IslandClimb] = {}
         self.counted = 0.0  # seconds of work
-        self._alike: set[tuple[Islands, tuple[int, ...], float, int]] = set()
+        self._alike: set[tuple[Islands, tuple[int, ...], float, tuple[int, int]]] = set()
         self._trees: dict[int, tuple[Edge, ...]] = {}
         self._features: dict[Islands, tuple[tuple[Single, ...], tuple[Single, ...]]] = {}
 
@@ -139,7 +141,8 @@ class Search:
             latents = sum(k > 1 for k in layout.states)
             if latents > (self.bounds.most_latents or latents) or self.untied(layout):
                 return
-            key = (layout.islands, layout.states, candidate.pseudo_count, candidate.resampled)
+            drawn = (candidate.resampled, candidate.start)
+            key = (layout.islands, layout.states, candidate.pseudo_count, drawn)
             if key in self._alike:
                 return  # another name for what was tried: few columns bound the states
             climb = IslandClimb(
@@ -219,6 +222,20 @@ def race_islands(search: Search, budget: float, say: Callable[[], None] = lambda
         while not search.climbs[candidate].done and search.spent < budget:
             search.run(candidate, LAST_ROUNDS)
             say()
+
+
+def restart_leaders(search: Search, budget: float, say: Callable[[], None] = lambda: None) -> None:
+    """Those that lead start again from other tables, and neighbours are tried, while there is time.
+
+    Climbs of one structure end at different heights, which differ as much as structures do.
+    """
+    for start in range(1, RESTARTS + 1):
+        leaders = list(dict.fromkeys(replace(each, start=0) for each in search.ranked()))
+        for lead in survivors(leaders, RESTARTED):
+            if lead.states > 1 and search.spent < budget:
+                search.run(replace(lead, start=start), RESTART_ROUNDS)
+                say()
+        _explore(search, budget, lambda _: RESTART_ROUNDS, math.inf, say)
 
 
 def first_candidates(search: Search) -> set[IslandCandidate]:

@@ -21,7 +21,14 @@ from latentia.discovery.island_network import (
     island_counts,
     maximise_islands,
 )
-from latentia.discovery.island_race import SIZES, Bounds, IslandCandidate, Search, race_islands
+from latentia.discovery.island_race import (
+    SIZES,
+    Bounds,
+    IslandCandidate,
+    Search,
+    race_islands,
+    restart_leaders,
+)
 from latentia.discovery.members import Members, grow_members
 from latentia.errors import DataError, GraphError
 from latentia.typing import Array
@@ -131,9 +138,15 @@ def search_structure(
     budget = settings.time_budget or settings.effort or default_effort(train.codes.size)
     raced = budget * RACE if timed and not given else budget
     alone = settings.members == 1
-    race_islands(search, raced if alone else raced / 2, lambda: say(search.spent / budget))
+
+    def tell() -> None:
+        say(search.spent / budget)
+
+    race_islands(search, raced if alone else raced / 2, tell)
     if not search.climbs:
         raise _nothing_fits(search)
+    if alone:
+        restart_leaders(search, raced, tell)
     found = _members(search, settings.members, raced)
     learned = []
     order = np.argsort(-found.weights, kind="stable")
