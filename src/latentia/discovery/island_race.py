@@ -35,6 +35,7 @@ STATES = (2, 4, 8, 16, 32, 64, 128, 256)
 PSEUDO_COUNTS = (0.5, 1.0, 2.0, 4.0, 8.0)
 FIRST_ROUNDS, LAST_ROUNDS, RESTART_ROUNDS = 2, 4, 60
 RESTARTS, RESTARTED = 6, 6
+LEAST_TRIED = 6  # candidates, however short the time: the cheapest ones
 STARTED, EXPLORED = 0.25, 0.45  # shares of the budget
 HALVINGS = ((16, 4), (8, 8), (6, 16), (4, 32))  # how many go on, by how many rounds
 HARDLY = 0.5  # standard errors of a difference …
@@ -206,8 +207,9 @@ def race_islands(search: Search, budget: float, say: Callable[[], None] = lambda
     """Spend the budget of seconds on candidates; `search.ranked()` tells who won."""
     dearest = DEAREST * budget
     for candidate in sorted(first_candidates(search), key=lambda each: _cost(search, each)):
-        if candidate.states == 1 or search.spent < STARTED * budget:
-            search.run(candidate, FIRST_ROUNDS, math.inf if candidate.states == 1 else dearest)
+        few = len(search.climbs) < LEAST_TRIED
+        if few or search.spent < STARTED * budget:
+            search.run(candidate, FIRST_ROUNDS, math.inf if few else dearest)
             say()
     _explore(search, EXPLORED * budget, lambda _: FIRST_ROUNDS, dearest, say)
     for keep, rounds in HALVINGS:
