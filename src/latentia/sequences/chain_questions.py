@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -32,6 +32,21 @@ class Chain:
     slice: Slice
     columns: Mapping[int, Column]  # and inputs
     tables: Tables  # by number of family
+    named: Mapping[int, tuple[Hashable, ...]] = field(default_factory=dict)  # states of latents
+
+    def labels(self, v: int) -> tuple[Hashable, ...]:
+        """The states of a variable by name; of a latent without names numbers."""
+        if v in self.slice.latent:
+            return self.named.get(v, tuple(range(self.sizes[v])))
+        return self.columns[v].labels
+
+    def labelled(self, v: int, codes: Any) -> Any:
+        """States of a latent for their codes."""
+        if v not in self.named:
+            return codes
+        names = np.empty(self.sizes[v], dtype=object)
+        names[:] = self.named[v]
+        return names[codes]
 
     @property
     def sizes(self) -> tuple[int, ...]:
