@@ -27,10 +27,22 @@ class Step:
             return None
         return self.seconds * max(self.total - self.rows, 0) / self.rows
 
+    @property
+    def rate(self) -> float | None:
+        """Rows a second, so far."""
+        return self.rows / self.seconds if self.seconds > 0 else None
+
     def __str__(self) -> str:
+        """Rows, their share, the rate and the time left, as far as they are known.
+
+        >>> print(Step(2, 500, 2000, 0.25))
+        pass 2: 500 of 2,000 rows (25%), 2,000 rows/s, 1 s left
+        """
         of = "" if self.total is None else f" of {self.total:,}"
+        share = f" ({self.rows / self.total:.0%})" if self.total else ""
+        rate = "" if self.rate is None else f", {self.rate:,.0f} rows/s"
         left = "" if self.left is None else f", {self.left:.0f} s left"
-        return f"pass {self.number}: {self.rows:,}{of} rows{left}"
+        return f"pass {self.number}: {self.rows:,}{of} rows{share}{rate}{left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +128,30 @@ class PassProgress:
 
 
 def as_progress(wanted: Any) -> PassProgress:
-    """None or False: silent; True: a line on the screen; else a function of steps and shares."""
+    """None or False: silent; True: a line on the screen; else a function of steps and shares.
+
+    True is silent, too, where nobody looks: standard error is neither a terminal nor a notebook.
+    """
     if wanted is None or wanted is False:
         return PassProgress(None)
-    return PassProgress(_line_writer() if wanted is True else wanted)
+    if wanted is True:
+        return PassProgress(_line_writer() if _is_watched() else None)
+    return PassProgress(wanted)
+
+
+def _is_watched() -> bool:
+    notebook = "ipykernel" in sys.modules
+    return notebook or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def _line_writer() -> Report:
-    """One line, written over; by rich where it is installed."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        return lambda step: print(f"\r{step}   ", end="", file=sys.stderr, flush=True)
-    console = Console(stderr=True)
-    return lambda step: console.print(f"{step}   ", end="\r", highlight=False)
+    """One line, written over; what was longer before is wiped out."""
+    before = 0
+
+    def write(step: Step | Share) -> None:
+        nonlocal before
+        line = str(step)
+        print(f"\r{line.ljust(before)}", end="", file=sys.stderr, flush=True)
+        before = len(line)
+
+    return write
