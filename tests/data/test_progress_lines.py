@@ -3,10 +3,13 @@
 import io
 import sys
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 
-from latentia.data.sources.progress import Share, Step, as_progress
+import latentia as lt
+from latentia.data.sources.progress import ClimbStep, PassProgress, Share, Step, as_progress
 
 
 class Screen(io.StringIO):
@@ -14,7 +17,7 @@ class Screen(io.StringIO):
         return True
 
 
-def work(progress) -> None:
+def work(progress: PassProgress) -> None:
     progress.begin(10)
     progress.advance(10)
     progress.end()
@@ -60,3 +63,16 @@ def test_a_longer_line_is_wiped_out(monkeypatch: pytest.MonkeyPatch) -> None:
     progress.report(Share("short", 0.5, 1.0))  # type: ignore[misc]
     first, second = screen.getvalue().split("\r")[1:]
     assert len(first) == len(second)
+
+
+@pytest.mark.parametrize("learner", ["em", "tables"])
+def test_climbs_tell_their_gain(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("latentia.data.sources.progress.SECONDS", 0.0)
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=400)
+    rows = {c: np.where(rng.random(400) < 0.7, h, 1 - h) for c in "abcd"}
+    told: list[Any] = []
+    lt.LatentModel("H->a,b,c,d", {"H": 2}, learner=learner).fit(rows, progress=told.append)
+    gains = [step.gain for step in told if isinstance(step, ClimbStep)]
+    assert len(gains) > 2
+    assert all(np.isfinite(gains))

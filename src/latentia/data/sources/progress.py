@@ -63,7 +63,25 @@ class Share:
         return f"{self.what}: {self.share:.0%}{left}"
 
 
-Report: TypeAlias = Callable[[Step | Share], None]
+@dataclass(frozen=True, slots=True)
+class ClimbStep:
+    """How far a climb of the likelihood has come; where it ends is not known before."""
+
+    steps: int
+    gain: float  # of the last step, in nats
+    seconds: float  # since learning began
+
+    def __str__(self) -> str:
+        """
+        >>> print(ClimbStep(12, 0.5, 2.0))
+        climbing: step 12, which gained 0.5 nats, 2 s
+        """
+        return (
+            f"climbing: step {self.steps}, which gained {self.gain:.3g} nats, {self.seconds:.0f} s"
+        )
+
+
+Report: TypeAlias = Callable[[Step | Share | ClimbStep], None]
 
 
 class PassProgress:
@@ -122,6 +140,22 @@ class PassProgress:
 
         return done
 
+    def climbing(self) -> Callable[[int, float], None] | None:
+        """A function that takes steps of a climb and the gain of the last; None: nobody listens."""
+        if self.report is None:
+            return None
+        began = last = time.perf_counter()
+        report = self.report
+
+        def climbed(steps: int, gain: float) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            if now - last >= SECONDS:
+                last = now
+                report(ClimbStep(steps, gain, now - began))
+
+        return climbed
+
     def _tell(self, now: float) -> None:
         if self.report is not None:
             self.report(Step(self.number, self.rows, self.total, now - self.started))
@@ -148,7 +182,7 @@ def _line_writer() -> Report:
     """One line, written over; what was longer before is wiped out."""
     before = 0
 
-    def write(step: Step | Share) -> None:
+    def write(step: Step | Share | ClimbStep) -> None:
         nonlocal before
         line = str(step)
         print(f"\r{line.ljust(before)}", end="", file=sys.stderr, flush=True)
