@@ -99,8 +99,7 @@ def measured(name: Label, numbers: NumberSketch) -> Measured:
     x, w = _rest(numbers, atoms)
     _check_integers(name, numbers, x)
     _check(name, x)
-    lattice = find_lattice(x) if not atoms or _all_whole(numbers) else (0, 1)
-    return Measured(x, w, tuple(atoms), lattice)
+    return Measured(x, w, tuple(atoms), find_lattice(np.concatenate([x, atoms])))
 
 
 def lay_on(name: Label, numbers: Measured, scale: Scale) -> ContinuousColumn:
