@@ -280,7 +280,8 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         ``explore(to="model.html")`` writes one file that answers by itself, wherever it is opened.
         Without `to`, a server on this machine only shows the page in the browser until it is
         stopped; `rows` is a table to look through with it, `port` and `browser` (False: do not
-        open one) say where, `title` names the page.
+        open one) say where. `title` names the page; `other` is a second model to compare with,
+        `check` a report of ``model.check(rows)`` to show beside it.
         """
         self._check_fitted()
         return doors.explore(self, to, **options)

@@ -86,12 +86,13 @@ def draw_decoded_steps(chain: Chain, read: LongSteps, which: Any) -> Drawing:
         for v in only
     }
     strips = [
-        (chain.columns[v].name, *_shown(chain.columns[v], one.cells[v])) for v in chain.slice.told
+        (chain.columns[v].name, *shown_cells(chain.columns[v], one.cells[v]))
+        for v in chain.slice.told
     ]
     return doors.draw_decoded(f"The most probable path of {printable(label)}", paths, strips)
 
 
-def _shown(column: Column, cells: Any) -> tuple[Array, tuple[Any, ...]]:
+def shown_cells(column: Column, cells: Any) -> tuple[Array, tuple[Any, ...]]:
     """Numbers in their own units, or places of states; NaN where missing."""
     if isinstance(column, ContinuousColumn):
         found = np.full(len(cells), np.nan)
@@ -115,7 +116,7 @@ def draw_forecast_steps(
         column = chain.columns[v]
         if wanted is not None and column.name not in wanted:
             continue
-        past, states = _shown(column, one.cells[v][-MOST_PAST:])
+        past, states = shown_cells(column, one.cells[v][-MOST_PAST:])
         keys = [f"{column.name}={s}" for s in (states or ("0.05", "0.5", "0.95"))]
         if any(key not in told for key in keys):
             raise DataError(f"the forecast of {column.name!r} cannot be shown.")

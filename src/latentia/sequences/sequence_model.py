@@ -264,3 +264,14 @@ class SequenceModel(SequenceQuestions):
         read, naming = self._read(X, lengths)
         told = forecast_steps(self._chain, read, naming, count, given)
         return draw_forecast_steps(self._chain, read, told, which, columns)
+
+    def explore(self, rows: Any = None, to: Any = None, **options: Any) -> Any:
+        """A page of timelines: columns, decoded states as bands of colour, what may come.
+
+        ``explore(rows, to="page.html")`` writes one file that needs no Python; without `to`, a
+        server on this machine shows it. `steps` are forecast behind every sequence (12), with
+        `given`, the inputs to come, if the slice has some; `lengths` as for `decode`; `title`,
+        `port` and `browser` as for any model.
+        """
+        self._check_fitted()
+        return doors.explore(self, to, rows=rows, **options)
