@@ -260,7 +260,8 @@ def test_decimals_with_frequent_values_stay_on_their_lattice():
     x = np.round(rng.gamma(4.0, 300.0, 1500), 2)
     x[:60], x[60:110] = 199.95, 1500.5
     column = column_of(x)
-    assert column.atoms == (199.95, 1500.5) and column.lattice == (1, 100)
+    assert column.atoms == (199.95, 1500.5)
+    assert column.lattice == (1, 100)
     p = np.full(column.cells, 1.0 / column.cells)
     drawn = masses.draw(column, rng.integers(column.cells, size=500), rng)
     found = masses.quantiles(column, p[:, None], np.linspace(0.02, 0.98, 49).tolist())
