@@ -43,11 +43,12 @@ def with_tables_beside(
     smoothing: float,
     pool: Rows | None = None,
     network: Network | None = None,
+    start: Tables | None = None,
 ) -> Operators:
     """The same operators with tables of the graph beside them; or the reason why there are none.
 
-    `pool` holds some of the rows of `source`, or all, and `network` is one of the plan's
-    refinement, to start from.
+    `pool` holds some of the rows of `source`, or all; `start` are tables, and `network` is one of
+    the plan's refinement, to start from.
     """
     graph = plan.graph
     if operators.plan.graph == graph and operators.tables:
@@ -58,7 +59,8 @@ def with_tables_beside(
         return operators.told(nameless=why)
     try:
         refined = operators if operators.tables else network
-        found = _learned(plan, source, smoothing, pool, refined)
+        first = start or (refined and first_tables(plan, refined.plan.graph, refined.tables))
+        found = _learned(graph, source, smoothing, pool, first)
     except LatentiaError as error:  # the model of the columns stands all the same
         return operators.told(nameless=str(error))
     told = tuple(f"latents: {line}" for line in told_pieces(found))
@@ -80,22 +82,19 @@ def _hindrance(graph: LatentGraph) -> str:
 
 
 def _learned(
-    plan: Plan,
+    graph: LatentGraph,
     source: Source,
     smoothing: float,
     pool: Rows | None,
-    refined: Network | Operators | None,
+    start: Tables | None,
 ) -> LearnedTables:
-    graph, rng = plan.graph, np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     if pool is None:
         pool, whole = keep_rows(source, POOL, rng)
         source = LocalRows(pool) if whole else source
     settings = TableSettings(
         smoothing=smoothing, local=FEW_STARTS, random=FEW_STARTS, rounds=1, closely=ENOUGH
     )
-    start = None
-    if refined is not None:
-        start = first_tables(plan, refined.plan.graph, refined.tables)
     if start is None:
         found = learn_tables(graph, LocalRows(pool), settings, rng)
         if isinstance(source, LocalRows) and source.rows is pool:
