@@ -269,6 +269,17 @@ def test_decimals_with_frequent_values_stay_on_their_lattice():
         assert np.abs(values * 100 - np.rint(values * 100)).max() < 1e-6
 
 
+def test_zeros_stand_alone_though_other_values_come_again():
+    """Two rows in three are zero, the others have some seventy values: zero is not smeared."""
+    rng = np.random.default_rng(5)
+    others = rng.lognormal(0.0, 1.0, 70)
+    x = np.where(rng.random(3000) < 0.66, 0.0, rng.choice(others, 3000))
+    column = column_of(x)
+    assert column.atoms == (0.0,)
+    even = column_of(rng.choice(others[:40], 3000))  # none is more frequent than others
+    assert even.atoms == ()
+
+
 def test_quantiles_between_several_atoms_are_the_smallest_values_that_reach_the_level():
     """Against a search along P(X ≤ x); of several atoms below, one only was taken off."""
     rng = np.random.default_rng(4)

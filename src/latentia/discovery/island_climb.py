@@ -35,6 +35,7 @@ UPDATES = 32  # M-steps between two looks at the rows held out, at least
 PATIENCE = 3
 GAIN = 2e-5  # of the log-likelihood: less is none
 CHUNK = 1000  # rows at a time
+BELL = 500.0  # … and in the time of a cell under a state's normal distribution
 FIXED = 2.5e6  # multiplications in the time that a step costs an island besides, about
 
 
@@ -129,7 +130,7 @@ class IslandClimb:
         return (
             learned
             + self.layout.cost * len(self.held_out)
-            + FIXED * len(self.layout.features) * steps
+            + (FIXED * len(self.layout.features) + BELL * self.layout.bells) * steps
         )
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
@@ -85,6 +85,7 @@ class LearnedIslands:
     candidate: IslandCandidate
     layout: IslandLayout
     counts: IslandCounts  # expected, of all rows
+    rounds: int  # of the climb that were best
 
 
 @final
@@ -132,7 +133,7 @@ def search_structure(
         if not given:
             counts = _again(climb, search, known_rows(sample), settings.seed)
         assert counts is not None
-        learned.append(LearnedIslands(candidate, climb.layout, counts))
+        learned.append(LearnedIslands(candidate, climb.layout, counts, climb.best_round))
     return SearchResult(
         tuple(learned),
         found.weights[order],
@@ -184,7 +185,7 @@ def polish_islands(
     for _ in range(steps):
         tables = maximise_islands(learned.layout, counts, learned.candidate.pseudo_count)
         counts = source.fold(partial(_block_counts, learned.layout, tables))
-    return LearnedIslands(learned.candidate, learned.layout, counts)
+    return replace(learned, counts=counts)
 
 
 def _block_counts(layout: IslandLayout, tables: IslandTables, rows: Rows) -> IslandCounts:

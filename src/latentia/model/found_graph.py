@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+import numpy as np
+
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
-from latentia.data.rows import Source
+from latentia.data.rows import Rows, Source
 from latentia.discovery.finding import Structure, find_structure
 from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, IgnoredColumnWarning
@@ -16,10 +18,12 @@ from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.operators import Operators
 from latentia.model.learners import PBP
-from latentia.model.training import Opened
+from latentia.model.training import Opened, Training
 from latentia.networks.learner import Abilities
 from latentia.networks.own_tables import LearnedTables
 from latentia.networks.tables import as_operators
+from latentia.pooling.column_pool import Pool
+from latentia.pooling.learning_pool import can_pool, learn_pool, rows_to_pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 
@@ -51,6 +55,20 @@ def find_graph(
     )
     kept = isinstance(learner, PBP) and learner.abilities.compares and not groups
     return found, narrow, FoundTables(found) if kept else learner
+
+
+def pool_columns(found: FoundStructure, training: Training) -> Pool | None:
+    """What other models say beside the one that was found, where that is worth its time."""
+    columns, again = training.columns, found.again
+    if again is None or not can_pool(columns, found.rows):
+        return None
+    rng = np.random.default_rng(again.seed)
+    rows = training.source.sample(rows_to_pool(len(columns)), rng)
+
+    def joint(some: Rows) -> Operators:
+        return as_operators(LearnedTables(*again.tables_of(some), some.total, 0.0, ()))
+
+    return learn_pool(columns, rows, joint, rng)
 
 
 def _without_sizes(graph: LatentGraph) -> LatentGraph:

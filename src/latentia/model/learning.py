@@ -20,7 +20,7 @@ from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
-from latentia.model.found_graph import find_graph
+from latentia.model.found_graph import FoundTables, find_graph, pool_columns
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
 from latentia.model.mechanism import indicator_names, with_mechanism
@@ -138,7 +138,12 @@ class Learning(Learned):
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, given, learn)
-        return self._keep_learned(training, learner, operators, replicates)
+        self._keep_learned(training, learner, operators, replicates)
+        if isinstance(given, FoundTables):
+            pool = pool_columns(given.found, training)
+            if pool is not None:
+                self._keep_pool(pool)
+        return self
 
     structure_: FoundStructure  # where no graph was given
 
