@@ -36,6 +36,7 @@ FIRST_ROUNDS = 2
 STARTED, EXPLORED = 0.25, 0.45  # shares of the budget
 HALVINGS = ((16, 4), (8, 8), (6, 16), (4, 32))  # how many go on, by how many rounds
 HARDLY = 0.5  # standard errors of a difference
+ALWAYS = 6  # candidates that are tried however small the budget: latents must be among them
 DEAREST = 1 / 30  # share of the budget that a round may cost
 
 
@@ -175,9 +176,11 @@ def race_islands(
 ) -> None:
     """Spend the budget of multiplications on candidates; `search.ranked()` tells who won."""
     dearest = DEAREST * budget
-    for candidate in sorted(first_candidates(search), key=lambda each: _cost(search, each)):
-        if candidate.states == 1 or search.spent < STARTED * budget:
-            search.run(candidate, FIRST_ROUNDS, math.inf if candidate.states == 1 else dearest)
+    cheapest_first = sorted(first_candidates(search), key=lambda each: _cost(search, each))
+    for place, candidate in enumerate(cheapest_first):
+        always = candidate.states == 1 or place < ALWAYS
+        if always or search.spent < STARTED * budget:
+            search.run(candidate, FIRST_ROUNDS, math.inf if always else dearest)
     say("started")
     explored: set[IslandCandidate] = set()
     _explore(search, explored, EXPLORED * budget, lambda _: FIRST_ROUNDS, dearest)

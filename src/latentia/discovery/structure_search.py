@@ -33,7 +33,7 @@ HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
 ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
 MOST_HELD_OUT = 10_000.0
 RATE = 1.6e10  # multiplications a second, about, on one core
-EFFORT = (1.0, 8.0)  # seconds at that rate: for any table, and more for a million cells
+EFFORT = (0.6, 8.0)  # seconds at that rate: for any table, and more for a million cells
 TREE_STATES = 4  # of latents that people are to understand
 LAST_STEPS = 2  # of EM on all rows, where only a sample of them raced
 

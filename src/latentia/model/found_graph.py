@@ -13,7 +13,7 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.discovery.finding import Structure, find_structure
 from latentia.discovery.found_structure import FoundStructure
-from latentia.errors import DataError, IgnoredColumnWarning
+from latentia.errors import DataError, IgnoredColumnWarning, IndependenceWarning
 from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.operators import Operators
@@ -26,6 +26,19 @@ from latentia.pooling.column_pool import Pool
 from latentia.pooling.learning_pool import can_pool, learn_pool, rows_to_pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+
+FEWEST_ROWS = 100.0  # from which a table without a graph has one found
+
+
+def sought_by_default(opened: Opened, learner: Any) -> Opened:
+    """A table without a graph: one is found, where its rows can be read again and are enough.
+
+    Learners that were asked for by name learn one latent class, as do few rows.
+    """
+    able = isinstance(learner, PBP) and learner.abilities.compares and not opened.rows.once
+    if not able or opened.seen.weight < FEWEST_ROWS or len(opened.columns) < 2:
+        return opened
+    return replace(opened, wish=Structure())
 
 
 def find_graph(
@@ -44,6 +57,13 @@ def find_graph(
             f"{len(found.left_out)} column(s) left out of the structure: {names} (values of their "
             "own in nearly every row, as ids have).",
             IgnoredColumnWarning,
+        )
+    if not found.graph.edges and len(found.columns) > 1:
+        warn(
+            "the columns tell nothing of each other that other rows bear out: on "
+            f"{found.held_out:,.0f} held-out rows no tree and no latent beats the marginals. "
+            "Bring more rows, or graph='class' to have a model all the same.",
+            IndependenceWarning,
         )
     own = tuple(c for c in opened.columns if c.name not in found.left_out)
     narrow = replace(
