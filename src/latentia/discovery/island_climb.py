@@ -3,8 +3,8 @@
     s ← (1 − γ_t) s + γ_t (n / batch) s(batch),   γ_t = (t + 4)^−.45,   M-step after every batch
 
 A climb ends when rows held out gain nothing in `PATIENCE` rounds; its best tables are kept. What it
-costs is counted in multiplications, not in seconds, so that the same rows give the same model on
-every machine.
+costs is counted in multiplications, as seconds of an ordinary core, so that the same rows give the
+same model on every machine.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ UPDATES = 32  # M-steps between two looks at the rows held out, at least
 PATIENCE = 3
 GAIN = 2e-5  # of the log-likelihood: less is none
 CHUNK = 1000  # rows at a time
+FIXED = 5e6  # multiplications in the time that a step costs an island besides, about
+RATE = 1.6e10  # multiplications a second, about, on one core
 BELL = 500.0  # … and in the time of a cell under a state's normal distribution
-FIXED = 2.5e6  # multiplications in the time that a step costs an island besides, about
 
 
 @final
@@ -120,18 +121,16 @@ class IslandClimb:
     @property
     def epochs(self) -> int:
         """Passes over the rows a round."""
-        return max(1, round(UPDATES * self.batch / len(self.train)))
+        return max(1, round(UPDATES / max(1, len(self.train) // self.batch)))
 
     @property
     def cost(self) -> float:
-        """Multiplications of a round."""
+        """Seconds of a round, by its multiplications."""
         steps = self.epochs * max(1, len(self.train) // self.batch)
         learned = 2.0 * self.layout.cost * len(self.train) * self.epochs
-        return (
-            learned
-            + self.layout.cost * len(self.held_out)
-            + (FIXED * len(self.layout.features) + BELL * self.layout.bells) * steps
-        )
+        told = self.layout.cost * len(self.held_out)
+        fixed = FIXED * len(self.layout.features) + BELL * self.layout.bells
+        return (learned + told + fixed * steps) / RATE
 
     @property
     def counts(self) -> IslandCounts:
@@ -139,7 +138,7 @@ class IslandClimb:
         return self._all_counts() if self._counts is None else self._counts
 
     def advance(self, rounds: int, watched: bool = True) -> float:
-        """Some rounds more, looked at or not; what they cost."""
+        """Some rounds more, looked at or not; what they cost in seconds, counted."""
         spent = 0.0
         for _ in range(rounds):
             if self.done:
@@ -147,7 +146,7 @@ class IslandClimb:
             if self._counts is None:
                 self._counts = self._all_counts()
                 self._tables = maximise_islands(self.layout, self._counts, self.pseudo_count)
-                spent += 2.0 * self.layout.cost * len(self.train)
+                spent += 2.0 * self.layout.cost * len(self.train) / RATE
             for _ in range(self.epochs):
                 self._epoch()
             spent += self.cost

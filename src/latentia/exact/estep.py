@@ -131,9 +131,10 @@ def latent_posteriors(
     for start, block in _chunks(estep, pack_rows(estep, Rows(rows.codes))):
         part = slice(start, start + len(block))
         up, used = both.pass_up(_values(estep, tables, block), start)
-        for k, D, _ in distribute(estep, used, up, None):
+        for k, D, belief in distribute(estep, used, up, None, home.values()):
+            clique, psi, P = estep.cliques[k], used.psi[k], up.products[k]
             for v in (v for v in home if home[v] == k):
-                out[v][:, part] = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
+                out[v][:, part] = _belief(clique, psi, D, P, belief, v)
     return out
 
 
@@ -164,9 +165,10 @@ def row_answers(
         part = slice(start, start + len(block))
         log[part] = sum((x.take(codes[p]) for p, x in free.items()), up.log)
         with np.errstate(divide="ignore", invalid="ignore"):  # rows without any probability
-            for k, D, _ in distribute(estep, used, up, None, home.values()):
+            for k, D, belief in distribute(estep, used, up, None, home.values()):
+                clique, psi, P = estep.cliques[k], used.psi[k], up.products[k]
                 for v in (v for v in home if home[v] == k):
-                    own = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
+                    own = _belief(clique, psi, D, P, belief, v)
                     out[v][:, part] = np.where(np.isfinite(log[part]), own, np.nan)
     return log if careful else np.where(np.isfinite(log), log, np.nan), out
 
@@ -387,16 +389,21 @@ def _code_of(sizes: tuple[int, ...]) -> Array:
     return np.concatenate(marks, axis=1).astype(float)
 
 
-def _belief(clique: Clique, psi: Array, D: Array, P: Array, v: int) -> Array:
-    """Σ ψ(s, u, v) D(s) P(u): P(v | row), (states, n)."""
+def _belief(clique: Clique, psi: Array, D: Array, P: Array, belief: Array, v: int) -> Array:
+    """P(v | row), (states, n), of a variable that no clique above has.
+
+    Where it comes in from below, a sum of the belief; else Σ ψ(s, u, v) D(s) P(u).
+    """
     shared, upper, lower = clique.sizes
-    pairs = D.reshape(shared, upper, 1, -1) * P.reshape(shared, 1, lower, -1)
-    axes = [clique.variables.index(u) for u in (*clique.shared, *clique.upper, *clique.lower)]
-    place = clique.variables.index(v)
-    operands: list[Any] = [psi, list(range(psi.ndim))]
-    if place not in axes:
-        table = np.einsum(*operands, [place, *axes]).reshape(psi.shape[place], -1)
-        return np.asarray(table @ pairs.reshape(table.shape[1], -1))
-    table = np.einsum(*operands, axes)[..., None]
-    whole = table * pairs.reshape(*table.shape[:-1], -1)
-    return np.asarray(whole.sum(axis=tuple(i for i, a in enumerate(axes) if a != place)))
+    n = P.shape[-1]
+    place = {u: k for k, u in enumerate(clique.variables)}
+    if v in clique.lower:
+        axes = (*clique.shared, *clique.lower)
+        whole = belief.reshape(*(psi.shape[place[u]] for u in axes), n)
+        return np.asarray(whole.sum(axis=tuple(i for i, u in enumerate(axes) if u != v)))
+    order = [place[u] for u in (*clique.shared, v, *clique.upper, *clique.lower)]
+    gone = tuple(k for k in range(psi.ndim) if k not in order)
+    left = [k for k in range(psi.ndim) if k in order]
+    table = psi.sum(axis=gone).transpose([left.index(k) for k in order]).reshape(shared, -1, lower)
+    given = np.matmul(table, P.reshape(shared, lower, n)).reshape(shared, -1, upper, n)
+    return np.asarray(np.einsum("svun,sun->vn", given, D.reshape(shared, upper, -1)))

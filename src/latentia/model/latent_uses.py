@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import TransformerTags
@@ -40,6 +40,8 @@ def _tells_latents(model: Any) -> bool:
 
 class LatentUses(TableQuestions):
     """Memberships as features of other models, and what outcomes are like in every class."""
+
+    _sklearn_auto_wrap_output_keys: ClassVar[set[str]] = {"transform"}  # what set_output rules
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

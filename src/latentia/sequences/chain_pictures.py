@@ -54,13 +54,12 @@ def draw_latent_moves(chain: Chain, name: Label | None) -> Drawing:
                     for (u, lag), k in zip(others, at, strict=True)
                 )
                 panels.append((told or f"P(next {names[v]} | {names[v]})", table[at]))
-            return doors.draw_moves(names[v], panels[:MOST_PANELS], tuple(range(sizes[v])))
+            return doors.draw_moves(names[v], panels[:MOST_PANELS], chain.labels(v))
     raise EvidenceError(f"{names[v]!r} does not tell its own next step; it has no moves.")
 
 
 def _state(chain: Chain, v: int, k: int) -> str:
-    column = chain.columns.get(v)
-    return str(k) if column is None else printable(column.labels[k])
+    return printable(chain.labels(v)[k])
 
 
 def one_sequence(read: LongSteps, which: Any) -> tuple[Any, Sequences]:
@@ -81,10 +80,7 @@ def draw_decoded_steps(chain: Chain, read: LongSteps, which: Any) -> Drawing:
         raise EvidenceError("the slice has no latent; there is nothing to decode.")
     label, one = one_sequence(read, which)
     layout, path = decode_states(chain, one)
-    paths = {
-        chain.slice.names[v]: (layout.values[v, 0][path], tuple(range(chain.sizes[v])))
-        for v in only
-    }
+    paths = {chain.slice.names[v]: (layout.values[v, 0][path], chain.labels(v)) for v in only}
     strips = [
         (chain.columns[v].name, *shown_cells(chain.columns[v], one.cells[v]))
         for v in chain.slice.told

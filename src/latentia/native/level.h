@@ -1,0 +1,18 @@
+/* What all files of the kernel share: names for each level of processor, and vectors. */
+#ifndef LATENTIA_LEVEL_H
+#define LATENTIA_LEVEL_H
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+/* NAME(f) is f_base, f_avx2, ...: one function for each level */
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+#define NAME(f) JOIN(f, LEVEL)
+
+#endif
