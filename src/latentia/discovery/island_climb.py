@@ -21,6 +21,7 @@ from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
     IslandTables,
+    Room,
     island_counts,
     maximise_islands,
     random_islands,
@@ -93,6 +94,7 @@ class IslandClimb:
         seed: int,
     ) -> None:
         self.layout, self.train, self.held_out = layout, train, held_out
+        self._room = Room()
         self.pseudo_count = pseudo_count
         self._phi, self._watched = phi
         self._rng = np.random.default_rng(seed)
@@ -163,14 +165,14 @@ class IslandClimb:
             self.best, self.best_rows, self.best_round = level, found, self.rounds
             self.best_counts = self._counts
         if self._stale >= PATIENCE:
-            self.done, self._counts = True, None  # let the memory go
+            self.done, self._counts, self._room = True, None, Room()  # let the memory go
 
     def _epoch(self) -> None:
         n = len(self.train)
         for some in np.array_split(self._rng.permutation(n), max(1, n // self.batch)):
             weight = None if self._weight is None else self._weight[some]
             counts, _ = island_counts(
-                self.layout, self._tables, [own[some] for own in self._phi], weight
+                self.layout, self._tables, [own[some] for own in self._phi], weight, self._room
             )
             share = np.float32((self._steps + DELAY) ** -EXPONENT)
             assert self._counts is not None
@@ -186,7 +188,7 @@ class IslandClimb:
             part = slice(start, start + CHUNK)
             weight = None if self._weight is None else self._weight[part]
             counts, _ = island_counts(
-                self.layout, self._tables, [own[part] for own in self._phi], weight
+                self.layout, self._tables, [own[part] for own in self._phi], weight, self._room
             )
             found = counts if found is None else found + counts
         assert found is not None
@@ -195,9 +197,9 @@ class IslandClimb:
 
 def likelihoods_of(layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]) -> Array:
     """log P(row), (n,), some rows at a time."""
-    n = len(phi[0])
+    n, room = len(phi[0]), Room()
     parts = [
-        row_likelihoods(layout, tables, [own[start : start + CHUNK] for own in phi])
+        row_likelihoods(layout, tables, [own[start : start + CHUNK] for own in phi], room)
         for start in range(0, n, CHUNK)
     ]
     return np.concatenate(parts) if parts else np.empty(0)
