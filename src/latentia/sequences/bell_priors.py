@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from latentia.sequences.column_scales import fit_bells
+from latentia.sequences.column_scales import bells_of_states
 from latentia.typing import Array
 
 VARIANCE_FLOOR = 1e-3  # of the column's own
@@ -51,4 +51,4 @@ def bell_prior(cells: Array, rows: float, states: int) -> BellPrior:
     there = cells[~np.isnan(cells)]
     if rows == 0 or not len(there):
         return BellPrior(rows, 1.0)
-    return BellPrior(rows, max(fit_bells(there, states).inside, VARIANCE_FLOOR))
+    return BellPrior(rows, max(bells_of_states(there, states).inside, VARIANCE_FLOOR))

@@ -76,7 +76,7 @@ def _better(
     """The bent scale where a mixture of bells is clearly likelier there."""
     x = _some(x)
     plain, curved = (
-        fit_bells(own.scaled(x), states).level + float(np.log(own.slope(x)).mean())
+        bells_of_states(own.scaled(x), states).level + float(np.log(own.slope(x)).mean())
         for own in (straight, bent)
     )
     return bent if curved > plain + WORTH else straight
@@ -84,21 +84,21 @@ def _better(
 
 @final
 @dataclass(frozen=True, slots=True)
-class FittedBells:
+class StateBells:
     """A mixture of bells: mean log-density of the cells, and the mean variance inside a bell."""
 
     level: float
     inside: float
 
 
-def fit_bells(z: Array, states: int) -> FittedBells:
+def bells_of_states(z: Array, states: int) -> StateBells:
     """As many bells as states, but not too many, by EM from equal shares of the cells.
 
     >>> z = np.random.default_rng(0).normal(size=4000)
-    >>> found = fit_bells(z, 1)
+    >>> found = bells_of_states(z, 1)
     >>> abs(found.level + 0.5 * (1 + np.log(2 * np.pi * z.var()))) < 1e-9
     True
-    >>> 0.9 < fit_bells(np.concatenate([z, z + 20]), 2).inside < 1.1
+    >>> 0.9 < bells_of_states(np.concatenate([z, z + 20]), 2).inside < 1.1
     True
     """
     z = _some(z)
@@ -121,7 +121,7 @@ def fit_bells(z: Array, states: int) -> FittedBells:
         mean = (like * z[:, None]).sum(axis=0) / n
         spread = (like * (z[:, None] - mean) ** 2).sum(axis=0) / n
         variance, share = np.maximum(spread, FLOOR * whole), n / n.sum()
-    return FittedBells(level, float(share @ variance))
+    return StateBells(level, float(share @ variance))
 
 
 def _some(x: Array) -> Array:
