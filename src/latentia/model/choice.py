@@ -29,12 +29,21 @@ from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent, smooth_unseen
 from latentia.model.trials import FLOOR, HELD_OUT, VALID, Trial, decide, left_out_loss, uncompared
 from latentia.networks.accelerate import ENOUGH, PSEUDO_COUNTS
-from latentia.networks.discrete_network import Network, climbed, plan_refinement, polish, started
+from latentia.networks.discrete_network import (
+    CLOSELY,
+    Network,
+    climbed,
+    plan_refinement,
+    polish,
+    started,
+)
 from latentia.networks.own_tables import LearnedTables
 from latentia.networks.tables_candidate import (
     candidate_operators,
     finish_candidate,
+    has_one_start,
     learn_candidate,
+    raced_start,
     tables_promise,
 )
 from latentia.networks.to_operators import operators_of
@@ -174,6 +183,7 @@ def _candidates(
     try:
         plan_refinement(plan)
         network = started(found, source, rng, pseudo_counts)
+        network = raced_start(plan, network, source, rng, pseudo_counts)
         network = climbed(network, source, enough, PATIENCE)[0]
     except PlanError as error:  # its tables would be too large
         network = str(error)
@@ -219,7 +229,8 @@ def _finished(
     """The candidate of this name, learned from all rows; tables climb on from where they are."""
     if name == "refined":
         assert isinstance(made.network, Network)
-        return polish(made.network, source, patience=PATIENCE)
+        enough = CLOSELY if has_one_start(plan, made.network) else ENOUGH
+        return polish(made.network, source, enough, PATIENCE)
     if name == "tables":
         assert isinstance(made.tables, LearnedTables)
         return finish_candidate(plan, made.tables, source, pseudo_counts, PATIENCE)

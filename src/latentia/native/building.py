@@ -25,7 +25,7 @@ MORE = ("-ffp-contract=fast", "-Wno-psabi")  # a·b + c in one instruction, wher
 LEVELS = {"base": (), "avx2": ("-mavx2", "-mfma")}  # chosen among at run time (level.c)
 X86 = ("x86_64", "amd64", "i686", "i386")
 PATIENCE = 120  # seconds for one file
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-DONE_SIZE")
 
 
 class BuildError(Exception):
@@ -77,7 +77,8 @@ def _units() -> Iterator[tuple[str, list[str]]]:
     machine = sysconfig.get_platform().replace("-", "_").lower()
     levels = LEVELS if machine.endswith(X86) or "amd64" in machine else {"base": ()}
     for level, flags in levels.items():
-        yield "chain.c", [f"-DLEVEL={level}", *flags]
+        for unit in ("chain.c", "rows.c"):
+            yield unit, [f"-DLEVEL={level}", *flags]
 
 
 def _run(command: Sequence[str]) -> None:

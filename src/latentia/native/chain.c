@@ -1,7 +1,7 @@
 /* Messages along chains of hidden states: filter, smooth, expected counts, best paths.
 
    Sequences lie one behind the other, states next to each other: (steps, padded), padded being the
-   number of states rounded up to whole vectors; what pads is nought (minus infinity in logarithms)
+   number of states rounded up to a multiple of WHOLE; what pads is nought (minus infinity in logarithms)
    and stays so. alpha_t = emission_t * (move' alpha_(t-1)), divided by its sum at every EVERY-th
    step of a sequence only; beta comes back through the same divisors, so that sum alpha beta = 1 at
    every step. Emissions are at most one: between two divisions sums only fall. */
@@ -11,7 +11,6 @@
 
 #include "level.h"
 
-#define LANES 4
 #define EVERY 8  /* steps between two divisions */
 #define BLOCK 32 /* steps whose pairs of states are added up in one product */
 
@@ -21,7 +20,7 @@ typedef double vec __attribute__((vector_size(LANES * sizeof(double)), aligned(8
 #define INLINE static inline __attribute__((always_inline))
 
 typedef struct {
-    int64_t padded;              /* states, rounded up to a multiple of LANES */
+    int64_t padded;              /* states, rounded up to a multiple of WHOLE */
     int64_t sequences;           /* of steps offsets[s] ... offsets[s + 1] - 1 */
     const int64_t *offsets;      /* (sequences + 1) */
     const int64_t *which;        /* (steps) configuration of `start` or of the move; NULL: one each */
@@ -36,6 +35,9 @@ typedef struct {
 
 /* Bodies below are written for any number n of padded states and made once for each small one,
    so that loops over states unroll: n is a constant in them. */
+#if defined(ONE_SIZE) /* the same for all, where compilers take long: under a sanitizer */
+#define FOR_SIZE(call) call(c->padded);
+#else
 #define FOR_SIZE(call)                \
     switch (c->padded) {              \
     case 4: call(4); break;           \
@@ -43,6 +45,7 @@ typedef struct {
     case 16: call(16); break;         \
     default: call(c->padded); break;  \
     }
+#endif
 
 INLINE int64_t config(const Chain *c, int64_t t) { return c->which ? c->which[t] : 0; }
 
@@ -69,7 +72,9 @@ INLINE const double *emission(const Chain *c, int64_t t, double *room, int logs,
 INLINE double sum(const double *x, int64_t n) {
     vec total = C(x);
     for (int64_t j = LANES; j < n; j += LANES) total += C(x + j);
-    return (total[0] + total[1]) + (total[2] + total[3]);
+    double found = total[0];
+    for (int l = 1; l < LANES; l++) found += total[l];
+    return found;
 }
 
 /* out_j = by * sum_i x_i M_ij times_j, columns 4 vectors at a time, then one; two sums of each side
@@ -82,11 +87,11 @@ INLINE void product(double *restrict out, const double *restrict M, const double
         for (int64_t i = 0; i < n; i += 2) {
             const double *p = M + i * n + j, *q = p + n;
             double y = x[i], z = x[i + 1];
-            a0 += y * C(p), a1 += y * C(p + 4), a2 += y * C(p + 8), a3 += y * C(p + 12);
-            b0 += z * C(q), b1 += z * C(q + 4), b2 += z * C(q + 8), b3 += z * C(q + 12);
+            a0 += y * C(p), a1 += y * C(p + LANES), a2 += y * C(p + 2 * LANES), a3 += y * C(p + 3 * LANES);
+            b0 += z * C(q), b1 += z * C(q + LANES), b2 += z * C(q + 2 * LANES), b3 += z * C(q + 3 * LANES);
         }
-        V(out + j) = (a0 + b0) * C(times + j), V(out + j + 4) = (a1 + b1) * C(times + j + 4);
-        V(out + j + 8) = (a2 + b2) * C(times + j + 8), V(out + j + 12) = (a3 + b3) * C(times + j + 12);
+        V(out + j) = (a0 + b0) * C(times + j), V(out + j + LANES) = (a1 + b1) * C(times + j + LANES);
+        V(out + j + 2 * LANES) = (a2 + b2) * C(times + j + 2 * LANES), V(out + j + 3 * LANES) = (a3 + b3) * C(times + j + 3 * LANES);
     }
     for (; j < n; j += LANES) {
         vec a = {0}, b = {0};
@@ -256,14 +261,14 @@ INLINE void best_into(double *restrict out, const double *restrict M, const doub
     int64_t j = 0;
     for (; j + 4 * LANES <= n; j += 4 * LANES) {
         const double *p = M + j;
-        vec a0 = x[0] + C(p), a1 = x[0] + C(p + 4), a2 = x[0] + C(p + 8), a3 = x[0] + C(p + 12);
+        vec a0 = x[0] + C(p), a1 = x[0] + C(p + LANES), a2 = x[0] + C(p + 2 * LANES), a3 = x[0] + C(p + 3 * LANES);
         for (int64_t i = 1; i < n; i++) {
             p += n;
-            a0 = larger(a0, x[i] + C(p)), a1 = larger(a1, x[i] + C(p + 4));
-            a2 = larger(a2, x[i] + C(p + 8)), a3 = larger(a3, x[i] + C(p + 12));
+            a0 = larger(a0, x[i] + C(p)), a1 = larger(a1, x[i] + C(p + LANES));
+            a2 = larger(a2, x[i] + C(p + 2 * LANES)), a3 = larger(a3, x[i] + C(p + 3 * LANES));
         }
-        V(out + j) = a0 + C(e + j), V(out + j + 4) = a1 + C(e + j + 4);
-        V(out + j + 8) = a2 + C(e + j + 8), V(out + j + 12) = a3 + C(e + j + 12);
+        V(out + j) = a0 + C(e + j), V(out + j + LANES) = a1 + C(e + j + LANES);
+        V(out + j + 2 * LANES) = a2 + C(e + j + 2 * LANES), V(out + j + 3 * LANES) = a3 + C(e + j + 3 * LANES);
     }
     for (; j < n; j += LANES) {
         vec a = x[0] + C(M + j);
@@ -276,8 +281,8 @@ INLINE void best_into(double *restrict out, const double *restrict M, const doub
 INLINE int64_t first_best(const double *x, const double *y, int64_t n) {
     vec top = C(x) + C(y);
     for (int64_t i = LANES; i < n; i += LANES) top = larger(top, C(x + i) + C(y + i));
-    double a = top[0] > top[1] ? top[0] : top[1], b = top[2] > top[3] ? top[2] : top[3];
-    double best = a > b ? a : b;
+    double best = top[0];
+    for (int l = 1; l < LANES; l++) best = best > top[l] ? best : top[l];
     int64_t at = 0;
     while (at < n - 1 && x[at] + y[at] != best) at++;
     return at;

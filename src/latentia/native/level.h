@@ -10,6 +10,14 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
+/* numbers of a vector: what one instruction of the level works on */
+#if defined(__AVX__)
+#define LANES 4
+#else
+#define LANES 2
+#endif
+#define WHOLE 4 /* a multiple of LANES at every level: what callers round up to */
+
 /* NAME(f) is f_base, f_avx2, ...: one function for each level */
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)

@@ -25,6 +25,7 @@ from latentia.networks.piece_learning import TableSettings
 from latentia.networks.state_order import local_orders
 from latentia.networks.tables import told_pieces
 from latentia.networks.to_operators import renumbered
+from latentia.structure.directing import directed_alike
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.state_network import own_network
@@ -34,6 +35,11 @@ POOL = 25_000  # different rows on which tables race; where there are more, they
 BLUR = 0.02  # of first tables, towards all states alike: a climb cannot leave zeros
 PATIENCE = 30.0  # E-steps after which more and more is small enough: the columns have their answers
 FEW_STARTS = 3  # of a kind, in one round: what is at stake are names, not predictions
+
+NO_ARROWS = (
+    "its edges have no direction, and no arrows say the same, which tables P(variable | parents) "
+    "need: write ->."
+)
 
 
 def with_tables_beside(
@@ -54,11 +60,12 @@ def with_tables_beside(
     if operators.plan.graph == graph and operators.tables:
         orders = local_orders(graph, operators.tables)
         return _beside(operators, graph, renumbered(graph, operators.tables, orders))
-    why = _hindrance(graph)
-    if why:
-        return operators.told(nameless=why)
+    alike = directed_alike(graph)
+    if alike is None or not graph.latent:
+        return operators.told(nameless=NO_ARROWS if graph.latent else "there are no latents.")
     try:
-        refined = operators if operators.tables else network
+        refined = (operators if operators.tables else network) if alike is graph else None
+        graph = alike
         first = start or (refined and first_tables(plan, refined.plan.graph, refined.tables))
         found = _learned(graph, source, smoothing, pool, first)
     except LatentiaError as error:  # the model of the columns stands all the same
@@ -70,15 +77,6 @@ def with_tables_beside(
 def _beside(operators: Operators, graph: LatentGraph, tables: Tables) -> Operators:
     cpts = {graph.names[v]: table for v, table in tables.items()}
     return replace(operators, beside=TableAnswers(graph, cpts))
-
-
-def _hindrance(graph: LatentGraph) -> str:
-    """Why a graph has no tables of its own that could be kept beside; empty if it has."""
-    if not graph.latent:
-        return "there are no latents."
-    if not graph.directed:
-        return "its edges have no direction, and tables P(variable | parents) need one: write ->."
-    return ""
 
 
 def _learned(

@@ -7,13 +7,17 @@ separator states has many times the parameters of the graph, and rows must pay f
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from latentia.data.rows import Source
+from latentia.data.sources.memory import LocalRows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators
-from latentia.networks.discrete_network import plan_refinement
+from latentia.networks.accelerate import ENOUGH
+from latentia.networks.branch_classes import MOST_BRANCHES, most_branches
+from latentia.networks.discrete_network import ENOUGH_ROWS, Network, plan_refinement
 from latentia.networks.own_tables import LearnedTables, climb_tables, learn_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.networks.tables import doubts_of, told_pieces
@@ -22,6 +26,8 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 
 MANY_TIMES = 2.0  # the graph's parameters: so many of another network's cost more than they tell
+
+RACE_ROWS, RACED = 1500, 3  # a sample, and starts of a kind beside the closed form's
 
 
 def tables_promise(plan: Plan) -> bool:
@@ -45,6 +51,35 @@ def _parameters(graph: LatentGraph) -> int:
     states, parents = [n or 1 for n in graph.states], graph.parents()
     rows = [math.prod(states[u] for u in above) for above in parents]
     return sum(n * (states[v] - 1) for v, n in enumerate(rows))
+
+
+def has_one_start(plan: Plan, network: Network) -> bool:
+    """Is it the graph itself, and has one of its latents too many branches for local classes?
+
+    Such a latent (of a latent class) starts as the closed form tells it, and may stay on a poor
+    optimum or a plateau.
+    """
+    return network.plan.graph == plan.graph and most_branches(plan.graph) > MOST_BRANCHES
+
+
+def raced_start(
+    plan: Plan, network: Network, source: LocalRows, rng: np.random.Generator, smoothing: float
+) -> Network:
+    """The network, or tables that climb higher than it on a sample, where it has one start only."""
+    if source.rows.total < ENOUGH_ROWS or not has_one_start(plan, network):
+        return network
+    settings = TableSettings(
+        smoothing=smoothing,
+        closed_form=0,
+        local=RACED,
+        random=RACED,
+        rounds=1,
+        closely=ENOUGH,
+        given=[network.tables],
+    )
+    sample = LocalRows(source.sample(RACE_ROWS, rng), threads=1)
+    found = learn_tables(plan.graph, sample, settings, rng)
+    return replace(network, tables=dict(found.tables))
 
 
 def learn_candidate(

@@ -32,7 +32,7 @@ from latentia.sequences.quick_passes import LEAST, NEAR_ONE
 from latentia.sequences.scratch import scratch
 from latentia.typing import Array
 
-LANES, BLOCK = 4, 32  # as in chain.c
+WHOLE, BLOCK = 4, 32  # as in chain.c
 
 
 class _Chain(ctypes.Structure):
@@ -135,7 +135,7 @@ def _pointers(arrays: Sequence[Any]) -> Any:
 
 def _padded(x: Array, pad: float = 0.0) -> Array:
     """(…, states) with the last axis rounded up to whole vectors."""
-    found = np.full((*x.shape[:-1], -(-x.shape[-1] // LANES) * LANES), pad)
+    found = np.full((*x.shape[:-1], -(-x.shape[-1] // WHOLE) * WHOLE), pad)
     found[..., : x.shape[-1]] = x
     return found
 
