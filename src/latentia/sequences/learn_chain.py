@@ -31,9 +31,11 @@ from latentia.sequences.window_starts import (
 )
 from latentia.typing import Array
 
-SAMPLE = 20_000  # steps on which starts race
+SAMPLE = 30_000  # steps on which starts race
 FIRST = (5, 5)  # E-steps of EM, and how many starts go on
-SECOND = (15, 2)  # E-steps of the climb, and how many go on: these come to rest
+SECOND = 15  # E-steps of the climb
+FINALISTS = (2, 5)  # how many go on and come to rest: at the least, at the most
+STEPS_TO_TELL = 5_000  # for one finalist: the more steps there are, the more optima differ
 SAME = 1e-4  # nats per step: climbs that end so near each other found the same
 
 
@@ -158,7 +160,7 @@ def _raced(
     """The best of a few starts that came to rest on a sample.
 
     All take some steps of EM, the best of them some of the climb, and the best of those, if they
-    are not on their way to the same place, climb to rest.
+    are not on their way to the same place, climb to rest, until two of them end on the same top.
     """
     wired = groups[0] if len(groups) == 1 else wire_steps(groups[0].layout, few)
     running = [
@@ -172,13 +174,19 @@ def _raced(
             for r in running
         ]
         running = _best(climbs, keep, 0.0)
-        rounds, keep = SECOND
-        some = replace(how, max_iter=rounds)
+        some = replace(how, max_iter=SECOND)
         climbs = [
             replace(climb_chain(groups, r.tables, prior, some), start=r.start) for r in running
         ]
+        keep = int(np.clip(few.steps // STEPS_TO_TELL, *FINALISTS))
         running = _best(climbs, keep, SAME * few.steps)
-    ended = [replace(climb_chain(groups, r.tables, prior, how), start=r.start) for r in running]
+    ended: list[LearnedChain] = []
+    for r in running:
+        found = replace(climb_chain(groups, r.tables, prior, how), start=r.start)
+        top = max((e.history[-1] for e in ended), default=-np.inf)
+        ended.append(found)
+        if abs(found.history[-1] - top) < SAME * few.steps:  # the best was found twice
+            break
     return _best(ended, 1, 0.0)[0]
 
 
