@@ -78,7 +78,8 @@ class DiscreteColumn:
             return bool
         if kinds <= {int}:
             return _whole_type([s for s in self.states if isinstance(s, int)])
-        return float if kinds <= {int, float} else str
+        exact = kinds <= {int, float} and all(map(_is_float, self.states))
+        return float if exact else str
 
     def place(self, values: Values) -> Codes:
         """Codes of the cells, -1 where missing; an unseen state is an error."""
@@ -161,10 +162,10 @@ def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
     states = np.empty(len(column.states), dtype=object)
     states[:] = column.states
     kinds = {type(s) for s in column.states}
-    if kinds <= {int} or kinds <= {float, int} or kinds <= {bool}:
-        numbers: np.ndarray[Any, Any] = np.asarray(column.states)
-        exact = numbers.tolist() == list(column.states)
-        if exact and (float in kinds or numbers.dtype.kind != "f"):  # 2⁶³ and −1 are no floats
+    kind = column.answer_type
+    if kinds <= {int, float, bool} and kind is not str:
+        numbers: np.ndarray[Any, Any] = states.astype(kind)
+        if numbers.tolist() == list(column.states):  # 2⁵³ + 1 and ½ are no floats together
             return numbers[codes]
     return states[codes]
 

@@ -43,7 +43,7 @@ class Engine(Protocol):
 
     @property
     def local(self) -> bool:
-        """Are its blocks read by this process? Then small tables may be kept in memory."""
+        """Are its blocks read by this process? Else codes of small tables are fetched from workers."""
         ...
 
     @property

@@ -36,6 +36,7 @@ from latentia.typing import Label
 
 KEPT_CELLS = 2**23  # of a table in blocks that is kept in memory as it is, and read once …
 KEPT_BYTES = 2**26  # … and bytes of its codes, instead of being read again and again
+FETCHED_BYTES = 2**20  # … where workers read it, and its codes must travel
 
 
 @final
@@ -144,8 +145,9 @@ class TableRows:
         if seen is not None and seen.kept is not None:
             return _in_memory(columns, self._encoded(columns, seen.kept), plain)
         engine = EngineRows(self.engine, tuple(columns), self.weight)
-        small = seen is not None and _bytes(columns, seen.rows) <= KEPT_BYTES
-        if not small or self.once or not self.engine.local:
+        most = KEPT_BYTES if self.engine.local else FETCHED_BYTES
+        small = seen is not None and _bytes(columns, seen.rows) <= most
+        if not small or self.once:
             return engine
         kept: Kept = engine.fold(keep_block)
         if seen is not None:  # the rows of pass 0, as far as it tells
