@@ -216,3 +216,21 @@ def test_rows_that_change_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(lt.errors.DataError, match="changed while it was read"):
             lt.LatentModel("H->a,b,c,d", {"H": 2}, learner=lt.PBP(refine=False)).fit(rows)
         assert change in later
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_rows_that_change_after_the_first_look(keep: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look that finds columns counts rows, too: the passes after it may all agree."""
+    monkeypatch.setattr(table_rows, "KEPT_CELLS", 0)
+    if not keep:
+        monkeypatch.setattr(table_rows, "KEPT_BYTES", 0)
+    frame = discrete()
+    for other in (frame[:-1], pd.concat([frame, frame[:1]])):
+        calls: list[int] = []
+
+        def rows(other: pd.DataFrame = other, calls: list[int] = calls) -> Any:
+            calls.append(1)
+            return iter([frame if len(calls) < 3 else other])
+
+        with pytest.raises(lt.errors.DataError, match="changed while it was read: 400 rows"):
+            lt.LatentModel("H->a,b,c,d", {"H": 2}, learner=lt.PBP(refine=False)).fit(rows)
