@@ -9,7 +9,7 @@ they can be had of any table, block by block.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import add
 from typing import final
@@ -97,7 +97,7 @@ class FitSums:
     residuals: ResidualSums
     clipped: float  # Σ of the mean share clipped
     repaired: float  # rows without positive probability
-    noted: Noted = Noted()  # cells that hold no state
+    noted: Noted = field(default_factory=Noted)  # cells that hold no state
 
     def __add__(self, other: FitSums) -> FitSums:
         return FitSums(
