@@ -19,13 +19,11 @@ import numpy as np
 from latentia.assess.latents import LatentFit, tell_latents
 from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
 from latentia.data.columns.column import Column, is_present
-from latentia.data.columns.continuous import ContinuousColumn
-from latentia.data.columns.values import to_values
 from latentia.data.sources.engine import Engine
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
 from latentia.inference.evidence import Evidence, around
-from latentia.inference.many_rows import Asked, in_blocks, without_odd
+from latentia.inference.many_rows import Asked, in_blocks
 from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
 from latentia.inference.row_answers import Noted, check_unknown
@@ -163,13 +161,12 @@ def sum_fit(
         column, values = columns[i], table.column(columns[i].name)
         odd = np.zeros(len(values), dtype=bool)
         if unknown != "error":
-            values, odd = without_odd(column, given := values)
+            values, odd = column.known(given := values)
             if odd.any():
                 strange.append((column.name, int(odd.sum()), given.cell(int(np.argmax(odd)))))
         codes[i] = column.place(values)
         present = is_present(codes[i])
-        if isinstance(column, ContinuousColumn):
-            odd = odd | (column.outside(to_values(values)) & present)
+        odd = odd | column.beyond(values)
         seen[i] = float((present | odd).sum()), float(odd.sum())
     parts: dict[int, FitSums] = {}
 

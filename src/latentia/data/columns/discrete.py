@@ -85,6 +85,12 @@ class DiscreteColumn:
         """Codes of the cells, -1 where missing; an unseen state is an error."""
         return encode(self, values)
 
+    def known(self, values: Values) -> tuple[Values, Bools]:
+        return without_unknown(self, values)
+
+    def beyond(self, values: Values) -> Bools:
+        return np.zeros(len(values), dtype=bool)
+
     def nothing(self, count: int) -> Codes:
         return np.full(count, -1, dtype=np.int8)
 
@@ -122,6 +128,15 @@ class DiscreteColumn:
     def log_factor(self, values: Values) -> Array:
         """Probabilities need no factor."""
         return np.zeros(len(values))
+
+    def log_units(self, places: Codes) -> Array:
+        return np.zeros(len(places))
+
+    def bins(self, places: Codes, most: int) -> Codes:
+        return np.where(places < 0, -1, places).astype(np.int64)
+
+    def bin_names(self, most: int) -> tuple[Any, ...]:
+        return self.states
 
     def draw(self, cells: Codes, rng: np.random.Generator) -> np.ndarray[Any, Any]:
         return decode(self, cells)
