@@ -54,7 +54,7 @@ def measure(name: str, members: int, budget: float) -> str:
     found = search_structure(
         [2] * train.shape[1],
         LocalRows(Rows(tuple(np.ascontiguousarray(c) for c in train.T)), threads=1),
-        StructureSettings("islands", members=members, time_budget=budget),
+        StructureSettings("islands", members=members, effort=budget),
         Rows(tuple(np.ascontiguousarray(c) for c in valid.T)),
     )
     spent = time.process_time() - began

@@ -1,9 +1,11 @@
-"""Makes the pictures of docs/how-it-works.md and docs/sequences.md: docs/pictures.py [folder]."""
+"""Makes the pictures of how-it-works.md, sequences.md and gallery.md: docs/pictures.py [folder]."""
 
 from __future__ import annotations
 
+import doctest
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,17 @@ def main(folder: Path) -> None:
     model.draw(evidence, target="D").save(folder / "messages.svg")
     model.query("D", evidence).plot().save(folder / "posterior.svg")
     sequences(folder)
+    gallery(folder)
+
+
+def gallery(folder: Path) -> None:
+    """Whatever docs/gallery.md draws, by its own code."""
+    text = (Path(__file__).parent / "gallery.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for example in doctest.DocTestParser().get_examples(text):
+        exec(example.source, names)
+        if example.source.startswith("folder ="):
+            names["folder"] = folder
 
 
 def sequences(folder: Path) -> None:

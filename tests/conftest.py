@@ -7,11 +7,23 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from latentia.native.loading import kernel
 from latentia.structure.graph import LatentGraph
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile("ci")
+
+
+@pytest.fixture(params=["off", "base", "avx2"])
+def kernel_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Numpy alone, then every level of the compiled kernel that this machine has."""
+    monkeypatch.setenv("LATENTIA_KERNEL", request.param)
+    own = kernel()
+    if request.param != "off" and (own is None or own.level != request.param):
+        pytest.skip(f"no compiled kernel of level {request.param} here")
+    return str(request.param)
+
 
 PRIME = 2**31 - 1
 

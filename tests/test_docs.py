@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -213,11 +214,38 @@ def test_pictures_are_made_by_the_script(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     made = {p.name for p in tmp_path.glob("*.svg")}
     assert made == {p.name for p in (DOCS / "pictures").glob("*.svg")}
-    pages = [DOCS / page for page in ("how-it-works.md", "sequences.md")]
+    pages = [DOCS / page for page in ("how-it-works.md", "sequences.md", "gallery.md")]
     shown = "".join(page.read_text(encoding="utf-8") for page in pages)
     for name in made:
         ET.parse(tmp_path / name)
         assert name in shown
+
+
+def test_the_page_of_the_command_line_can_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Line by line, on the table that it shows."""
+    from typer.testing import CliRunner
+
+    from latentia.cli.application import application
+
+    text = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    table = re.search(r"```csv\n(.*?)```", text, re.DOTALL)
+    assert table is not None
+    Path("slides.csv").write_text(table[1], encoding="utf-8")
+    commands = re.findall(
+        r"^latentia .*$", "".join(re.findall(r"```sh\n(.*?)```", text, re.S)), re.M
+    )
+    assert len(commands) > 12
+    for line in commands:
+        done = CliRunner().invoke(application, shlex.split(line)[1:])
+        assert done.exit_code == 0, f"{line}: {done.output}"
+        if "query" in line and "json" not in line:
+            assert all(told in done.output for told in ("0.3804", "0.6196", "-0.7776"))
+            assert "0.3804" in text
+    assert Path("page.html").exists()
+    assert len(Path("more.csv").read_text().splitlines()) == 101
 
 
 def test_published_figures_are_sound() -> None:

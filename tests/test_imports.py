@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "latentia"
 
 # A package may import packages of earlier lines. Modules that lie in no package stand in the first.
 ORDER = (
+    "native",
     "structure",
     "data",
     "inference",

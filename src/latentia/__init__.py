@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from latentia.model.latent_imputer import LatentImputer
     from latentia.model.latent_model import LatentModel
     from latentia.model.learners import PBP, PublishedPBP, Spectral
+    from latentia.native.configuration import show_config
     from latentia.networks.em import EM
     from latentia.networks.stepwise import StepwiseEM
     from latentia.networks.tables import Tables
@@ -91,6 +92,7 @@ __all__ = [
     "testing",
     "datasets",
     "errors",
+    "show_config",
 ]
 
 _HOMES = {  # the same as above; tests/test_imports.py compares them
@@ -140,6 +142,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "testing": "testing",
     "datasets": "reproduce.datasets",
     "errors": "errors",
+    "show_config": "native.configuration",
 }
 
 if not TYPE_CHECKING:  # type checkers would take any name for granted

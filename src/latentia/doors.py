@@ -70,6 +70,12 @@ def draw_criteria(*shown: Any) -> Drawing:
 
 
 def save_check(report: Any, path: str | os.PathLike[str]) -> None:
+    """The picture of a check, or a page to click through."""
+    if os.fspath(path).lower().endswith(".html"):
+        from latentia.explore.writing_pages import write_check_page
+
+        write_check_page(report, path)
+        return
     from latentia.draw.check_pictures import save_check
 
     save_check(report, path)

@@ -190,8 +190,7 @@ def test_the_picture(tmp_path) -> None:
         report.save(tmp_path / "c.svg")
         report.save(tmp_path / "c.html")
         page = (tmp_path / "c.html").read_text()
-        assert "<svg" in page
-        assert "<table>" in page
+        assert report.verdict in page
     assert "! x2" in odd.plot().svg
     assert "! x2" not in calm.plot().svg
     assert odd.plot().svg.count("#f3b55e") > calm.plot().svg.count("#f3b55e") == 0
@@ -291,7 +290,7 @@ def test_check_on_the_command_line(tmp_path) -> None:
     for name in ("c.svg", "c.html"):
         done = CliRunner().invoke(application, [*arguments, "--out", str(tmp_path / name)])
         assert done.exit_code == 0, done.output
-        assert "<svg" in (tmp_path / name).read_text()
+        assert ("<svg" if name == "c.svg" else "<script>") in (tmp_path / name).read_text()
     assert CliRunner().invoke(application, [*arguments, "--out", "c.png"]).exit_code == 2
 
 

@@ -187,3 +187,17 @@ def test_in_the_order_of_colours():
     found = by_colour(rows)
     assert (np.diff(row_colours(found).astype(float)) >= 0).all()
     assert canonical(found) == canonical(rows)
+
+
+def test_equal_rows_fall_to_both_hands() -> None:
+    """Equal rows have one colour, but each its own chance: nobody is held out with all his like."""
+    rng = np.random.default_rng(0)
+    codes = tuple(rng.integers(2, size=2000) for _ in range(5))  # 32 kinds of rows
+    large, small = split_rows(Rows(codes), 0.2, np.random.default_rng(1))
+    assert len(small) == len(large) == 32
+    # a fifth of some 62 rows of each kind, five standard errors of .05
+    np.testing.assert_allclose(small.weights / (small.weights + large.weights), 0.2, atol=0.25)
+    assert large.total + small.total == 2000
+    for rest, fold in deal_rows(Rows(codes), 5, np.random.default_rng(1)):
+        assert len(fold) >= 30
+        assert rest.total + fold.total == 2000

@@ -12,8 +12,11 @@ import pytest
 
 import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.sources.progress import Share
 from latentia.discovery.column_bins import choose_bins
-from latentia.discovery.island_network import bell_masses
+from latentia.discovery.island_climb import IslandClimb, Known
+from latentia.discovery.island_network import bell_masses, island_layout
+from latentia.discovery.islands import cut_islands
 from latentia.errors import DataError, GraphError, IgnoredColumnWarning, UnknownNameError
 
 
@@ -223,6 +226,77 @@ def test_wishes() -> None:
         lt.learn_structure(frame, max_states=0)
     with pytest.raises(GraphError, match="both required and forbidden"):
         lt.learn_structure(frame, require=[("mood0", "mood1")], forbid=[("mood1", "mood0")])
+
+
+def test_required_edges_are_in_the_graph_whatever_wins() -> None:
+    rng = np.random.default_rng(1)
+    apart = {c: rng.integers(2, size=400) for c in "abcd"}
+    for method in ("auto", "chow-liu", "tree"):
+        found = lt.learn_structure(apart, method, require=[("a", "c")])
+        assert {"a", "c"} in [set(edge) for edge in found.edges], method
+    holes = {c: np.where(rng.random(400) < 0.2, np.nan, x) for c, x in apart.items()}
+    tied = lt.learn_structure(holes, require=[("a", "c")])  # by a latent: both have holes
+    above = [set(tied.graph.parents()[tied.graph.index(c)]) for c in "ac"]
+    assert above[0] & above[1] & tied.graph.latent
+    with pytest.raises(GraphError, match="can only be tied by a latent"):
+        lt.learn_structure(holes, max_latents=0, require=[("a", "c")])
+    with pytest.raises(GraphError, match="'a' and 'b' are both required and forbidden"):
+        lt.learn_structure(apart, require=[("a", "b")], forbid=[("b", "a")])
+    with pytest.raises(GraphError, match="cycle through 'a' and 'c'"):
+        lt.learn_structure(apart, require=[("a", "b"), ("b", "c"), ("a", "c")])
+    with pytest.raises(GraphError, match="tied to itself"):
+        lt.learn_structure(apart, forbid=[("a", "a")])
+
+
+def test_columns_that_tell_nothing_hang_on_none() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.integers(2, size=500)
+    b = np.where(rng.random(500) < 0.9, a, 1 - a)
+    found = lt.learn_structure({"a": a, "b": b, "c": np.ones(500, dtype=int)}, "chow-liu")
+    assert [set(edge) for edge in found.edges] == [{"a", "b"}]
+
+
+def test_a_tree_of_columns_with_holes_or_numbers_is_one_of_latents() -> None:
+    rng = np.random.default_rng(2)
+    a = rng.integers(3, size=600)
+    frame = pd.DataFrame({"a": a, "b": (a + rng.integers(2, size=600)) % 3, "c": a + 0.0})
+    holes = frame.mask(rng.random(frame.shape) < 0.2)
+    model = lt.LatentModel("chow-liu").fit(holes)
+    # a and c are equal where both are there: the tree must tell it
+    assert model.query("a", {"c": 2.0})[2.0] > 0.9
+    numbers = pd.DataFrame({"x": rng.normal(size=600)})
+    numbers["y"] = numbers.x + 0.1 * rng.normal(size=600)
+    line = lt.LatentModel("chow-liu").fit(numbers)
+    assert line.query("y", {"x": 1.5}).mean > 1.0  # the true one is 1.5
+
+
+def test_one_latent_for_all_columns() -> None:
+    found = lt.learn_structure(two_causes(800), "class")
+    assert len(found.latents) == 1
+    assert len(found.edges) == 6
+
+
+def test_few_rows_of_few_states_are_not_climbed_again_and_again() -> None:
+    """Equal rows are one, with a weight: a round is some thirty steps, not thousands."""
+    rng = np.random.default_rng(0)
+    codes = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    rows = Known(codes, rng.random(4) * 100)
+    layout = island_layout(cut_islands(2, ((0, 1),), 2, False), (2, 2), 2)
+    phi = layout.of_rows(codes)
+    climb = IslandClimb(layout, rows, (phi, phi), rows, 1.0, 0)
+    assert climb.epochs == 32
+
+
+def test_progress_and_a_time_budget() -> None:
+    steps: list[object] = []
+    found = lt.learn_structure(two_causes(400), time_budget=0.5, progress=steps.append)
+    shares = [step for step in steps if isinstance(step, Share)]
+    assert shares[-1].share == 1.0
+    assert str(shares[-1]).startswith("looking for a structure: 100%")
+    assert found.edges
+    heard: list[object] = []
+    lt.LatentModel("tree").fit(two_causes(400), progress=heard.append)
+    assert any(isinstance(step, Share) for step in heard)
 
 
 def test_the_same_rows_give_the_same_structure() -> None:

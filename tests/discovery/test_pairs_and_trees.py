@@ -53,7 +53,16 @@ def test_information_of_pairs_is_that_of_counting_each(holes: float) -> None:
 
 def test_too_many_states_for_pairs() -> None:
     with pytest.raises(DataError, match="pairs of them are counted"):
-        pair_information([15_000, 15_000], LocalRows(drawn((2, 2), 5, 0, 0)))
+        pair_information([60_000, 60_000], LocalRows(drawn((2, 2), 5, 0, 0)))
+
+
+@pytest.mark.parametrize("cells", [1, 50, 80])
+def test_panels_count_what_all_at_once_do(cells: int) -> None:
+    sizes = (2, 3, 4, 2)
+    rows = LocalRows(drawn(sizes, 300, 0.2, 2))
+    np.testing.assert_allclose(
+        pair_information(sizes, rows, cells), pair_information(sizes, rows), rtol=0, atol=1e-12
+    )
 
 
 def test_the_tree_is_the_best_of_all_trees() -> None:

@@ -13,6 +13,8 @@ from latentia.exact.estep_wiring import compile_estep
 from latentia.structure.templates import factorial_markov, grid, hidden_markov, latent_class
 from latentia.testing.random_models import KINDS, brute_force_full, random_graph, random_model
 
+pytestmark = pytest.mark.usefixtures("kernel_level")  # numpy, and the compiled kernel
+
 DIRECTED = [kind for kind in KINDS if kind != "undirected"]
 
 

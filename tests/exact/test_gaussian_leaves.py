@@ -149,6 +149,7 @@ class TestLeaf:
         np.testing.assert_allclose(ga.draw_leaves(np.zeros((1, 4)), [3], 2, rng)[..., 1], 0.0)
 
 
+@pytest.mark.usefixtures("kernel_level")
 class TestEStep:
     @pytest.mark.parametrize("components", [1, 2])
     @pytest.mark.parametrize("holes", [0.0, 0.3])

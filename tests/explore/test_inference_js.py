@@ -14,6 +14,7 @@ from tests.explore.networks import random_tables, shipped
 import latentia as lt
 from latentia.explore.explored import as_explored
 from latentia.explore.facts import page_facts
+from latentia.explore.packed_numbers import packed_numbers
 
 SCRIPT = Path(__file__).parents[2] / "src" / "latentia" / "explore" / "page" / "inference.js"
 NODE = shutil.which("node")
@@ -82,7 +83,7 @@ def test_small_networks_equal_enumeration(kind: str) -> None:
         assert weighed[tuple(found["best"])] == pytest.approx(weighed.max(), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["asia", "alarm", "insurance", "child"])
+@pytest.mark.parametrize("name", ["asia", "alarm", "insurance", "child", "hailfinder", "sachs"])
 def test_known_networks_equal_python(name: str) -> None:
     model = shipped(name)
     rows = model.sample(12, rng=1, latents=True)
@@ -132,3 +133,22 @@ def test_impossible_evidence_is_told_as_such() -> None:
     assert found["log"] is None
     assert found["marginals"] is None
     assert found["best"] is None
+
+
+def test_packed_numbers_lose_nothing() -> None:
+    rng = np.random.default_rng(0)
+    few, many = rng.choice(rng.random(9), 400), rng.random(400)
+    assert "places" in packed_numbers(few)
+    assert "places" not in packed_numbers(many)
+    script = (
+        "require(process.argv[1]); const all = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
+        "console.log(JSON.stringify(all.map((x) => Array.from(latentia.unpack(x)))));"
+    )
+    assert NODE is not None
+    done = subprocess.run(
+        [NODE, "-e", script, str(SCRIPT)],
+        input=json.dumps([packed_numbers(few), packed_numbers(many)]),
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(done.stdout) == [few.tolist(), many.tolist()]

@@ -14,6 +14,7 @@ from latentia.spelling import printable
 pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 from tests.explore.looking import click, log_evidence, open_page, press, shown
 
 
@@ -131,6 +132,17 @@ def test_what_is_set_by_hand_tells_nothing_about_its_causes(browser: Any, asia: 
             assert list(page[name].values()) == pytest.approx(np.asarray(truth).tolist(), abs=1e-6)
         assert log_evidence(browser) == pytest.approx(truth.log_evidence, abs=1e-9)
         assert len(browser.find_elements(By.CSS_SELECTOR, ".edge.cut")) == 1  # from smoke
+    browser.find_element(By.CSS_SELECTOR, '.card[aria-label^="smoke"] .head').click()
+    cells = WebDriverWait(browser, 10).until(
+        lambda b: b.find_elements(By.CSS_SELECTOR, ".beside td") or None
+    )
+    given = {"dysp": "yes"}
+    both = (
+        model.query("smoke", given, do={"bronc": "yes"}),
+        model.query("smoke", given | {"bronc": "yes"}),
+    )
+    truth = 100 * np.stack([np.asarray(answer) for answer in both], axis=1).ravel()
+    assert [float(cell.text) for cell in cells] == pytest.approx(truth.tolist(), abs=0.51)
 
 
 def test_alarm_is_answered_as_by_python(browser: Any, tmp_path: Path) -> None:

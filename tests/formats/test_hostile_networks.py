@@ -4,6 +4,7 @@ import gzip
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.formats.mutating import case
 from tests.formats.samples import odd_model
@@ -186,7 +187,7 @@ OTHERS = [
         "line 2: expected a number, got 'x'",
     ),
     ("xdsl", XDSL.format(""), "line 2: expected one <probabilities> of 'a', got 0"),
-    ("xdsl", XDSL.replace("cpt", "noisymax").format(""), "line 2: .*change its type to General"),
+    ("xdsl", XDSL.replace("cpt", "noisyadder").format(""), "line 2: .*change its type to General"),
     ("xdsl", XDSL.replace(' id="a"', "").format(""), "line 2: expected an id of <cpt>"),
     ("net", "node a { }", "line 1: expected states of 'a'"),
     ("net", 'net { }\nutility node u { states = ("x"); }', "line 2: .*a utility node, 'u'"),
@@ -319,3 +320,59 @@ def test_lark_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "x.bif").write_text(A + PA)
     with pytest.raises(MissingLibraryError, match="pip install lark"):
         lt.read(tmp_path / "x.bif")
+
+
+NOISY = """<smile version="1.0" id="n"><nodes>
+<cpt id="a"><state id="yes"/><state id="no"/><probabilities>0.3 0.7</probabilities></cpt>
+<cpt id="b"><state id="much"/><state id="some"/><state id="none"/><probabilities>0.2 0.3 0.5
+</probabilities></cpt>
+<noisymax id="e"><state id="bad"/><state id="poor"/><state id="well"/><parents>a b</parents>
+<strengths>{strengths}</strengths>
+<parameters>0.5 0.3 0.2 {weakest} 0.6 0.3 0.1 0.2 0.3 0.5 0 0 1 0.1 0.2 0.7</parameters></noisymax>
+</nodes></smile>"""
+
+
+def test_a_noisy_max_is_the_strongest_of_its_causes(tmp_path: Path) -> None:
+    path = tmp_path / "net.xdsl"
+    path.write_text(NOISY.format(strengths="0 1 0 1 2", weakest="0 0 1"))
+    found = lt.read(path).cpts["e"]
+    causes = [
+        np.array([[0.5, 0.3, 0.2], [0, 0, 1]]),
+        np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0, 0, 1]]),
+    ]
+    leak = np.array([0.1, 0.2, 0.7])
+    for a, b in np.ndindex(2, 3):  # every triple of what happens; the first state is strongest
+        table = np.zeros(3)
+        for x, y, z in np.ndindex(3, 3, 3):
+            table[min(x, y, z)] += causes[0][a, x] * causes[1][b, y] * leak[z]
+        assert found[a, b] == pytest.approx(table, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("strengths", "weakest", "message"),
+    [
+        ("1 0 0 1 2", "0 0 1", "in order of their strength"),
+        ("0 1 0 1 2", "0 0.5 0.5", "to cause nothing"),
+        ("0 1 0 1 2", "0 0", "18 parameters"),
+        ("", "0 0 1", "in order of their strength"),
+    ],
+)
+def test_other_noisy_nodes_are_refused(
+    strengths: str, weakest: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.xdsl"
+    path.write_text(NOISY.format(strengths=strengths, weakest=weakest))
+    with pytest.raises(lt.errors.FormatError, match=rf"line \d+: .*{message}.*General"):
+        lt.read(path)
+
+
+def test_quotes_in_properties_and_markup_in_labels(tmp_path: Path) -> None:
+    text = (
+        'network "n" { property author "me; or not"; }\n'
+        'variable x { type discrete [ 2 ] { a, b }; property size 5" wide; }\n'
+        'probability ( x ) { table 0.25, 0.75; property "c; d"; }\n'
+    )
+    (tmp_path / "net.bif").write_text(text)
+    assert lt.read(tmp_path / "net.bif").cpts["x"].tolist() == [0.25, 0.75]
+    (tmp_path / "net.dot").write_text("digraph { a [label=<<b>x; <i>y</i></b>>]; a -> {b c} }")
+    assert str(lt.read(tmp_path / "net.dot")) == "a->b; a->c"

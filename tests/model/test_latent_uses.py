@@ -203,3 +203,22 @@ def test_errors_say_what_to_do(fitted):
         model.relate("class", frame, ["income"], "bch")
     with pytest.raises(UnknownNameError, match="column"):
         model.relate("class", frame, ["height"])
+
+
+@pytest.mark.parametrize("wanted", ["pandas", "polars"])
+@pytest.mark.parametrize("given", ["pandas", "polars", "array", "dict"])
+def test_set_output_rules_whatever_comes(wanted, given):
+    pl = pytest.importorskip("polars")
+    frame = pd.DataFrame({c: np.random.default_rng(ord(c)).integers(2, size=50) for c in "abc"})
+    table = {
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "array": frame.to_numpy(),
+        "dict": {c: frame[c].to_numpy() for c in frame},
+    }[given]
+    model = lt.LatentModel("H->a,b,c", {"H": 2}, learner="tables").fit(frame)
+    plain = model.transform(frame)
+    found = model.set_output(transform=wanted).transform(table)
+    assert type(found) is {"pandas": pd.DataFrame, "polars": pl.DataFrame}[wanted]
+    assert list(found.columns) == ["H=0", "H=1"]
+    assert np.allclose(np.asarray(found), np.asarray(plain))

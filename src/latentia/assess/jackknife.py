@@ -57,6 +57,12 @@ class Replicates:
         return len(self.without)
 
 
+def jackknife_error(without: Sequence[Array]) -> Array:
+    """Standard error of what models without one group each say: √((G-1)/G Σ (x_g - x̄)²)."""
+    x, count = np.stack(without), len(without)
+    return np.asarray(np.sqrt((count - 1) / count * ((x - x.mean(axis=0)) ** 2).sum(axis=0)))
+
+
 # --- groups of rows -------------------------------------------------------------------------------
 
 

@@ -94,7 +94,7 @@ class CheckReport:
         return doors.draw_check(self)
 
     def save(self, path: Any) -> None:
-        """The picture (.svg), or a page with words, picture and table (.html)."""
+        """The picture (.svg), or a page to click through, in one file (.html)."""
         doors.save_check(self, path)
 
     def _table(self) -> list[tuple[str, ...]]:

@@ -39,6 +39,10 @@ COMMANDS = {
         "structure_command",
         "Find a graph for a table: which columns hang together, and latents that tie them.",
     ),
+    "synthesize": (
+        "synthesize_command",
+        "Draw rows like those of a table: find a structure, learn it, and sample.",
+    ),
     "reproduce": ("reproducing", "Repeat the paper's experiments and write a report."),
     "plan": ("show_commands", "Show how a graph would be learned, before any data."),
     "inspect": ("show_commands", "Show a model: graph, columns, diagnostics, plan."),

@@ -11,9 +11,10 @@ from latentia.cli.options import Debug, Json, Quiet, app
 from latentia.cli.reading import open_table
 from latentia.cli.screen import Screen, answering
 from latentia.cli.writing import check_folder
-from latentia.exact.tabular_model import TabularModel
 from latentia.explore.opening_page import explore
 from latentia.formats.interchange import ENDINGS, read
+from latentia.model.latent_model import LatentModel
+from latentia.sequences.sequence_model import SequenceModel
 from latentia.store.file import load
 
 MODEL = ".latentia"
@@ -47,6 +48,7 @@ def explore_command(
       latentia explore m.latentia rows.parquet --no-browser --port 8000
       latentia explore m.latentia other.latentia
       latentia explore network.bif --to network.html
+      latentia explore sequences.latentia rows.csv --to timelines.html
 
     The page is shown on this machine only, to whoever has the address that is printed. Ctrl-C
     ends it.
@@ -59,7 +61,9 @@ def explore_command(
         if beside is not None and _is_model(beside):
             options["other"] = _any_model(beside)
         elif beside is not None:
-            columns = () if isinstance(first, TabularModel) else first.columns_
+            columns = first.columns_ if isinstance(first, LatentModel) else ()
+            if isinstance(first, SequenceModel):
+                columns = tuple(first.fitted_.chain.columns.values())
             options["rows"] = open_table(beside, columns)
         if to is not None:
             _written(screen, first, to, options)

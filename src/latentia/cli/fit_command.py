@@ -39,7 +39,7 @@ from latentia.cli.screen import answering
 from latentia.cli.views import fit_view, model_facts
 from latentia.cli.writing import check_folder
 from latentia.data.columns.discrete import DiscreteColumn
-from latentia.errors import UnknownNameError
+from latentia.errors import DataError, UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
 from latentia.model.specification import SOUGHT
@@ -122,9 +122,13 @@ def fit(
         if sequence is not None or time_column is not None or "'" in (graph or ""):
             from latentia.cli.sequence_commands import fit_sequences
 
+            for option, told in (("--weights", weights is not None), ("--error-bars", error_bars)):
+                if told:
+                    raise DataError(f"sequences are fitted without {option}. Leave it out.")
             fit_sequences(
                 screen, data, out, graph, latents, learner, settings or [], kinds, state_names,
-                sequence, time_column, inputs,
+                sequence, time_column, inputs, read_order(order_by),
+                read_latent_names(name_states or []),
             )  # fmt: skip
             return
         sought = graph in SOUGHT

@@ -56,6 +56,8 @@ def fit_sequences(
     sequence: str | None,
     time: str | None,
     given: str,
+    order_by: Any = None,
+    name_states: Any = None,
 ) -> None:
     """`latentia fit` with --sequence or --time: a model of sequences."""
     if slice_ is None:
@@ -75,6 +77,8 @@ def fit_sequences(
         kinds=read_kinds(kinds) or None,
         state_names=named,
         learner=chosen,
+        order_by=order_by,
+        name_states=name_states,
     )
     columns = [DiscreteColumn(name, tuple(s)) for name, s in (named or {}).items()]
     with screen.working(f"reading {data}"):

@@ -69,7 +69,7 @@ def structure_command(
             table = open_table(data)
             names, count = look_over(table)
         check_weights(table, weights, names)
-        with screen.working(f"looking for a structure in {count:,} rows"):
+        with screen.working(f"looking for a structure in {count:,} rows") as say:
             found = learn_structure(
                 table,
                 method,
@@ -81,6 +81,7 @@ def structure_command(
                 sample_weight=weights,
                 time_budget=time_budget,
                 random_state=seed,
+                progress=lambda step: say(str(step)),
             )
         if out is not None:
             found.draw().save(out)

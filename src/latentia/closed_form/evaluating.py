@@ -16,6 +16,7 @@ from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 GROUPED = 32  # coordinates of one product
+Factor = tuple[int, str]  # node, and its "theta", "eta" or "marks"
 
 
 @final
@@ -42,12 +43,8 @@ def evaluator(
     stacked = [_stack(layout, p, [side for _, _, side in wanted[p]]) for p in panels]
     grouped = [_group(tables) for tables in stacked]
     starts = [np.cumsum([0, *(1 + side.size for _, _, side in wanted[p])]) for p in panels]
-    looked_up = {
-        k: _lookup(side)
-        for k, side in enumerate(basis.inside)
-        if side is not None and plan.nodes[k].is_leaf
-    }
-    kept: dict[tuple[int, int], tuple[Array, Array]] = {}
+    looked_up = leaf_tables(plan, basis)
+    room = Room()
     own = [
         [
             (k, layout.span(p, (plan.nodes[k].first,)))
@@ -60,13 +57,11 @@ def evaluator(
     def evaluate(rows: Rows) -> FeatureValues:
         leaves = leaf_codes(plan, rows)
         values = FeatureValues({}, {}, {})
-        for k, table in looked_up.items():
+        for k, table in looked_up[0].items():
             values.theta[k] = table.take(leaves[plan.nodes[k].first], axis=1)
         for p in panels:
-            if (p, len(rows)) not in kept:
-                width, height = layout.width(p), len(stacked[p])
-                kept[p, len(rows)] = np.empty((width, len(rows))), np.empty((height, len(rows)))
-            marks, found = kept[p, len(rows)]
+            marks = room.take(("marks", p), layout.width(p), len(rows))
+            found = room.take(("found", p), len(stacked[p]), len(rows))
             one_hot(layout, p, leaves, out=marks)  # (states, n)
             for some, span, tables in grouped[p]:
                 np.matmul(tables, marks[span], out=found[some])  # (coordinates, n)
@@ -79,47 +74,113 @@ def evaluator(
             for k, span in own[p]:
                 share = basis.shares[k]
                 values.marks[k] = marks[span] if share == 1 else marks[span] / share
-        for done in basis.rounds:
-            values = _advance(plan, done, values)
+        for number, done in enumerate(basis.rounds):
+            values = _advance(plan, number, done, values, room)
+            for k in looked_up[0].keys() & done.keys():
+                table = looked_up[number + 1][k]
+                values.theta[k] = table.take(leaves[plan.nodes[k].first], axis=1)
         return values
 
     return evaluate
 
 
-def neighbour_products(
-    plan: Plan, k: int, values: FeatureValues
-) -> tuple[list[Array], list[Array]]:
-    """What the next round builds θ and η of node k from: blocks {first, second, product}.
+def _advance(
+    plan: Plan, number: int, done: Mapping[int, Round], values: FeatureValues, room: Room
+) -> FeatureValues:
+    """One round for all nodes at once, each from the previous round's coordinates.
 
-    Inside: the children's θ (a leaf: its indicators). Outside: the siblings' θ, the parent's η.
+    Leaves keep theirs: they are looked up.
+    """
+    theta, eta = dict(values.theta), dict(values.eta)
+    for k, step in done.items():
+        inner, outer = neighbour_factors(plan, k)
+        for new, matrix, factors in ((theta, step.inside, inner), (eta, step.outside, outer)):
+            if k not in new or (new is theta and plan.nodes[k].is_leaf):
+                continue  # a column that is a part by itself has nothing outside
+            some = [factor_value(values, f) for f in factors]
+            n = some[0].shape[1]
+            found = room.take((number, k, new is theta), 1 + matrix.shape[1], n)
+            found[0] = 1.0
+            np.matmul(matrix.T, products_with_one(room, n, some), out=found[1:])
+            new[k] = found
+    return FeatureValues(theta, eta, values.marks)
+
+
+@final
+class Room:
+    """Memory by name that the next block of rows takes over: new pages cost as much as the sums."""
+
+    def __init__(self) -> None:
+        self._held: dict[object, Array] = {}
+
+    def take(self, name: object, rows: int, n: int) -> Array:
+        """(rows, n) of whatever was there; who asks again for a name overwrites what it holds."""
+        held = self._held.get(name)
+        if held is None or held.size < rows * n:
+            held = self._held[name] = np.empty(rows * n)
+        return held[: rows * n].reshape(rows, n)
+
+
+def products_with_one(room: Room, n: int, *sides: Sequence[Array]) -> Array:
+    """Ones, then of each side its factors and their pairwise products: (1 + features, n)."""
+    pairs = [list(itertools.combinations(factors, 2)) for factors in sides]
+    size = sum(len(f) for factors in sides for f in factors)
+    size += sum(len(a) * len(b) for own in pairs for a, b in own)
+    out = room.take("products", 1 + size, n)
+    out[0] = 1.0
+    start = 1
+    for factors, own in zip(sides, pairs, strict=True):
+        for f in factors:
+            out[start : start + len(f)] = f
+            start += len(f)
+        for a, b in own:
+            stop = start + len(a) * len(b)
+            np.multiply(a[:, None], b[None], out=out[start:stop].reshape(len(a), len(b), n))
+            start = stop
+    return out
+
+
+def neighbour_factors(plan: Plan, k: int) -> tuple[tuple[Factor, ...], tuple[Factor, ...]]:
+    """What θ and η of node k are built from: its children; its siblings, and its parent's outside.
+
+    A leaf has its indicators instead of children.
     """
     node = plan.nodes[k]
     above = plan.nodes[node.parent]
-    beside = [values.theta[c][1:] for c in above.children if c != k]
-    beside += [] if above.parent == node.parent else [values.eta[node.parent][1:]]
-    inner = [values.theta[c][1:] for c in node.children] or [values.marks[k]]
-    return _product_blocks(inner), _product_blocks(beside)
+    beside = [(c, "theta") for c in above.children if c != k]
+    beside += [] if above.parent == node.parent else [(node.parent, "eta")]
+    return tuple((c, "theta") for c in node.children) or ((k, "marks"),), tuple(beside)
 
 
-def _product_blocks(factors: list[Array]) -> list[Array]:
-    """Coordinates and their pairwise products: blocks of (features, n)."""
-    products = [
-        (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1])
-        for a, b in itertools.combinations(factors, 2)
-    ]
-    return factors + products
+def factor_value(values: FeatureValues, factor: Factor) -> Array:
+    """Of a block of rows, without ones: (size, n)."""
+    node, kind = factor
+    if kind == "marks":
+        return values.marks[node]
+    return (values.theta if kind == "theta" else values.eta)[node][1:]
 
 
-def _advance(plan: Plan, done: Mapping[int, Round], values: FeatureValues) -> FeatureValues:
-    """One round for all nodes at once, each from the previous round's coordinates."""
-    theta, eta = dict(values.theta), dict(values.eta)
-    for k, step in done.items():
-        inner, outer = neighbour_products(plan, k, values)
-        ones = np.ones((1, inner[0].shape[1]))
-        theta[k] = _with_ones(step.inside.T @ np.concatenate([ones, *inner]))
-        if k in eta:  # a column that is a part by itself has nothing outside
-            eta[k] = _with_ones(step.outside.T @ np.concatenate([ones, *outer]))
-    return FeatureValues(theta, eta, values.marks)
+def leaf_tables(plan: Plan, basis: Basis) -> list[dict[int, Array]]:
+    """θ of leaves by their code, a missing one (-1) last, after every round: (r, states + 1)."""
+    first = {
+        k: _lookup(side)
+        for k, side in enumerate(basis.inside)
+        if side is not None and plan.nodes[k].is_leaf
+    }
+    found = [first]
+    for done in basis.rounds:
+        new = {}
+        for k in first.keys() & done.keys():
+            inside = done[k].inside
+            new[k] = _with_ones(inside[:1].T + inside[1:].T @ leaf_marks(plan, basis, k))
+        found.append(found[-1] | new)
+    return found
+
+
+def leaf_marks(plan: Plan, basis: Basis, k: int) -> Array:
+    """Indicators of a leaf by its code, divided by its presence, of a missing one last."""
+    states = plan.block_states((plan.nodes[k].first,))
+    return np.eye(states, states + 1) / basis.shares[k]
 
 
 def leaf_coordinates(plan: Plan, basis: Basis, leaf: int) -> Array:

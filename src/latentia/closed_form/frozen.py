@@ -137,7 +137,7 @@ def freeze_basis(plan: Plan, pilot: Source, regularize: bool = True) -> FrozenBa
     with one_thread():
         basis = canonical_basis(layout, pairs, regularize, spare=0 if loops else SPARE)
     if loops:
-        basis = sharpen(layout, basis, pilot, regularize)
+        basis = sharpen(layout, basis, pilot, regularize, leaves_too=True)
     return FrozenBasis(plan, basis, pairs.weight, regularize)
 
 

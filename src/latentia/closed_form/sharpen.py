@@ -7,16 +7,17 @@ nodes at once and each from the previous round's coordinates.
 from __future__ import annotations
 
 import itertools
-import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from latentia.closed_form.basis import Basis, Round
-from latentia.closed_form.evaluating import evaluator, neighbour_products
-from latentia.closed_form.pairs import PairLayout
-from latentia.data.moments import Moments
+from latentia.closed_form.evaluating import Room, evaluator, leaf_marks, leaf_tables
+from latentia.closed_form.near_sums import NearSums, blocks, near_sums
+from latentia.closed_form.pairs import PairLayout, leaf_codes
+from latentia.data.moments import Moments, add_to
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.linear_algebra import canonical, one_thread, whitener
 from latentia.structure.plan import Plan
@@ -31,42 +32,65 @@ def needs_sharpening(plan: Plan) -> bool:
     return any(len(b) > 1 for n in plan.nodes for s in (n.inside, n.outside) for b in s.wide)
 
 
-def sharpen(layout: PairLayout, basis: Basis, source: Source, regularize: bool) -> Basis:
-    """Two more passes over the rows."""
+def sharpen(
+    layout: PairLayout, basis: Basis, source: Source, regularize: bool, leaves_too: bool = False
+) -> Basis:
+    """Two more passes over the rows.
+
+    The coordinates of a column that tell its states apart already would only be turned, which
+    answers do not see: such leaves stay as they are, unless those who look at η of leaves ask.
+    """
+    plan = layout.plan
     for _ in range(ROUNDS):
-        moments = source.fold(partial(sum_neighbours, layout, basis))
+        nodes = [k for k in few_enough(plan, basis) if leaves_too or not _is_whole(plan, basis, k)]
+        near = sums_around(plan, basis, nodes)
+        moments = source.fold(partial(sum_neighbours, layout, basis, near))
         with one_thread():
-            basis = _next_round(layout.plan, basis, moments, regularize)
+            basis = _next_round(plan, basis, near, moments, regularize)
     return basis
 
 
-def sum_neighbours(layout: PairLayout, basis: Basis, rows: Rows) -> Moments:
-    """Σ w z zᵀ at every node, z = [1, inside products, outside products]."""
+def _is_whole(plan: Plan, basis: Basis, k: int) -> bool:
+    """Does the leaf have as many coordinates as its states have contrasts?"""
+    return plan.nodes[k].is_leaf and len(basis.correlations[k]) == basis.features[k][0]
+
+
+def sums_around(plan: Plan, basis: Basis, nodes: Sequence[int]) -> dict[int, NearSums]:
+    """How the sums of some nodes are found."""
+    tables = leaf_tables(plan, basis)[-1]
+    by_code = {(k, "theta"): table[1:] for k, table in tables.items()}
+    by_code |= {(k, "marks"): leaf_marks(plan, basis, k) for k in tables}
+    sizes = [basis.size(k) - 1 for k in range(len(plan.nodes))]
+    return {k: near_sums(plan, k, sizes, by_code) for k in nodes}
+
+
+def sum_neighbours(
+    layout: PairLayout, basis: Basis, near: Mapping[int, NearSums], rows: Rows
+) -> Moments:
+    """Σ w z zᵀ at every node, z = [1, inside products, outside products], by leaves."""
     plan = layout.plan
-    nodes = _sharpened(plan, basis)
     sums: dict[str, Array] = {}
-    width = max(map(layout.width, range(len(layout.spans)))) + 2 * MOST_FEATURES
-    evaluate = evaluator(layout, basis)
+    width = max(map(layout.width, range(len(layout.spans)))) + MOST_FEATURES
+    evaluate, room = evaluator(layout, basis), Room()
     for part in row_chunks(len(rows), width):
         block = rows[part]
         values = evaluate(block)
-        for k in nodes:
-            inner, outer = neighbour_products(plan, k, values)
-            z = np.concatenate([np.ones((1, len(block))), *inner, *outer])
-            weighted = z if block.weight is None else z * block.weight
-            sums[f"near/{k}"] = sums.get(f"near/{k}", 0.0) + z @ weighted.T
+        root = None if block.weight is None else np.sqrt(block.weight)
+        leaves = leaf_codes(plan, block)
+        for k, own in near.items():
+            add_to(sums, f"near/{k}", own.gathered(values, leaves, root, room))
     kind = f"neighbours in plan {plan.fingerprint}, basis {basis.fingerprint}"
     return Moments(kind, rows.total, len(rows), sums)
 
 
 def neighbour_correlations(
-    plan: Plan, basis: Basis, moments: Moments, most: int
+    plan: Plan, basis: Basis, near: Mapping[int, NearSums], moments: Moments, most: int
 ) -> dict[int, tuple[Array, int, int]]:
     """Canonical correlations of the products inside against those outside: node -> (d, p, q)."""
     sizes = _sizes(plan, basis)
     found = {}
-    for k in _sharpened(plan, basis):
-        total = moments.sums[f"near/{k}"] / moments.weight
+    for k, own in near.items():
+        total = own.whole(moments.sums[f"near/{k}"]) / moments.weight
         S = total[1:, 1:] - np.outer(total[0, 1:], total[0, 1:])
         a = sum(sizes[k][0])
         d = canonical(S[:a, :a], S[:a, a:], S[a:, a:], most).d
@@ -75,7 +99,7 @@ def neighbour_correlations(
     return found
 
 
-def _sharpened(plan: Plan, basis: Basis) -> list[int]:
+def few_enough(plan: Plan, basis: Basis) -> list[int]:
     """Nodes whose products are few enough; the others keep their coordinates."""
     sizes = _sizes(plan, basis)
     return [k for k in sizes if max(map(sum, sizes[k])) <= MOST_FEATURES]
@@ -83,9 +107,6 @@ def _sharpened(plan: Plan, basis: Basis) -> list[int]:
 
 def _sizes(plan: Plan, basis: Basis) -> dict[int, tuple[list[int], list[int]]]:
     """Features of each block {first, second, product} inside and outside every node."""
-
-    def blocks(factors: list[int]) -> list[int]:
-        return factors + [math.prod(pair) for pair in itertools.combinations(factors, 2)]
 
     found = {}
     for k, node in enumerate(plan.nodes):
@@ -98,14 +119,16 @@ def _sizes(plan: Plan, basis: Basis) -> dict[int, tuple[list[int], list[int]]]:
     return found
 
 
-def _next_round(plan: Plan, basis: Basis, moments: Moments, regularize: bool) -> Basis:
+def _next_round(
+    plan: Plan, basis: Basis, near: Mapping[int, NearSums], moments: Moments, regularize: bool
+) -> Basis:
     sizes = _sizes(plan, basis)
     steps: dict[int, Round] = {}
     correlations = list(basis.correlations)
     features = list(basis.features)
-    for k in _sharpened(plan, basis):
+    for k, own in near.items():
         node = plan.nodes[k]
-        total = moments.sums[f"near/{k}"] / moments.weight
+        total = own.whole(moments.sums[f"near/{k}"]) / moments.weight
         mean, S = total[0, 1:], total[1:, 1:] - np.outer(total[0, 1:], total[0, 1:])
         a = sum(sizes[k][0])
         cross = S[:a, a:]

@@ -19,7 +19,12 @@ from latentia.closed_form.basis import (
 )
 from latentia.closed_form.evaluating import evaluator
 from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
-from latentia.closed_form.sharpen import neighbour_correlations, sum_neighbours
+from latentia.closed_form.sharpen import (
+    few_enough,
+    neighbour_correlations,
+    sum_neighbours,
+    sums_around,
+)
 from latentia.closed_form.solving import Statistics
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source, row_chunks
@@ -132,10 +137,12 @@ def _ranks(
     if not few:
         return pairs, {}
     basis = _cut(basis, {k: max(count, 1) for k, count in shown.items()})
-    products = source.fold(partial(sum_neighbours, layout, basis))
+    few = [k for k in few_enough(plan, basis) if k in few]
+    near = sums_around(plan, basis, few)
+    products = source.fold(partial(sum_neighbours, layout, basis, near))
     with one_thread():
-        joint = neighbour_correlations(plan, basis, products, MOST - 1)
-    return pairs, {k: 1 + above_noise(*joint[k], basis.weights[k]) for k in few if k in joint}
+        joint = neighbour_correlations(plan, basis, near, products, MOST - 1)
+    return pairs, {k: 1 + above_noise(*joint[k], basis.weights[k]) for k in few}
 
 
 def _cut(basis: Basis, counts: Mapping[int, int]) -> Basis:

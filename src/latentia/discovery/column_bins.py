@@ -21,7 +21,8 @@ from latentia.typing import Array, Codes
 
 Sum = TypeVar("Sum", bound=Additive)
 
-MOST_CELLS = 24
+FEWEST_CELLS, MOST_CELLS = 4, 24  # of a column
+ALL_CELLS = 8_000  # of all columns together: pairs of cells are counted
 ROWS_A_CELL = 40.0
 RULE_OF_THUMB = 0.9  # bandwidth in standard deviations of one row (Silverman 1986)
 EVEN = 0.01  # share of a cell that is spread evenly: no grid point is impossible
@@ -88,20 +89,21 @@ def binned_rows(bins: Sequence[Bins | None], rows: Rows) -> Rows:
 
 
 def choose_bins(columns: Sequence[Column], sample: Rows) -> tuple[Bins | None, ...]:
-    """Cells of like many rows for every continuous column."""
+    """Cells of like many rows for every continuous column; fewer where columns are many."""
+    most = int(np.clip(ALL_CELLS // max(len(columns), 1), FEWEST_CELLS, MOST_CELLS))
     return tuple(
-        _bins(column, np.asarray(x, dtype=float), sample.weights)
+        _bins(column, np.asarray(x, dtype=float), sample.weights, most)
         if isinstance(column, ContinuousColumn)
         else None
         for column, x in zip(columns, sample.codes, strict=True)
     )
 
 
-def _bins(column: ContinuousColumn, places: Array, weight: Array) -> Bins:
+def _bins(column: ContinuousColumn, places: Array, weight: Array, most: int) -> Bins:
     inside = places < column.points - 0.5  # neither missing nor an atom
     near = np.rint(places[inside]).astype(np.intp)
     mass = np.asarray(np.bincount(near, weight[inside], column.points), dtype=float)
-    count = int(np.clip(mass.sum() / ROWS_A_CELL, 2, MOST_CELLS))
+    count = int(np.clip(mass.sum() / ROWS_A_CELL, 2, most))
     before = np.cumsum(mass) - mass  # rows left of each point
     rank = np.minimum((before * count / max(float(mass.sum()), 1e-300)).astype(np.intp), count - 1)
     first = np.flatnonzero(np.diff(rank, prepend=-1) > 0)

@@ -38,7 +38,7 @@ def column_tree(
 ) -> tuple[Edge, ...]:
     """Edges of the tree of largest information, with those required and without those forbidden.
 
-    Where too much is forbidden for one tree, there are several.
+    Columns that tell nothing of any other hang on none: there may be several trees.
     """
     required, forbidden = _pairs(require), _pairs(forbid)
     if required & forbidden:
@@ -53,6 +53,7 @@ def column_tree(
     np.fill_diagonal(cost, 0.0)
     found = minimum_spanning_tree(csr_array(np.triu(cost))).tocoo()
     edges = {(int(min(a, b)), int(max(a, b))) for a, b in zip(found.row, found.col, strict=True)}
+    edges = {(a, b) for a, b in edges if information[a, b] > 0 or (a, b) in required}
     if not required <= edges:
         a, b = min(required - edges)
         raise GraphError(

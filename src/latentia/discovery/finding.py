@@ -10,6 +10,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
+from latentia.data.sources.progress import as_progress
 from latentia.data.sources.table_rows import discover_columns, open_rows
 from latentia.discovery.column_bins import BinnedSource, Bins, binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
@@ -22,7 +23,7 @@ from latentia.discovery.structure_search import (
     polish_islands,
     search_structure,
 )
-from latentia.errors import DataError, UnknownNameError
+from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.linear_algebra import one_thread
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Label
@@ -30,6 +31,7 @@ from latentia.typing import Label
 BIN_SAMPLE = 20_000
 ID_SHARE = 0.9  # different values among the rows
 ID_ROWS = 50
+SEARCHING = "looking for a structure"
 
 
 @final
@@ -52,12 +54,14 @@ class Structure:
 
     def settings(self, columns: Sequence[Label]) -> StructureSettings:
         """With columns by number."""
+        _check_ties(self)
         return StructureSettings(
             self.method,
             self.max_states,
             self.max_latents,
             self.members,
             self.time_budget,
+            None,
             _numbered(self.require, columns),
             _numbered(self.forbid, columns),
             self.seed,
@@ -78,6 +82,7 @@ def learn_structure(
     held_out: Any = None,
     time_budget: float | None = None,
     random_state: int = 0,
+    progress: Any = None,
 ) -> FoundStructure:
     """Find a graph for a table: which columns hang together, and the latents that tie them.
 
@@ -85,19 +90,24 @@ def learn_structure(
     ----------
     table
         Any table that `LatentModel.fit` takes.
-    method : "auto", "islands", "tree" or "chow-liu"
-        "tree": latents of few states that people can understand. "chow-liu": a tree of columns
-        without latents. "auto" and "islands": whatever tells rows held out best.
+    method : "auto", "islands", "tree", "class" or "chow-liu"
+        "tree": latents of few states that people can understand. "class": one latent tells every
+        column. "chow-liu": a tree of columns without latents; where cells are missing, or columns
+        are continuous, a tree of latents that tell one column each. "auto" and "islands":
+        whatever tells rows held out best.
     max_states, max_latents
         Bounds.
     require, forbid : pairs of columns
-        Edges that the tree of columns must have, or must not have.
+        Edges that the tree of columns must have, or must not have. A required one is an edge of
+        the graph, or, where an end is continuous or has missing cells, two columns of one latent.
     kinds, state_names, sample_weight
         As in `LatentModel`.
     held_out : a table, optional
         Rows to choose by; default: some of the table's.
     time_budget : seconds, optional
-        About how long to search. The work is counted, so that runs repeat.
+        How long to search. Without it the work is counted, so that runs repeat on any machine.
+    progress
+        True, or a function that hears how far the search has come.
 
     Examples
     --------
@@ -109,7 +119,7 @@ def learn_structure(
     >>> found.latents
     {'latent(c, b, d, …)': 2}
     """
-    rows = open_rows(table, None, sample_weight)
+    rows = open_rows(table, None, sample_weight, progress)
     names = list(rows.names)
     seen = rows.look(names)
     columns = discover_columns(seen, names, kinds or {}, state_names or {})
@@ -130,7 +140,8 @@ def learn_structure(
             .source(columns)
             .sample(10**6, np.random.default_rng(0))
         )
-    return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart)
+    say = as_progress(progress).sharing(SEARCHING)
+    return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart, say)
 
 
 def find_structure(
@@ -139,7 +150,7 @@ def find_structure(
     weight: float,
     wish: Structure,
     held_out: Rows | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[float], None] = lambda _: None,
 ) -> FoundStructure:
     """The best structure over columns; those that are ids are left out."""
     left_out = id_columns(columns, weight)
@@ -216,17 +227,46 @@ def _told_losses(result: SearchResult) -> dict[str, float]:
 
 
 def _shown(candidate: IslandCandidate) -> str:
-    return str(replace(candidate, pseudo_count=2.0, resampled=0))
+    return str(replace(candidate, pseudo_count=2.0, resampled=0, start=0))
 
 
 def _numbered(
     edges: Iterable[tuple[Label, Label]], columns: Sequence[Label]
 ) -> tuple[tuple[int, int], ...]:
+    """Edges by numbers of columns."""
     number = {name: i for i, name in enumerate(columns)}
-    for name in (x for edge in edges for x in edge):
-        if name not in number:
-            raise UnknownNameError("column (in require or forbid)", name, columns)
+    for a, b in edges:
+        for name in (a, b):
+            if name not in number:
+                raise UnknownNameError("column (in require or forbid)", name, columns)
+        if a == b:
+            raise GraphError(f"column {a!r} is tied to itself. Name two columns.")
     return tuple((number[a], number[b]) for a, b in edges)
+
+
+def _check_ties(wish: Structure) -> None:
+    """Required edges are no forbidden ones, and make no cycle."""
+    home: dict[Label, Label] = {}
+
+    def root(name: Label) -> Label:
+        while name in home:
+            name = home[name]
+        return name
+
+    forbidden, seen = set(map(frozenset, wish.forbid)), set()
+    for edge in wish.require:
+        if frozenset(edge) in forbidden:
+            raise GraphError(f"{edge[0]!r} and {edge[1]!r} are both required and forbidden.")
+        if frozenset(edge) in seen:
+            continue
+        seen.add(frozenset(edge))
+        first, second = map(root, edge)
+        if first == second:
+            raise GraphError(
+                f"the required edges have a cycle through {edge[0]!r} and {edge[1]!r}, and a tree "
+                "has none. Require fewer of them."
+            )
+        home[first] = second
 
 
 def _some(rows: Rows, kept: Sequence[int]) -> Rows:

@@ -3,8 +3,8 @@
     s ← (1 − γ_t) s + γ_t (n / batch) s(batch),   γ_t = (t + 4)^−.45,   M-step after every batch
 
 A climb ends when rows held out gain nothing in `PATIENCE` rounds; its best tables are kept. What it
-costs is counted in multiplications, not in seconds, so that the same rows give the same model on
-every machine.
+costs is counted in multiplications, as seconds of an ordinary core, so that the same rows give the
+same model on every machine.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
     IslandTables,
+    Room,
     island_counts,
     maximise_islands,
     random_islands,
@@ -35,7 +36,8 @@ UPDATES = 32  # M-steps between two looks at the rows held out, at least
 PATIENCE = 3
 GAIN = 2e-5  # of the log-likelihood: less is none
 CHUNK = 1000  # rows at a time
-FIXED = 2.5e6  # multiplications in the time that a step costs an island besides, about
+FIXED = 5e6  # multiplications in the time that a step costs an island besides, about
+RATE = 1.6e10  # multiplications a second, about, on one core
 
 
 @final
@@ -91,6 +93,7 @@ class IslandClimb:
         seed: int,
     ) -> None:
         self.layout, self.train, self.held_out = layout, train, held_out
+        self._room = Room()
         self.pseudo_count = pseudo_count
         self._phi, self._watched = phi
         self._rng = np.random.default_rng(seed)
@@ -119,18 +122,15 @@ class IslandClimb:
     @property
     def epochs(self) -> int:
         """Passes over the rows a round."""
-        return max(1, round(UPDATES * self.batch / len(self.train)))
+        return max(1, round(UPDATES / max(1, len(self.train) // self.batch)))
 
     @property
     def cost(self) -> float:
-        """Multiplications of a round."""
+        """Seconds of a round, by its multiplications."""
         steps = self.epochs * max(1, len(self.train) // self.batch)
         learned = 2.0 * self.layout.cost * len(self.train) * self.epochs
-        return (
-            learned
-            + self.layout.cost * len(self.held_out)
-            + FIXED * len(self.layout.features) * steps
-        )
+        told = self.layout.cost * len(self.held_out)
+        return (learned + told + FIXED * len(self.layout.features) * steps) / RATE
 
     @property
     def counts(self) -> IslandCounts:
@@ -138,7 +138,7 @@ class IslandClimb:
         return self._all_counts() if self._counts is None else self._counts
 
     def advance(self, rounds: int, watched: bool = True) -> float:
-        """Some rounds more, looked at or not; what they cost."""
+        """Some rounds more, looked at or not; what they cost in seconds, counted."""
         spent = 0.0
         for _ in range(rounds):
             if self.done:
@@ -146,7 +146,7 @@ class IslandClimb:
             if self._counts is None:
                 self._counts = self._all_counts()
                 self._tables = maximise_islands(self.layout, self._counts, self.pseudo_count)
-                spent += 2.0 * self.layout.cost * len(self.train)
+                spent += 2.0 * self.layout.cost * len(self.train) / RATE
             for _ in range(self.epochs):
                 self._epoch()
             spent += self.cost
@@ -163,14 +163,14 @@ class IslandClimb:
             self.best, self.best_rows, self.best_round = level, found, self.rounds
             self.best_counts = self._counts
         if self._stale >= PATIENCE:
-            self.done, self._counts = True, None  # let the memory go
+            self.done, self._counts, self._room = True, None, Room()  # let the memory go
 
     def _epoch(self) -> None:
         n = len(self.train)
         for some in np.array_split(self._rng.permutation(n), max(1, n // self.batch)):
             weight = None if self._weight is None else self._weight[some]
             counts, _ = island_counts(
-                self.layout, self._tables, [own[some] for own in self._phi], weight
+                self.layout, self._tables, [own[some] for own in self._phi], weight, self._room
             )
             share = np.float32((self._steps + DELAY) ** -EXPONENT)
             assert self._counts is not None
@@ -186,7 +186,7 @@ class IslandClimb:
             part = slice(start, start + CHUNK)
             weight = None if self._weight is None else self._weight[part]
             counts, _ = island_counts(
-                self.layout, self._tables, [own[part] for own in self._phi], weight
+                self.layout, self._tables, [own[part] for own in self._phi], weight, self._room
             )
             found = counts if found is None else found + counts
         assert found is not None
@@ -195,9 +195,9 @@ class IslandClimb:
 
 def likelihoods_of(layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]) -> Array:
     """log P(row), (n,), some rows at a time."""
-    n = len(phi[0])
+    n, room = len(phi[0]), Room()
     parts = [
-        row_likelihoods(layout, tables, [own[start : start + CHUNK] for own in phi])
+        row_likelihoods(layout, tables, [own[start : start + CHUNK] for own in phi], room)
         for start in range(0, n, CHUNK)
     ]
     return np.concatenate(parts) if parts else np.empty(0)

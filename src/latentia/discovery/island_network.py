@@ -106,18 +106,38 @@ def island_layout(
     return IslandLayout(islands, features, tuple(sizes), states)
 
 
+@final
+class Room:
+    """Memory for messages, used again: fresh pages cost more time than the numbers."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, int], Single] = {}
+
+    def of(self, name: str, island: int, states: int, rows: int) -> Single:
+        """(states, rows), with anything in it; overwritten when asked for again."""
+        held = self._held.get((name, island))
+        if held is None or held.size < states * rows:
+            held = self._held[name, island] = np.empty(states * rows, np.float32)
+        return held[: states * rows].reshape(states, rows)
+
+
 def upwards(
-    layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]
+    layout: IslandLayout, tables: IslandTables, phi: Sequence[Single], room: Room
 ) -> tuple[list[Single], list[Single], Array]:
-    """β of every latent, u of every latent but roots, and log P(row), (n,)."""
-    tree = layout.islands.tree
+    """β of every latent, u of every latent but roots, and log P(row), (n,).
+
+    Rows come last, (k, n): what is done state by state runs along them.
+    """
+    tree, n = layout.islands.tree, len(phi[0])
     beliefs: list[Single] = [np.empty(0, np.float32)] * len(phi)
     sent: list[Single] = list(beliefs)
-    log = np.zeros(len(phi[0]))
+    log = np.zeros(n)
     for i in reversed(tree.order):
-        belief = phi[i] @ tables.weights[i]
-        top = belief.max(axis=1)
-        np.exp(belief - top[:, None], out=belief)
+        belief = room.of("belief", i, layout.states[i], n)
+        np.matmul(tables.weights[i].T, phi[i].T, out=belief)
+        top = belief.max(axis=0)
+        belief -= top
+        np.exp(belief, out=belief)
         log += top
         for count, c in enumerate(tree.below[i], start=1):
             belief *= sent[c]
@@ -125,21 +145,24 @@ def upwards(
                 log += _scale(belief)
         log += _scale(belief)
         beliefs[i] = belief
-        sent[i] = np.asarray(belief @ tables.links[i].T, dtype=np.float32)
+        link = tables.links[i]
+        sent[i] = np.matmul(link, belief, out=room.of("sent", i, len(link), n))
         if tree.above[i] < 0:
-            log += np.log(sent[i][:, 0])
+            log += np.log(sent[i][0])
     return beliefs, sent, log
 
 
-def _scale(belief: Single) -> Array:
-    total = np.maximum(belief.sum(axis=1), TINY)
-    belief /= total[:, None]
-    return np.asarray(np.log(total), dtype=float)
+def _scale(belief: Single) -> Single:
+    total = np.maximum(np.add.reduce(belief, axis=0), TINY)
+    belief *= np.float32(1.0) / total
+    return np.asarray(np.log(total), dtype=np.float32)
 
 
-def row_likelihoods(layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]) -> Array:
+def row_likelihoods(
+    layout: IslandLayout, tables: IslandTables, phi: Sequence[Single], room: Room | None = None
+) -> Array:
     """log P(row), (n,)."""
-    return upwards(layout, tables, phi)[2]
+    return upwards(layout, tables, phi, room or Room())[2]
 
 
 def island_counts(
@@ -147,20 +170,24 @@ def island_counts(
     tables: IslandTables,
     phi: Sequence[Single],
     weight: Single | None = None,
+    room: Room | None = None,
 ) -> tuple[IslandCounts, Array]:
     """The E-step: counts of all rows, and log P(row), (n,)."""
-    tree = layout.islands.tree
-    beliefs, sent, log = upwards(layout, tables, phi)
+    tree, room = layout.islands.tree, room or Room()
+    beliefs, sent, log = upwards(layout, tables, phi, room)
     told: list[Single] = list(beliefs)
     links: list[Single] = list(beliefs)
     counts: list[Single] = list(beliefs)
-    ones = np.ones((len(log), 1), np.float32) if weight is None else weight[:, None]
+    ones = np.ones((1, len(log)), np.float32) if weight is None else weight[None]
     for i in tree.order:
         above = ones if tree.above[i] < 0 else told[tree.above[i]]
-        ratio = above / np.maximum(sent[i], TINY)
-        links[i] = np.asarray(tables.links[i] * (ratio.T @ beliefs[i]), dtype=np.float32)
-        told[i] = np.asarray(beliefs[i] * (ratio @ tables.links[i]), dtype=np.float32)
-        counts[i] = phi[i].T @ told[i]
+        ratio = np.add(sent[i], TINY, out=sent[i])  # never nought
+        np.divide(above, ratio, out=ratio)
+        links[i] = np.asarray(tables.links[i] * (ratio @ beliefs[i].T), dtype=np.float32)
+        told[i] = room.of("told", i, layout.states[i], len(log))
+        np.matmul(tables.links[i].T, ratio, out=told[i])
+        told[i] *= beliefs[i]
+        counts[i] = (told[i] @ phi[i]).T
     return IslandCounts(tuple(links), tuple(counts)), log
 
 

@@ -11,6 +11,7 @@ looks at neighbours of what leads, and then halves, with a survivor for each siz
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar, final
@@ -27,15 +28,18 @@ from latentia.discovery.islands import Islands, cut_islands
 from latentia.discovery.pair_information import pair_information
 from latentia.typing import Array
 
-T = TypeVar("T")
+T = TypeVar("T", int, float)
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 STATES = (2, 4, 8, 16, 32, 64, 128, 256)
 PSEUDO_COUNTS = (0.5, 1.0, 2.0, 4.0, 8.0)
-FIRST_ROUNDS = 2
+FIRST_ROUNDS, LAST_ROUNDS, RESTART_ROUNDS = 2, 4, 60
+RESTARTS, RESTARTED = 6, 6
+LEAST_TRIED = 6  # candidates, however short the time: the cheapest ones
 STARTED, EXPLORED = 0.25, 0.45  # shares of the budget
 HALVINGS = ((16, 4), (8, 8), (6, 16), (4, 32))  # how many go on, by how many rounds
-HARDLY = 0.5  # standard errors of a difference
+HARDLY = 0.5  # standard errors of a difference …
+TWO_NATS = 2.0  # … or less than this over all rows held out
 DEAREST = 1 / 30  # share of the budget that a round may cost
 
 
@@ -49,6 +53,7 @@ class IslandCandidate:
     inner: bool  # do edges of the columns' tree stay within islands
     pseudo_count: float = 2.0
     resampled: int = 0  # the columns' tree is that of rows drawn again; 0: of the rows themselves
+    start: int = 0  # from other random tables
 
     def __str__(self) -> str:
         if self.states == 1:
@@ -72,7 +77,10 @@ class Bounds:
 
 @final
 class Search:
-    """Rows to learn from and to judge by, and what was built for them so far."""
+    """Rows to learn from and to judge by, and what was built for them so far.
+
+    What it has spent is counted work, which is the same everywhere; by the clock if it is `timed`.
+    """
 
     def __init__(
         self,
@@ -82,7 +90,9 @@ class Search:
         bounds: Bounds | None = None,
         seed: int = 0,
         ordered: Sequence[int] = (),
+        timed: bool = False,
     ) -> None:
+        self._began = time.perf_counter() if timed else None
         self.ordered = tuple(ordered)
         self.sizes, self.train, self.held_out = tuple(sizes), train, held_out
         self.bounds, self.seed = bounds or Bounds(), seed
@@ -91,9 +101,15 @@ class Search:
         self.childless = {*self.holes, *(i for i, line in enumerate(ordered) if line)}
         self.information = self._pairs(train)
         self.climbs: dict[IslandCandidate, IslandClimb] = {}
-        self.spent = 0.0
+        self.counted = 0.0  # seconds of work
+        self._alike: set[tuple[Islands, tuple[int, ...], float, tuple[int, int]]] = set()
         self._trees: dict[int, tuple[Edge, ...]] = {}
         self._features: dict[Islands, tuple[tuple[Single, ...], tuple[Single, ...]]] = {}
+
+    @property
+    def spent(self) -> float:
+        """Seconds, counted or by the clock."""
+        return self.counted if self._began is None else time.perf_counter() - self._began
 
     def tree(self, resampled: int = 0) -> tuple[Edge, ...]:
         """The columns' tree: of all rows, or of rows drawn with replacement."""
@@ -114,6 +130,7 @@ class Search:
             candidate.smallest,
             candidate.inner,
             self.childless,
+            self.bounds.require,
         )
         return island_layout(islands, self.sizes, candidate.states, self.holes, self.ordered)
 
@@ -123,8 +140,12 @@ class Search:
         if climb is None:
             layout = self.layout(candidate)
             latents = sum(k > 1 for k in layout.states)
-            if latents > (self.bounds.most_latents or latents):
+            if latents > (self.bounds.most_latents or latents) or self.untied(layout):
                 return
+            drawn = (candidate.resampled, candidate.start)
+            key = (layout.islands, layout.states, candidate.pseudo_count, drawn)
+            if key in self._alike:
+                return  # another name for what was tried: few columns bound the states
             climb = IslandClimb(
                 layout,
                 self.train,
@@ -136,7 +157,19 @@ class Search:
             if climb.cost > dearest:
                 return
             self.climbs[candidate] = climb
-        self.spent += climb.advance(rounds)
+            self._alike.add(key)
+        self.counted += climb.advance(rounds)
+
+    def untied(self, layout: IslandLayout) -> list[Edge]:
+        """Required edges that are lost: neither an edge nor two columns of one latent."""
+        islands = layout.islands
+        return [
+            (a, b)
+            for a, b in self.bounds.require
+            if islands.column_parent[a] != b
+            and islands.column_parent[b] != a
+            and (islands.home[a] != islands.home[b] or layout.states[islands.home[a]] == 1)
+        ]
 
     def ranked(self) -> list[IslandCandidate]:
         """The best first."""
@@ -152,7 +185,7 @@ class Search:
             lost = self.climbs[best].best_rows - self.climbs[each].best_rows
             mean = float(lost @ weight)
             error = math.sqrt(float((lost - mean) ** 2 @ weight) / self.held_out.total)
-            if mean <= HARDLY * error:
+            if mean <= max(HARDLY * error, TWO_NATS / self.held_out.total):
                 return each
         return best
 
@@ -170,31 +203,41 @@ class Search:
         return pair_information(self.sizes, LocalRows(own))
 
 
-def race_islands(
-    search: Search, budget: float, say: Callable[[str], None] = lambda _: None
-) -> None:
-    """Spend the budget of multiplications on candidates; `search.ranked()` tells who won."""
+def race_islands(search: Search, budget: float, say: Callable[[], None] = lambda: None) -> None:
+    """Spend the budget of seconds on candidates; `search.ranked()` tells who won."""
     dearest = DEAREST * budget
     for candidate in sorted(first_candidates(search), key=lambda each: _cost(search, each)):
-        if candidate.states == 1 or search.spent < STARTED * budget:
-            search.run(candidate, FIRST_ROUNDS, math.inf if candidate.states == 1 else dearest)
-    say("started")
-    explored: set[IslandCandidate] = set()
-    _explore(search, explored, EXPLORED * budget, lambda _: FIRST_ROUNDS, dearest)
-    say("explored")
+        few = len(search.climbs) < LEAST_TRIED
+        if few or search.spent < STARTED * budget:
+            search.run(candidate, FIRST_ROUNDS, math.inf if few else dearest)
+            say()
+    _explore(search, EXPLORED * budget, lambda _: FIRST_ROUNDS, dearest, say)
     for keep, rounds in HALVINGS:
         for candidate in survivors(search.ranked(), keep):
             if search.spent < 0.95 * budget:
                 search.run(candidate, rounds)
-        say(f"halved to {keep}")
-    late: set[IslandCandidate] = set()
+                say()
     _explore(
-        search, late, 0.95 * budget, lambda each: max(4, search.climbs[each].best_round), dearest
+        search, 0.95 * budget, lambda each: max(4, search.climbs[each].best_round), dearest, say
     )
     for candidate in search.ranked()[:4]:
         while not search.climbs[candidate].done and search.spent < budget:
-            search.run(candidate, 8)
-    say("done")
+            search.run(candidate, LAST_ROUNDS)
+            say()
+
+
+def restart_leaders(search: Search, budget: float, say: Callable[[], None] = lambda: None) -> None:
+    """Those that lead start again from other tables, and neighbours are tried, while there is time.
+
+    Climbs of one structure end at different heights, which differ as much as structures do.
+    """
+    for start in range(1, RESTARTS + 1):
+        leaders = list(dict.fromkeys(replace(each, start=0) for each in search.ranked()))
+        for lead in survivors(leaders, RESTARTED):
+            if lead.states > 1 and search.spent < budget:
+                search.run(replace(lead, start=start), RESTART_ROUNDS)
+                say()
+        _explore(search, budget, lambda _: RESTART_ROUNDS, math.inf, say)
 
 
 def first_candidates(search: Search) -> set[IslandCandidate]:
@@ -232,12 +275,13 @@ def neighbours(candidate: IslandCandidate) -> Iterable[IslandCandidate]:
 
 def _explore(
     search: Search,
-    seen: set[IslandCandidate],
     until: float,
     rounds: Callable[[IslandCandidate], int],
     dearest: float,
+    say: Callable[[], None],
 ) -> None:
     """Neighbours of the leading three, until they are all looked at."""
+    seen: set[IslandCandidate] = set()
     while search.spent < until:
         open_ones = [each for each in search.ranked()[:3] if each not in seen]
         if not open_ones:
@@ -247,6 +291,7 @@ def _explore(
         for near in neighbours(lead):
             if near not in search.climbs and _allowed(search, near) and search.spent < until:
                 search.run(near, rounds(lead), dearest)
+                say()
 
 
 def _allowed(search: Search, candidate: IslandCandidate) -> bool:
@@ -264,7 +309,7 @@ def _cost(search: Search, candidate: IslandCandidate) -> float:
 
 
 def _beside(steps: Sequence[T], value: T, change: int) -> T:
-    """The next larger or smaller step; off the scale, the nearest one on it."""
-    if value in steps:
-        return steps[min(max(steps.index(value) + change, 0), len(steps) - 1)]
-    return steps[-1]
+    """The next larger or smaller step; the last one where there is none."""
+    if change > 0:
+        return next((step for step in steps if step > value), steps[-1])
+    return next((step for step in reversed(steps) if step < value), steps[0])

@@ -29,7 +29,10 @@ class Islands:
         return tuple(found[c] for c in range(len(found)))
 
     def most_states(self, sizes: Sequence[int], bound: int) -> tuple[int, ...]:
-        """States of each latent: `bound`, or the joint states of all columns below, if fewer."""
+        """States of each latent: `bound`, or the joint states of all columns below, if fewer.
+
+        A column that stands alone needs no latent.
+        """
         below = [1.0] * len(self.columns)
         for i in reversed(self.tree.order):
             for c in self.columns[i]:
@@ -37,23 +40,42 @@ class Islands:
             above = self.tree.above[i]
             if above >= 0:
                 below[above] = min(below[above] * below[i], 1e9)
-        return tuple(int(min(bound, count)) for count in below)
+        tied = {i for i, above in enumerate(self.tree.above) if above >= 0}
+        tied |= {above for above in self.tree.above if above >= 0}
+        return tuple(
+            int(min(bound, count)) if len(own) > 1 or i in tied else 1
+            for i, (own, count) in enumerate(zip(self.columns, below, strict=True))
+        )
 
 
 def cut_islands(
-    n: int, edges: Sequence[Edge], smallest: int, inner: bool, childless: Collection[int] = ()
+    n: int,
+    edges: Sequence[Edge],
+    smallest: int,
+    inner: bool,
+    childless: Collection[int] = (),
+    required: Collection[Edge] = (),
 ) -> Islands:
     """Cut the tree of n columns bottom-up into islands of at least `smallest` columns.
 
     `inner`: edges within islands stay, except below the `childless` columns (those with holes: what
-    hangs on an unseen cell would have to be summed over).
+    hangs on an unseen cell would have to be summed over). Edges that are `required` are never cut,
+    and stay in any case.
     """
+    if smallest >= n:  # one island, whatever the tree
+        return Islands(
+            (tuple(range(n)),),
+            rooted(1, ()),
+            _inner_parents(
+                rooted(n, edges), dict.fromkeys(range(n), 0), inner, childless, required
+            ),
+        )
     tree = rooted(n, edges)
     held = [[v] for v in range(n)]
     found: list[list[int]] = []
     for v in reversed(tree.order):
         above = tree.above[v]
-        if len(held[v]) >= smallest:
+        if len(held[v]) >= smallest and not _among(required, v, above):
             found.append(held[v])
         elif above >= 0:
             held[above] = held[above] + held[v]
@@ -63,7 +85,9 @@ def cut_islands(
     home = {c: i for i, own in enumerate(columns) for c in own}
     across = {(home[a], home[b]) for a, b in edges if home[a] != home[b]}
     return Islands(
-        columns, rooted(len(columns), sorted(across)), _inner_parents(tree, home, inner, childless)
+        columns,
+        rooted(len(columns), sorted(across)),
+        _inner_parents(tree, home, inner, childless, required),
     )
 
 
@@ -79,11 +103,22 @@ def _settle(found: list[list[int]], rest: list[int], edges: Sequence[Edge], smal
 
 
 def _inner_parents(
-    tree: RootedTree, home: dict[int, int], inner: bool, childless: Collection[int]
+    tree: RootedTree,
+    home: dict[int, int],
+    inner: bool,
+    childless: Collection[int],
+    required: Collection[Edge],
 ) -> tuple[int, ...]:
-    if not inner:
-        return (-1,) * len(tree.above)
     return tuple(
-        p if p >= 0 and home[p] == home[c] and p not in childless else -1
+        p
+        if p >= 0
+        and home[p] == home[c]
+        and p not in childless
+        and (inner or _among(required, c, p))
+        else -1
         for c, p in enumerate(tree.above)
     )
+
+
+def _among(edges: Collection[Edge], a: int, b: int) -> bool:
+    return (a, b) in edges or (b, a) in edges

@@ -3,13 +3,14 @@
     I(x; y) = Σ p(x, y) log p(x, y) / (p(x) p(y)) − (|x| − 1)(|y| − 1) / 2n
 
 over the n rows that have both cells; the last term is what columns that have nothing to do with
-each other would show (|x|: states seen; Miller 1955), so that many states are no advantage. One
-matrix product of indicators counts all pairs at once, so that the counts are `Moments`.
+each other would show (|x|: states seen; Miller 1955), so that many states are no advantage. A
+matrix product of indicators counts pairs, a panel of columns against all at once, so that counts
+are `Moments` of bounded size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,30 +20,49 @@ from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError
 from latentia.typing import Array, Codes
 
-MOST_FEATURES = 20_000  # states of all columns: a square of them is kept
+MOST_FEATURES = 100_000  # states of all columns
+PANEL_CELLS = 2**24  # pairs of states that are counted at once
 
 
-def pair_information(sizes: Sequence[int], source: Source) -> Array:
+def pair_information(sizes: Sequence[int], source: Source, panel_cells: int = PANEL_CELLS) -> Array:
     """Mutual information of all pairs of columns in nats, (columns, columns); 0 on the diagonal."""
     if sum(sizes) > MOST_FEATURES:
         raise DataError(
             f"the columns have {sum(sizes):,} states together, and pairs of them are counted: at "
             f"most {MOST_FEATURES:,} can be. Leave out columns with many states, such as ids."
         )
-    return information_of(sizes, source.fold(partial(sum_pairs_of_states, tuple(sizes))))
+    found = np.zeros((len(sizes), len(sizes)))
+    for panel in _panels(sizes, panel_cells):
+        counts = source.fold(partial(sum_pairs_of_states, tuple(sizes), panel))
+        found[panel] = information_of(sizes, panel, counts)
+    np.fill_diagonal(found, 0.0)
+    return np.asarray((found + found.T) / 2)
 
 
-def sum_pairs_of_states(sizes: Sequence[int], rows: Rows) -> Moments:
-    """Counts of all pairs of states: "pairs", (features, features)."""
-    width = sum(sizes)
-    total = np.zeros((width, width))
+def _panels(sizes: Sequence[int], cells: int) -> Iterator[slice]:
+    """Runs of columns whose states make at most `cells` pairs with all states."""
+    most, start, width = cells // sum(sizes), 0, 0
+    for i, m in enumerate(sizes):
+        if width + m > most and width:
+            yield slice(start, i)
+            start, width = i, 0
+        width += m
+    yield slice(start, len(sizes))
+
+
+def sum_pairs_of_states(sizes: Sequence[int], panel: slice, rows: Rows) -> Moments:
+    """Counts of states, and of pairs with those of the panel: "pairs", (its features, features)."""
+    ends = np.cumsum([0, *sizes])
+    own = slice(ends[panel.start], ends[panel.stop])
+    pairs, states = np.zeros((own.stop - own.start, ends[-1])), np.zeros(ends[-1])
     codes = np.stack([np.asarray(c) for c in rows.codes])  # (columns, n)
-    for part in row_chunks(len(rows), width):
+    for part in row_chunks(len(rows), int(ends[-1])):
         there = state_indicators(codes[:, part], sizes)  # (n, features)
         weight = None if rows.weight is None else rows.weight[part]
         seen = there if weight is None else there * weight[:, None]
-        total += there.T @ seen
-    return Moments("pairs of states", rows.total, len(rows), {"pairs": total})
+        pairs += there[:, own].T @ seen
+        states += seen.sum(axis=0, dtype=float)
+    return Moments("pairs of states", rows.total, len(rows), {"pairs": pairs, "states": states})
 
 
 def state_indicators(codes: Codes, sizes: Sequence[int]) -> Array:
@@ -53,22 +73,19 @@ def state_indicators(codes: Codes, sizes: Sequence[int]) -> Array:
     return np.asarray((codes[column] == state[:, None]).T, dtype=np.float32)
 
 
-def information_of(sizes: Sequence[int], moments: Moments) -> Array:
-    """Mutual informations from the counts of pairs of states."""
-    pairs, starts = moments.sums["pairs"], np.cumsum([0, *sizes])
-    rows_of = np.add.reduceat  # sums over the states of each column
-    margin = rows_of(pairs, starts[:-1], axis=1)  # n(x = s, y there), (features, columns)
-    both = rows_of(margin, starts[:-1], axis=0)  # n(x there, y there)
-    column = np.repeat(np.arange(len(sizes)), sizes)
+def information_of(sizes: Sequence[int], panel: slice, moments: Moments) -> Array:
+    """Mutual informations of the panel's columns and all, (its columns, columns)."""
+    pairs, own = moments.sums["pairs"], sizes[panel]
+    every, some = np.cumsum([0, *sizes])[:-1], np.cumsum([0, *own])[:-1]  # first features
+    x, y = np.repeat(np.arange(len(own)), own), np.repeat(np.arange(len(sizes)), sizes)
+    margin_x = np.add.reduceat(pairs, every, axis=1)  # n(x = s, y there), (features, columns)
+    margin_y = np.add.reduceat(pairs, some, axis=0)  # n(x there, y = t), (columns, features)
+    both = np.add.reduceat(margin_x, some, axis=0)  # n(x there, y there)
     with np.errstate(divide="ignore", invalid="ignore"):
-        told = pairs * np.log(
-            pairs * both[np.ix_(column, column)] / (margin[:, column] * margin[:, column].T)
-        )
+        told = pairs * np.log(pairs * both[np.ix_(x, y)] / (margin_x[:, y] * margin_y[x]))
     told[~(pairs > 0)] = 0.0
-    total = rows_of(rows_of(told, starts[:-1], axis=0), starts[:-1], axis=1)
-    seen = rows_of(pairs.diagonal() > 0, starts[:-1]).astype(float)  # states
-    chance = np.outer(seen - 1.0, seen - 1.0) / 2.0
-    found = np.maximum((total - chance) / np.maximum(both, 1e-300), 0.0)
+    total = np.add.reduceat(np.add.reduceat(told, some, axis=0), every, axis=1)
+    seen = np.add.reduceat((moments.sums["states"] > 0).astype(float), every) - 1.0
+    found = np.maximum(total - np.outer(seen[panel], seen) / 2.0, 0.0) / np.maximum(both, 1e-300)
     found[~(both > 0)] = 0.0
-    np.fill_diagonal(found, 0.0)
-    return np.asarray((found + found.T) / 2)
+    return np.asarray(found)

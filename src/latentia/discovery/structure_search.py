@@ -21,19 +21,26 @@ from latentia.discovery.island_network import (
     island_counts,
     maximise_islands,
 )
-from latentia.discovery.island_race import SIZES, Bounds, IslandCandidate, Search, race_islands
+from latentia.discovery.island_race import (
+    SIZES,
+    Bounds,
+    IslandCandidate,
+    Search,
+    race_islands,
+    restart_leaders,
+)
 from latentia.discovery.members import Members, grow_members
-from latentia.errors import DataError
+from latentia.errors import DataError, GraphError
 from latentia.typing import Array
 
-METHODS = ("auto", "islands", "tree", "chow-liu")
+METHODS = ("auto", "islands", "tree", "class", "chow-liu")
 SAMPLE_CELLS = 2**26  # features of rows that are kept in memory while candidates race
 MOST_ROWS = 200_000
 HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
 ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
 MOST_HELD_OUT = 10_000.0
-RATE = 1.6e10  # multiplications a second, about, on one core
-EFFORT = (1.0, 8.0)  # seconds at that rate: for any table, and more for a million cells
+EFFORT = (1.0, 8.0)  # seconds of work: for any table, and more for a million cells
+RACE = 0.7  # of a time budget; the rest is for learning from all rows
 TREE_STATES = 4  # of latents that people are to understand
 LAST_STEPS = 2  # of EM on all rows, where only a sample of them raced
 
@@ -47,7 +54,8 @@ class StructureSettings:
     max_states: int | None = None
     max_latents: int | None = None
     members: int = 1
-    time_budget: float | None = None  # seconds
+    time_budget: float | None = None  # seconds by the clock
+    effort: float | None = None  # seconds of counted work: the same on every machine
     require: tuple[Edge, ...] = ()  # by numbers of columns
     forbid: tuple[Edge, ...] = ()
     seed: int = 0
@@ -66,15 +74,19 @@ class StructureSettings:
         if self.time_budget is not None and not self.time_budget > 0:
             raise DataError(f"time_budget must be seconds above 0, got {self.time_budget!r}.")
 
-    @property
-    def bounds(self) -> Bounds:
-        if self.method == "chow-liu" or self.max_latents == 0 or self.max_states == 1:
-            return Bounds(1, None, True, (), self.require, self.forbid)
+    def bounds(self, plain: bool) -> Bounds:
+        """What may be tried. Only `plain` columns, discrete and without holes, can be parents."""
+        ties = (self.require, self.forbid)
+        if self.max_latents == 0 or self.max_states == 1 or (self.method == "chow-liu" and plain):
+            return Bounds(1, None, True, (), *ties)
+        if self.method == "chow-liu":  # each column tells a latent, and latents are the tree
+            return Bounds(self.max_states or 32, self.max_latents, False, (1,), *ties)
         if self.method == "tree":
             states = self.max_states or TREE_STATES
-            return Bounds(states, self.max_latents, False, (2, 3, 4, 6), self.require, self.forbid)
-        states = self.max_states or 256
-        return Bounds(states, self.max_latents, None, SIZES, self.require, self.forbid)
+            return Bounds(states, self.max_latents, False, (2, 3, 4, 6), *ties)
+        if self.method == "class":
+            return Bounds(self.max_states or 256, self.max_latents, False, (), *ties)
+        return Bounds(self.max_states or 256, self.max_latents, None, SIZES, *ties)
 
 
 @final
@@ -106,11 +118,12 @@ def search_structure(
     settings: StructureSettings,
     held_out: Rows | None = None,
     ordered: Sequence[int] = (),
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[float], None] = lambda _: None,
 ) -> SearchResult:
     """Race candidates on a sample; the best is learned from all rows, those held out too.
 
-    With rows `held_out` of one's own, these choose and nothing is learned from them.
+    With rows `held_out` of one's own, these choose and nothing is learned from them. `say` hears
+    which share of the work is done.
     """
     began = time.perf_counter()
     rng = np.random.default_rng(settings.seed)
@@ -119,20 +132,32 @@ def search_structure(
     given = held_out is not None
     large, small = (sample, held_out) if held_out is not None else _split(sample, rng)
     train, watched = known_rows(large), known_rows(small)
-    search = Search(sizes, train, watched, settings.bounds, settings.seed, ordered)
-    budget = RATE * (settings.time_budget or default_effort(len(train) * len(sizes)))
+    timed = settings.time_budget is not None
+    plain = not any(ordered) and not (train.codes < 0).any() and not (watched.codes < 0).any()
+    search = Search(sizes, train, watched, settings.bounds(plain), settings.seed, ordered, timed)
+    budget = settings.time_budget or settings.effort or default_effort(train.codes.size)
+    raced = budget * RACE if timed and not given else budget
     alone = settings.members == 1
-    race_islands(search, budget if alone else budget / 2, say)
-    found = _members(search, settings.members, budget)
+
+    def tell() -> None:
+        say(search.spent / budget)
+
+    race_islands(search, raced if alone else raced / 2, tell)
+    if not search.climbs:
+        raise _nothing_fits(search)
+    if alone:
+        restart_leaders(search, raced, tell)
+    found = _members(search, settings.members, raced)
     learned = []
     order = np.argsort(-found.weights, kind="stable")
     for candidate in (found.candidates[i] for i in order):
         climb = search.climbs[candidate]
         counts = climb.best_counts
-        if not given:
-            counts = _again(climb, search, known_rows(sample), settings.seed)
+        if not given and (not timed or _fits(climb, search, sample, budget)):
+            counts = _again(climb, known_rows(sample), settings.seed)
         assert counts is not None
         learned.append(LearnedIslands(candidate, climb.layout, counts))
+    say(1.0)
     return SearchResult(
         tuple(learned),
         found.weights[order],
@@ -140,6 +165,16 @@ def search_structure(
         search.information,
         watched.total,
         time.perf_counter() - began,
+    )
+
+
+def _nothing_fits(search: Search) -> GraphError:
+    """Why no candidate has what is required."""
+    bounds = search.bounds
+    return GraphError(
+        f"no structure of at most {bounds.most_states} states and {bounds.most_latents} latents "
+        "has all edges that are required: columns with missing cells and continuous ones can only "
+        "be tied by a latent. Allow latents of more states, or require fewer edges."
     )
 
 
@@ -168,7 +203,14 @@ def _split(sample: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
     return large, small
 
 
-def _again(climb: IslandClimb, search: Search, rows: Known, seed: int) -> IslandCounts:
+def _fits(climb: IslandClimb, search: Search, rows: Rows, budget: float) -> bool:
+    """Is there time to learn it again from all rows, as fast as the race went?"""
+    pace = search.spent / max(search.counted, 1e-9)
+    wider = len(rows) / len(search.train)
+    return search.spent + pace * climb.best_round * climb.cost * wider < budget
+
+
+def _again(climb: IslandClimb, rows: Known, seed: int) -> IslandCounts:
     """The same climb from all rows of the sample, for as many rounds as were best."""
     whole = climb.layout.of_rows(rows.codes)
     again = IslandClimb(climb.layout, rows, (whole, whole), rows, climb.pseudo_count, seed)

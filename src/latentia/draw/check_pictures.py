@@ -55,19 +55,11 @@ def draw_check(report: CheckReport) -> Drawing:
 
 
 def save_check(report: CheckReport, path: Any) -> Path:
-    """The picture alone (.svg), or a page with words and table (.html)."""
+    """The picture alone."""
     where = Path(path)
-    if where.suffix == ".svg":
-        return draw_check(report).save(where)
-    if where.suffix != ".html":
+    if where.suffix != ".svg":
         raise DataError(f"expected a path that ends in .svg or .html, got {str(where)!r}.")
-    style = "body{font-family:sans-serif;max-width:60em}td,th{text-align:right;padding:2px 10px}"
-    page = (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>latentia check</title>"
-        f"<style>{style}</style></head><body>{report._repr_html_()}</body></html>"
-    )
-    where.write_text(page, encoding="utf-8")
-    return where
+    return draw_check(report).save(where)
 
 
 # --- columns --------------------------------------------------------------------------------------

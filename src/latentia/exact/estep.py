@@ -15,7 +15,7 @@ its block is done again with every factor rescaled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, TypeAlias, final
 
@@ -24,6 +24,7 @@ import numpy as np
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, block_codes
 from latentia.errors import DataError
+from latentia.exact.compiled_rows import compiled_sums, fits_kernel
 from latentia.exact.estep_passes import (
     Factors,
     Upward,
@@ -35,6 +36,7 @@ from latentia.exact.estep_passes import (
 )
 from latentia.exact.estep_wiring import Clique, EStep, Pack, Scope, Witness
 from latentia.exact.gaussian_leaves import component_sums, features, leaf_log_likelihoods, log_terms
+from latentia.native.loading import Kernel, kernel
 from latentia.typing import Array, Codes
 
 Tables: TypeAlias = Mapping[int, Array]  # variable -> P(variable | parents), (parents …, variable)
@@ -43,6 +45,7 @@ MOST_ROWS, LEAST_ROWS = 2**12, 2**8  # of a block
 PRODUCT_CELLS = 2**15  # of one product of a block: what a cache holds
 KEPT_CELLS = 2**22  # of all that a block keeps …
 MOST_CELLS = 2**24  # … and at the very most, however few rows that leaves
+COMPILED_ROWS = 2**18  # given to the kernel at once
 LOWEST_LOG = -1e300
 
 
@@ -96,13 +99,21 @@ def packed_counts(estep: EStep, tables: Tables, rows: Rows, groups: Codes | None
         {v: np.zeros(tables[v].shape) for group in estep.dense for v in group.variables},
     )
     by_group = None if groups is None else np.zeros(int(groups.max(initial=-1)) + 1)
-    for start, block in _chunks(estep, rows):
-        values = _values(estep, tables, block)
-        up, used = both.pass_up(values, start)
-        _add(estep, used, up, totals, values, block.weight)
+    compiled = kernel() if fits_kernel(estep) else None
+    start = 0
+    while start < len(rows):
+        block = rows[start : start + _block_rows(estep, compiled is not None)]
+        logs = np.zeros(0) if compiled is None else _add_compiled(compiled, both, block, totals)
+        if len(logs) < len(block):
+            block = block[len(logs) : len(logs) + _block_rows(estep, False)]
+            values = _values(estep, tables, block)
+            up, used = both.pass_up(values, start + len(logs))
+            _add(estep, used, up, totals, values, block.weight)
+            logs = np.concatenate([logs, up.log])
         if by_group is not None and groups is not None:
-            own, logs = groups[start : start + len(block)], up.log * block.weights
-            by_group += np.bincount(own, logs, len(by_group))
+            own = slice(start, start + len(logs))
+            by_group += np.bincount(groups[own], logs * rows[own].weights, len(by_group))
+        start += len(logs)
     totals.log_likelihood += sum(_free_log(factors.packs[p], totals.packs[p]) for p in estep.free)
     sums = _family_counts(estep, factors, totals)
     sums |= {f"counts/{v}": total for v, total in totals.leaves.items()}
@@ -131,9 +142,10 @@ def latent_posteriors(
     for start, block in _chunks(estep, pack_rows(estep, Rows(rows.codes))):
         part = slice(start, start + len(block))
         up, used = both.pass_up(_values(estep, tables, block), start)
-        for k, D, _ in distribute(estep, used, up, None):
+        for k, D, belief in distribute(estep, used, up, None, home.values()):
+            clique, psi, P = estep.cliques[k], used.psi[k], up.products[k]
             for v in (v for v in home if home[v] == k):
-                out[v][:, part] = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
+                out[v][:, part] = _belief(clique, psi, D, P, belief, v)
     return out
 
 
@@ -164,9 +176,10 @@ def row_answers(
         part = slice(start, start + len(block))
         log[part] = sum((x.take(codes[p]) for p, x in free.items()), up.log)
         with np.errstate(divide="ignore", invalid="ignore"):  # rows without any probability
-            for k, D, _ in distribute(estep, used, up, None, home.values()):
+            for k, D, belief in distribute(estep, used, up, None, home.values()):
+                clique, psi, P = estep.cliques[k], used.psi[k], up.products[k]
                 for v in (v for v in home if home[v] == k):
-                    own = _belief(estep.cliques[k], used.psi[k], D, up.products[k], v)
+                    own = _belief(clique, psi, D, P, belief, v)
                     out[v][:, part] = np.where(np.isfinite(log[part]), own, np.nan)
     return log if careful else np.where(np.isfinite(log), log, np.nan), out
 
@@ -239,10 +252,17 @@ class _Both:
         return up, used
 
 
-def _chunks(estep: EStep, rows: Rows) -> Iterator[tuple[int, Rows]]:
-    """Blocks of rows that fit into a cache, and where they start."""
+def _block_rows(estep: EStep, compiled: bool) -> int:
+    """Rows of a block that fit into a cache; the kernel cuts blocks itself."""
+    if compiled and not estep.dense:
+        return COMPILED_ROWS
     step = max(LEAST_ROWS, min(MOST_ROWS, PRODUCT_CELLS // estep.widest, KEPT_CELLS // estep.width))
-    step = max(1, min(step, MOST_CELLS // estep.width))
+    return max(1, min(step, MOST_CELLS // estep.width))
+
+
+def _chunks(estep: EStep, rows: Rows) -> Iterator[tuple[int, Rows]]:
+    """Blocks of rows, and where they start."""
+    step = _block_rows(estep, False)
     for start in range(0, len(rows), step):
         yield start, rows[start : start + step]
 
@@ -347,6 +367,35 @@ def _add(
                     total[state] += np.bincount(codes[p], share, total.shape[1])
 
 
+def _add_compiled(own: Kernel, both: _Both, block: Rows, totals: _Totals) -> Array:
+    """Sums by the kernel; logs of the rows that it did, fewer than all where numbers are tiny."""
+    estep, factors, n = both.estep, both.plain, len(block)
+    values = _values(estep, both.tables, block) if estep.dense else None
+    dense = () if values is None else values.dense
+    codes = block.codes[: len(estep.packs)]
+    found = compiled_sums(own, estep, factors, codes, block.weight, n, [x for x, _ in dense])
+    done = found.done
+    if not done:
+        return np.zeros(0)
+    for total, more in zip(totals.pairs + totals.packs, found.pairs + found.packs, strict=True):
+        total += more
+    logs, weight = found.logs[:done], None if block.weight is None else block.weight[:done]
+    for p in estep.free:
+        totals.packs[p] += np.bincount(codes[p][:done], weight, totals.packs[p].shape[1])
+    for g, group in enumerate(estep.dense):
+        assert values is not None
+        part = replace(values, n=done, features=tuple(F[:, :, :done] for F in values.features))
+        if group.scope:
+            logs = logs + dense[g][1][:done]
+            _add_leaves(estep, g, totals, part, found.beliefs[g][:, :done])
+        else:
+            share = np.ones(done) if weight is None else weight
+            totals.log_likelihood += float(dense[g][1][:done] @ share)
+            _add_leaves(estep, g, totals, part, share[None])
+    totals.log_likelihood += float(logs.sum() if weight is None else logs @ weight)
+    return logs
+
+
 def _add_leaves(estep: EStep, group: int, totals: _Totals, values: _Values, share: Array) -> None:
     """Sums of the continuous columns of a group; `share` is the belief of their parents."""
     found = component_sums(values.terms[group], values.features[group], share)
@@ -387,16 +436,21 @@ def _code_of(sizes: tuple[int, ...]) -> Array:
     return np.concatenate(marks, axis=1).astype(float)
 
 
-def _belief(clique: Clique, psi: Array, D: Array, P: Array, v: int) -> Array:
-    """Σ ψ(s, u, v) D(s) P(u): P(v | row), (states, n)."""
+def _belief(clique: Clique, psi: Array, D: Array, P: Array, belief: Array, v: int) -> Array:
+    """P(v | row), (states, n), of a variable that no clique above has.
+
+    Where it comes in from below, a sum of the belief; else Σ ψ(s, u, v) D(s) P(u).
+    """
     shared, upper, lower = clique.sizes
-    pairs = D.reshape(shared, upper, 1, -1) * P.reshape(shared, 1, lower, -1)
-    axes = [clique.variables.index(u) for u in (*clique.shared, *clique.upper, *clique.lower)]
-    place = clique.variables.index(v)
-    operands: list[Any] = [psi, list(range(psi.ndim))]
-    if place not in axes:
-        table = np.einsum(*operands, [place, *axes]).reshape(psi.shape[place], -1)
-        return np.asarray(table @ pairs.reshape(table.shape[1], -1))
-    table = np.einsum(*operands, axes)[..., None]
-    whole = table * pairs.reshape(*table.shape[:-1], -1)
-    return np.asarray(whole.sum(axis=tuple(i for i, a in enumerate(axes) if a != place)))
+    n = P.shape[-1]
+    place = {u: k for k, u in enumerate(clique.variables)}
+    if v in clique.lower:
+        axes = (*clique.shared, *clique.lower)
+        whole = belief.reshape(*(psi.shape[place[u]] for u in axes), n)
+        return np.asarray(whole.sum(axis=tuple(i for i, u in enumerate(axes) if u != v)))
+    order = [place[u] for u in (*clique.shared, v, *clique.upper, *clique.lower)]
+    gone = tuple(k for k in range(psi.ndim) if k not in order)
+    left = [k for k in range(psi.ndim) if k in order]
+    table = psi.sum(axis=gone).transpose([left.index(k) for k in order]).reshape(shared, -1, lower)
+    given = np.matmul(table, P.reshape(shared, lower, n)).reshape(shared, -1, upper, n)
+    return np.asarray(np.einsum("svun,sun->vn", given, D.reshape(shared, upper, -1)))

@@ -13,9 +13,9 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from latentia.errors import GraphError, PlanError
 from latentia.structure.graph import LatentGraph, spell
@@ -151,6 +151,7 @@ class EStep:
     width: int  # numbers per row that an up and a down pass keep
     widest: int  # … and of the largest product
     fingerprint: str  # expected counts add only if they are of the same graph
+    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # made from it
 
     def size(self, scope: Scope) -> int:
         """Joint states."""

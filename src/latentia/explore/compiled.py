@@ -14,7 +14,7 @@ from latentia.structure.junction import JunctionTree, clique_tree, leaf_interval
 from latentia.structure.plan import Node, Plan
 from latentia.structure.triangulate import ORDERINGS, eliminate, log_states, moralise
 
-MOST_CELLS = 2**21  # of all cliques together: what a browser works through in a blink
+MOST_CELLS = 2**23  # of all cliques together: what a browser works through in a second
 DEARER = 3  # how many times as large the tree of the plan may be as the best one
 
 

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from latentia.assess.jackknife import jackknife_error
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError
@@ -15,7 +16,7 @@ from latentia.exact.reading_evidence import labels_of
 from latentia.exact.tabular_model import TabularModel
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
-from latentia.model.latent_questions import OwnTables
+from latentia.model.latent_questions import OwnTables, kept_tables_without
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
@@ -54,6 +55,7 @@ class TableNetwork:
     graph: LatentGraph  # with the number of states of every variable
     tables: Mapping[Scope, Array]
     place: tuple[int, ...]
+    errors: Mapping[Scope, Array] | None = None  # standard errors of the tables, where known
 
 
 @final
@@ -113,7 +115,7 @@ def _learned(model: LatentModel, title: str) -> Explored:
         return Explored(title, graph, shown, inner, model.plan_, model, signed=not known)
     graph, above = own.graph, own.graph.parents()
     tables = {(*above[v], v): table for v, table in own.answers.tables.items()}
-    network = TableNetwork(graph, tables, tuple(range(len(graph.names))))
+    network = TableNetwork(graph, tables, tuple(range(len(graph.names))), _errors(model, tables))
     same = {*model.plan_.graph.names} == {*graph.names}
     plan = model.plan_ if same else _plan_of(graph)
     named = dict(zip(graph.names, own.variables, strict=True))
@@ -123,6 +125,20 @@ def _learned(model: LatentModel, title: str) -> Explored:
     return Explored(
         title, graph, shown, network, plan, model, predicting, signed=other and not known
     )
+
+
+def _errors(model: LatentModel, tables: Mapping[Scope, Array]) -> dict[Scope, Array] | None:
+    """Standard errors of all tables, by those without one group of rows each; None without."""
+    if not hasattr(model, "error_bars_"):
+        return None
+    columns, names = model.columns_, model.name_states
+    others = kept_tables_without(model.error_bars_, model.plan_, columns, names)
+    if len(others) < 2:
+        return None
+    return {
+        scope: jackknife_error([other.answers.tables[scope[-1]] for other in others])
+        for scope in tables
+    }
 
 
 def _answers_alike(own: OwnTables, operators: Operators) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import base64
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from latentia.errors import LatentiaError
 from latentia.explore.compiled import Compiled, compile_tree, leaf_columns, node_of_clique
-from latentia.explore.explored import Explored, TableNetwork
+from latentia.explore.explored import Explored, Scope, TableNetwork
 from latentia.explore.layout import place_cards
+from latentia.explore.packed_numbers import packed_numbers
+from latentia.typing import Array
 
 FORMAT = 1  # of this document
 
@@ -103,7 +105,8 @@ def _network(
         "planned": compiled.planned,
         "names": _inner_names(explored, network),
         "places": network.place,
-        "cells": _in_base64(network, compiled),
+        "cells": packed_numbers(_in_a_row(network.tables, compiled)),
+        "errors": packed_numbers(_in_a_row(network.errors, compiled)) if network.errors else None,
     }
 
 
@@ -116,10 +119,9 @@ def _inner_names(explored: Explored, network: TableNetwork) -> list[str]:
     return found
 
 
-def _in_base64(network: TableNetwork, compiled: Compiled) -> str:
-    """All tables one after the other, 64-bit floats, lowest byte first."""
-    flat = [np.ascontiguousarray(network.tables[s], dtype="<f8").ravel() for s in compiled.scopes]
-    return base64.b64encode(np.concatenate(flat).tobytes()).decode("ascii")
+def _in_a_row(tables: Mapping[Scope, Array], compiled: Compiled) -> Array:
+    """All tables one after the other."""
+    return np.concatenate([np.ravel(tables[scope]) for scope in compiled.scopes])
 
 
 def _separators(explored: Explored, compiled: Compiled) -> list[dict[str, Any]]:

@@ -13,12 +13,15 @@ import secrets
 import socket
 import threading
 import time
+import warnings
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, final
 
-from latentia.errors import LatentiaError, MissingLibraryError
+from latentia.errors import LatentiaError, LatentiaWarning, MissingLibraryError
+from latentia.explore.check_figures import check_figures, checked_report
 from latentia.explore.explored import Explored, as_explored
 from latentia.explore.facts import page_facts
 from latentia.explore.page_answers import (
@@ -31,6 +34,9 @@ from latentia.explore.page_answers import (
 )
 from latentia.explore.page_file import make_page
 from latentia.explore.row_panel import RowPanel, open_rows_panel
+from latentia.explore.timelines import timelines
+from latentia.model.latent_model import LatentModel
+from latentia.sequences.sequence_model import SequenceModel
 
 HERE = "127.0.0.1"
 LONGEST = 1_000_000  # bytes of a question
@@ -55,6 +61,7 @@ class Shop:
     panel: RowPanel | None
     token: str
     page: str
+    checked: Callable[[], dict[str, Any]] | None = None  # the check of the table, once it is asked
 
     def tell(self, what: str, asked: Any) -> dict[str, Any]:
         """The answer to one question of the page."""
@@ -64,6 +71,10 @@ class Shop:
             if self.panel is None:
                 raise LatentiaError("there is no table; start with one to look through its rows.")
             return self.panel.page(asked.get("start"), asked.get("count"), asked.get("sort"))
+        if what == "check":
+            if self.checked is None:
+                raise LatentiaError("there is no table that the model could be checked on.")
+            return self.checked()
         explored = model_numbered(self.models, asked.get("model"))
         weights = read_weights(explored, asked.get("evidence"))
         explored = set_by_hand(explored, read_hand(explored, weights, asked.get("hand")))
@@ -72,16 +83,36 @@ class Shop:
         return answer_page(explored, weights, asked.get("coherent") is True).plain()
 
 
-def open_shop(models: Sequence[Any], rows: Any, titles: Sequence[str | None]) -> Shop:
+def open_shop(
+    models: Sequence[Any], rows: Any, titles: Sequence[str | None], check: Any = None
+) -> Shop:
     """Everything that is needed is read now: nothing else can be asked for later."""
     explored = tuple(as_explored(m, t) for m, t in zip(models, titles, strict=True))
     token = secrets.token_urlsafe(24)
     panel = None if rows is None else open_rows_panel(explored[0], rows)
+    checked = None
+    if rows is not None and isinstance(models[0], LatentModel):
+        checked = cache(partial(_check, models[0], rows))
     facts = page_facts(explored[0], server=True)
-    facts["server"] = {"token": token, "rows": panel is not None}
+    asks = checked is not None and check is None
+    facts["server"] = {"token": token, "rows": panel is not None, "check": asks}
+    if check is not None:
+        facts["check"] = check_figures(checked_report(check))
     if len(explored) > 1:
         facts["other"] = page_facts(explored[1], server=True)
-    return Shop(explored, panel, token, make_page(facts))
+    return Shop(explored, panel, token, make_page(facts), checked)
+
+
+def _check(model: LatentModel, rows: Any) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LatentiaWarning)  # what is odd stands in the report
+        return check_figures(model.check(rows))
+
+
+def open_sequences(model: SequenceModel, rows: Any, **options: Any) -> Shop:
+    """The page of sequences; it has all that it shows, and asks nothing."""
+    token = secrets.token_urlsafe(24)
+    return Shop((), None, token, make_page(timelines(model, rows, **options), "sequences"))
 
 
 # --- requests -------------------------------------------------------------------------------------
@@ -129,7 +160,7 @@ def web_application(shop: Shop, port: int) -> Callable[..., Any]:
             if len(body) > LONGEST:
                 return JSONResponse({"error": "the question is too long"}, 413, HEADERS)
         what = request.path_params["what"]
-        if what not in ("answer", "explain", "rows"):
+        if what not in ("answer", "explain", "rows", "check"):
             return JSONResponse({"error": "there is no such question"}, 404, HEADERS)
         try:
             asked = json.loads(body)
@@ -192,15 +223,20 @@ def serve_page(
     browser: bool = True,
     title: str | None = None,
     other_title: str | None = None,
+    check: Any = None,
+    **more: Any,
 ) -> PageServer:
     """Show a model at an address of this machine; `port` 0 takes any that is free."""
     try:
         import uvicorn
     except ModuleNotFoundError:
         raise MissingLibraryError.of("a page that is served", "uvicorn", "explore") from None
-    models = [model] if other is None else [model, other]
-    names = [title, other_title or ("Other" if other is not None else None)][: len(models)]
-    shop = open_shop(models, rows, names)
+    if isinstance(model, SequenceModel):
+        shop = open_sequences(model, rows, title=title, **more)
+    else:
+        models = [model] if other is None else [model, other]
+        names = [title, other_title or ("Other" if other is not None else None)][: len(models)]
+        shop = open_shop(models, rows, names, check)
     door = _door(port)
     number = door.getsockname()[1]
     config = uvicorn.Config(

@@ -7,21 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from latentia.errors import LatentiaError
-from latentia.explore.page_file import write_page
+from latentia.explore.writing_pages import write_page, write_sequence_page
+from latentia.sequences.sequence_model import SequenceModel
 
-OPTIONS = ("rows", "other", "port", "browser", "title")
+SERVED = ("port", "browser")
+OF_MODELS = ("title", "rows", "other", "check")
+OF_SEQUENCES = ("title", "rows", "steps", "lengths", "given")
 
 
 def explore(model: Any, to: str | os.PathLike[str] | None = None, **options: Any) -> Any:
     """Where the page was written, or the server that shows it."""
-    odd = sorted(set(options) - set(OPTIONS))
+    chain = isinstance(model, SequenceModel)
+    known = (OF_SEQUENCES if chain else OF_MODELS) + SERVED
+    odd = sorted(set(options) - set(known))
     if odd:
-        raise TypeError(f"explore() got {odd[0]!r}, expected any of to, {', '.join(OPTIONS)}.")
+        raise TypeError(f"explore() got {odd[0]!r}, expected any of to, {', '.join(known)}.")
     if to is None:
         from latentia.explore.local_server import serve_page
 
         return serve_page(model, **options)
-    served = sorted(set(options) - {"title", "other"})
+    served = sorted(set(options) & {*SERVED, *(() if chain else ("rows",))})
     if served:
         raise LatentiaError(
             f"{served[0]!r} is for a page that is served; a page in a file answers by itself. "
@@ -31,5 +36,8 @@ def explore(model: Any, to: str | os.PathLike[str] | None = None, **options: Any
         raise LatentiaError(
             f"expected the name of a page, such as 'model.html', got {os.fspath(to)!r}."
         )
-    write_page(model, to, **options)
+    if isinstance(model, SequenceModel):
+        write_sequence_page(model, to, options.pop("rows", None), **options)
+    else:
+        write_page(model, to, **options)
     return Path(to)

@@ -13,8 +13,6 @@ from importlib.resources import files
 from typing import Any
 
 from latentia.errors import LatentiaError
-from latentia.explore.explored import as_explored
-from latentia.explore.facts import check_inside, page_facts
 from latentia.whole_file import whole_file
 
 LARGEST = 3_000_000  # bytes of a page
@@ -30,19 +28,20 @@ SCRIPTS = (  # each uses only those before it
     "tree.js",
     "rows.js",
     "compare.js",
+    "check.js",
     "finder.js",
     "app.js",
 )
+KINDS = {  # of pages
+    "model": SCRIPTS,
+    "check": ("dom.js", "check.js", "check_page.js"),
+    "sequences": ("dom.js", "timeline.js", "sequences.js"),
+}
 
 
-def write_page(
-    model: Any, path: str | os.PathLike[str], title: str | None = None, other: Any = None
-) -> None:
-    """A page that answers by itself, offline, for whoever opens it; `other` is compared with it."""
-    facts = _own_facts(model, title)
-    if other is not None:
-        facts["other"] = _own_facts(other, None)
-    page = make_page(facts).encode("utf-8")
+def put_page(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a page, unless it is too large to be sent around."""
+    page = text.encode("utf-8")
     if len(page) > LARGEST:
         raise LatentiaError(
             f"the page would have {len(page):,} bytes, expected at most {LARGEST:,}. Use "
@@ -52,17 +51,10 @@ def write_page(
         file.write(page)
 
 
-def _own_facts(model: Any, title: str | None) -> dict[str, Any]:
-    explored = as_explored(model, title)
-    facts = page_facts(explored)
-    check_inside(explored, facts)
-    return facts
-
-
-def make_page(facts: Mapping[str, Any]) -> str:
+def make_page(facts: Mapping[str, Any], kind: str = "model") -> str:
     """The page as text; a policy in its head forbids whatever is not written here."""
     style = page_source("style.css")
-    scripts = [page_source(name) for name in SCRIPTS]
+    scripts = [page_source(name) for name in KINDS[kind]]
     wired = "\n".join(f"<script>{script}</script>" for script in scripts)
     parts = {
         "policy": policy(scripts, style, server="server" in facts),

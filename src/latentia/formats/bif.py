@@ -33,7 +33,7 @@ NETWORK: /network\b\s*+(?:{WORD})?+\s*+\{{\s*+/
 VARIABLE: /variable\b\s*+(?:{WORD})\s*+\{{\s*+/
 PROBABILITY: /probability\s*+\({_INNER}\)\s*+\{{\s*+/
 CLOSE: /\}}\s*+/
-PROPERTY: /property\b[^;]*+;\s*+/
+PROPERTY: /property\b(?:[^";]++|"[^"\n]*+")*+"?+[^;]*+;\s*+/
 TYPE: /type\s+discrete\s*+\[\s*+\d{{1,9}}\s*+\]\s*+\{{{_LIST}\}}\s*+;\s*+/
 TABLE: /table\b{_DIGITS}*+;\s*+/
 DEFAULT: /default\b{_DIGITS}*+;\s*+/
@@ -132,7 +132,7 @@ def _numbers(source: FileText, token: Any, count: int) -> Array:
     words = token.rstrip()[:-1].removeprefix("table").removeprefix("default")
     found = read_numbers(source, words.replace(",", " "), token.line)
     if found.size != count:
-        source.fail(token.line, f"expected {count:,} numbers, got {found.size:,}.")
+        source.fail(token.line, f"expected {count:,} numbers, got {found.size:,}. Is it cut off?")
     return found
 
 
@@ -150,14 +150,22 @@ def _read_rows(source: FileText, run: Any, axes: list[tuple[str, ...]]) -> tuple
         count = numbers.count(",") + 1
         if count != width and len(numbers.replace(",", " ").split()) != width:
             line = _line_of_row(source, run, row)
-            source.fail(line, f"expected {width} numbers in a row, got {numbers.strip()[:60]!r}.")
+            source.fail(
+                line,
+                f"expected {width} numbers in a row, got {numbers.strip()[:60]!r}. Give one for "
+                "each state.",
+            )
         place = 0
         try:
             for word, code in zip(words, codes, strict=True):
                 place = place * len(code) + code[word]
         except (KeyError, ValueError):
             line = _line_of_row(source, run, row)
-            source.fail(line, f"expected a state of every parent, in order, got ({given[:60]}).")
+            source.fail(
+                line,
+                f"expected a state of every parent, in order, got ({given[:60]}). Spell them as "
+                "declared.",
+            )
         places.append(place)
     text = "\n".join([numbers.replace("\n", " ") for _, numbers in pairs]).replace(",", " ")
     found = read_numbers(source, text, run.line)

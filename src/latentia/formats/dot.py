@@ -9,18 +9,19 @@ from latentia.formats.grammars import check_depth, parse
 from latentia.formats.plain_graph import PlainGraph
 from latentia.structure.graph import LatentGraph
 
+_MARKUP = r"<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>"  # of labels
 GRAMMAR = r"""
 start: STRICT? KIND ID? body
 body: "{" (statement ";"?)* "}"
 ?statement: defaults | assignment | chain
 defaults: (GRAPH | NODE | EDGE) attributes
-assignment: ID "=" ID
+assignment: ID "=" (ID | MARKUP)
 chain: end (ARROW end)* attributes?
 ?end: node | subgraph
 node: ID (":" ID (":" ID)?)?
 subgraph: (SUBGRAPH ID?)? body
 attributes: ("[" (attribute (";" | ",")?)* "]")+
-attribute: ID ("=" ID)?
+attribute: ID ("=" (ID | MARKUP))?
 STRICT.3: /strict\b/i
 KIND.3: /(?:di)?graph\b/i
 GRAPH.2: /graph\b/i
@@ -29,6 +30,7 @@ EDGE.2: /edge\b/i
 SUBGRAPH.2: /subgraph\b/i
 ARROW.2: "->" | "--"
 ID: /"(?:[^"\\]++|\\.)*+"|-?+(?:\.\d++|\d++(?:\.\d*+)?+)(?!\w)|[^\W\d]\w*+/s
+MARKUP: /<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>/
 %ignore /\s+/
 """
 COMMENTS = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|(?m:^#[^\n]*+)"

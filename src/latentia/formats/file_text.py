@@ -121,5 +121,7 @@ def read_numbers(source: FileText, text: str, line: int) -> Array:
     end = 0 if found is None else found.end()
     if end < len(text):
         word = text[end:].split(None, 1)[0]
-        source.fail(source.line_at(end, text, line), f"expected a number, got {word[:40]!r}.")
+        source.fail(
+            source.line_at(end, text, line), f"expected a number, got {word[:40]!r}. Correct it."
+        )
     return np.fromstring(text, sep=" ") if text.strip() else np.zeros(0)

@@ -80,7 +80,8 @@ def _fail(source: FileText, expected: Any, place: int | None) -> NoReturn:
         line, got = source.text.rstrip().count("\n") + 1, "the end of the file: is it cut off?"
     else:
         line, got = source.line_at(place), repr(source.text[place : place + 40].split("\n")[0])
-    source.fail(line, f"expected {told}, got {got}" + "." * (place is not None))
+    cure = "" if place is None else ". Correct it, or let the tool write the file anew."
+    source.fail(line, f"expected {told}, got {got}{cure}")
 
 
 def check_depth(source: FileText) -> None:

@@ -14,8 +14,15 @@ import numpy as np
 from latentia.formats.file_text import FileText, read_numbers
 from latentia.formats.identifiers import identifiers
 from latentia.formats.markup import Element, tagged
+from latentia.formats.noisy_max import noisy_max
 from latentia.formats.plain_network import Draft, Fill, PlainNetwork, filled
 from latentia.typing import Array
+
+CELLS = {  # where the numbers of a node stand
+    "cpt": "probabilities",
+    "deterministic": "resultingstates",
+    "noisymax": "parameters",
+}
 
 
 def read_xdsl(source: FileText, root: Element, normalize: bool = False) -> PlainNetwork:
@@ -56,11 +63,11 @@ def _property(node: Element, name: str) -> str | None:
 
 def _read_node(draft: Draft, node: Element, full: dict[str, str | None], reverse: bool) -> None:
     source, own = draft.source, _identifier(draft.source, node)
-    if node.tag not in ("cpt", "deterministic"):
+    if node.tag not in CELLS:
         source.fail(
             node.line,
-            f"expected <cpt> or <deterministic>, got <{node.tag[:40]}> for {own!r}. In GeNIe, "
-            "change its type to General; decisions and utilities are not read.",
+            f"expected <cpt>, <deterministic> or <noisymax>, got <{node.tag[:40]}> for {own!r}. In "
+            "GeNIe, change its type to General; decisions and utilities are not read.",
         )
     name = full[own] or own
     states = _states(source, node, name)
@@ -96,13 +103,17 @@ def _states(source: FileText, node: Element, name: str) -> list[str]:
 
 
 def _table(source: FileText, node: Element, name: str) -> Fill:
-    tag = "probabilities" if node.tag == "cpt" else "resultingstates"
+    tag = CELLS[node.tag]
     found = list(node.every(tag))
     if len(found) != 1:
         source.fail(node.line, f"expected one <{tag}> of {name!r}, got {len(found)}.")
     line = found[0].line
     if node.tag == "cpt":
         return filled(source, read_numbers(source, found[0].text, line), line)
+    if node.tag == "noisymax":
+        orders = " ".join(order.text for order in node.every("strengths"))
+        strengths, numbers = (read_numbers(source, x, line) for x in (orders, found[0].text))
+        return noisy_max(source, strengths, numbers, line)
     own = [state.attributes.get("id") for state in node.every("state")]
     codes = {state: k for k, state in enumerate(own)}
     words = found[0].text.split()

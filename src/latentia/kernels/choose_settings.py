@@ -9,7 +9,7 @@ bandwidths: ranks are nested, smoothing comes last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import final
 
@@ -17,13 +17,22 @@ import numpy as np
 from scipy.special import logsumexp
 
 from latentia.data.columns.column import Column
+from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.evidence import around, read_evidence
 from latentia.inference.linear_part import Linear, lean_on, pool_scores
 from latentia.inference.messages import Answers, answer, log_evidence
 from latentia.inference.operators import Operators
-from latentia.kernels.embedding import choose_sides, embed, raw_operators, sum_embedded, sum_sides
+from latentia.kernels.embedding import (
+    Sides,
+    choose_sides,
+    embed,
+    in_single,
+    raw_operators,
+    sum_embedded,
+    sum_sides,
+)
 from latentia.kernels.feature_maps import coordinates
 from latentia.kernels.settings import KernelSettings
 from latentia.kernels.smooth_leaves import on_grids
@@ -68,19 +77,22 @@ def choose_settings(
     splits = list(_splits(sample, rng))
     scores: dict[str, float] = {}
     best, best_score = start, -np.inf
+    first = _FirstPasses()
     with one_thread():
         for bandwidth in (start.bandwidth,) if "bandwidth" in fixed else BANDWIDTHS:
             trial = replace(best, bandwidth=bandwidth)
-            found, score = _try_all(plan, columns, splits, trial, scores, fixed)
+            found, score = _try_all(plan, columns, splits, trial, scores, fixed, first)
             if score > best_score:
                 best, best_score = found, score
+            first.keep(best.bandwidth)
         for ridge in () if "ridge" in fixed else RIDGES[1:]:
             trial = replace(best, ridge=(best.ridge[0], ridge))
-            found, score = _try_all(plan, columns, splits, trial, scores, fixed)
+            found, score = _try_all(plan, columns, splits, trial, scores, fixed, first)
             if score > best_score:
                 best, best_score = found, score
+            first.keep(best.bandwidth)
         if not fixed >= {"own", "lean"}:
-            best = _choose_answers(plan, columns, splits[0], best, scores, fixed)
+            best = _choose_answers(plan, columns, splits[0], best, scores, fixed, first)
     return KernelChoice(best, scores, sum(len(held) for _, held in splits))
 
 
@@ -105,6 +117,7 @@ def _try_all(
     settings: KernelSettings,
     scores: dict[str, float],
     fixed: frozenset[str],
+    first: _FirstPasses,
 ) -> tuple[KernelSettings, float]:
     """Best rank and evidence bandwidth for given features and ridges."""
     ranks = _ranks([plan], settings, fixed)
@@ -112,7 +125,7 @@ def _try_all(
     total = np.zeros((len(ranks), len(widths)))
     for learn, held in splits:
         wide = replace(settings, rank=max(ranks))
-        raw = _learn(plan, columns, learn, wide)
+        raw = _learn(plan, columns, learn, wide, first)
         for i, rank in enumerate(ranks):
             cut = cut_rank(raw, rank)
             for j, evidence in enumerate(widths):
@@ -136,13 +149,40 @@ def _ranks(plans: Sequence[Plan], settings: KernelSettings, fixed: frozenset[str
     return [r for r in RANKS if r <= settings.most]
 
 
+@final
+@dataclass(slots=True)
+class _FirstPasses:
+    """Pass 1 of each table, of the bandwidth looked at last and of that kept: ridges share it."""
+
+    kept: dict[tuple[int, float | str], tuple[Sides, Moments]] = field(default_factory=dict)
+
+    def of(
+        self, plan: Plan, columns: Sequence[Column], rows: Rows, settings: KernelSettings
+    ) -> tuple[Sides, Moments]:
+        place = (id(rows), settings.bandwidth)
+        if place not in self.kept:
+            z = coordinates(columns, rows.codes)
+            # single precision: settings differ by thousandths of their scores
+            sides = in_single(choose_sides(plan, columns, z, settings, rows.weight))
+            source = LocalRows(rows, threads=1)
+            self.kept[place] = sides, source.fold(partial(sum_sides, columns, sides))
+        return self.kept[place]
+
+    def keep(self, bandwidth: float | str) -> None:
+        """Forget all but one bandwidth."""
+        self.kept = {place: both for place, both in self.kept.items() if place[1] == bandwidth}
+
+
 def _learn(
-    plan: Plan, columns: Sequence[Column], rows: Rows, settings: KernelSettings
+    plan: Plan,
+    columns: Sequence[Column],
+    rows: Rows,
+    settings: KernelSettings,
+    first: _FirstPasses,
 ) -> Operators:
+    sides, pairs = first.of(plan, columns, rows, settings)
+    found = embed(plan, sides, pairs, settings)
     source = LocalRows(rows, threads=1)
-    z = coordinates(columns, rows.codes)
-    sides = choose_sides(plan, columns, z, settings, rows.weight)
-    found = embed(plan, sides, source.fold(partial(sum_sides, columns, sides)), settings)
     products = source.fold(partial(sum_embedded, plan, columns, found))
     return raw_operators(plan, columns, found, products)
 
@@ -175,12 +215,13 @@ def _choose_answers(
     settings: KernelSettings,
     scores: dict[str, float],
     fixed: frozenset[str],
+    first: _FirstPasses,
 ) -> KernelSettings:
     """The answers' own bandwidth, then how far they lean on a line.
 
     By the log density of each continuous column given all others.
     """
-    raw = cut_rank(_learn(plan, columns, split[0], settings), settings.rank)
+    raw = cut_rank(_learn(plan, columns, split[0], settings, first), settings.rank)
     held = split[1]
     widths = (settings.own,) if "own" in fixed else OWN
     best, found, top = settings, None, -np.inf
@@ -244,6 +285,7 @@ def choose_settings_for_classes(
     splits = _class_splits(samples, rng)
     scores: dict[str, Array] = {}  # log P(class | row), row by row
     best: KernelSettings | None = None
+    first = _FirstPasses()
     trials: list[tuple[float | None, float | None]] = [(None, None)]
     if "bandwidth" not in fixed:
         trials = [(value, None) for value in BANDWIDTHS]
@@ -257,9 +299,10 @@ def choose_settings_for_classes(
                 bandwidth=base.bandwidth if bandwidth is None else bandwidth,
                 ridge=base.ridge if ridge is None else (base.ridge[0], ridge),
             )
-            found = _try_classes(plans, columns, splits, log_prior, trial, scores, fixed)
+            found = _try_classes(plans, columns, splits, log_prior, trial, scores, fixed, first)
             if best is None or _clearly_better(scores[_named(found)], scores[_named(best)]):
                 best = found
+            first.keep(best.bandwidth)
     means = {name: float(each.mean()) for name, each in scores.items()}
     return KernelChoice(best or start, means, sum(len(rows) for _, held in splits for rows in held))
 
@@ -306,12 +349,13 @@ def _try_classes(
     settings: KernelSettings,
     scores: dict[str, Array],
     fixed: frozenset[str],
+    first: _FirstPasses,
 ) -> KernelSettings:
     """The best evidence bandwidth, then the best rank, for given features and ridges."""
     ranks = _ranks(plans, settings, fixed)
     wide = replace(settings, rank=max(*ranks, settings.rank))
     raw = [
-        [_learn(plan, columns, rows, wide) for plan, rows in zip(plans, learn, strict=True)]
+        [_learn(plan, columns, rows, wide, first) for plan, rows in zip(plans, learn, strict=True)]
         for learn, _ in splits
     ]
 

@@ -12,7 +12,7 @@ Pass 2 sums products of f and η̃, and of the leaves' hat functions and η̃.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, final
 
@@ -104,6 +104,11 @@ def choose_sides(
     return Sides(tuple(maps), inside, outside)
 
 
+def in_single(sides: Sides) -> Sides:
+    """The same, whose features are computed in single precision: to compare, not to answer."""
+    return replace(sides, maps=tuple(replace(m, single=True) for m in sides.maps))
+
+
 def _given_landmarks(columns: Sequence[Column], given: Any) -> Array:
     """Coordinates of rows that the user chose; all columns must be there."""
     if not isinstance(given, Mapping):
@@ -129,11 +134,13 @@ def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
         weight = block.weight
         whole = not np.isnan(z).any()
         for m in sorted({*sides.outside.values()}):
-            add_to(sums, f"outside/{m}", _weighted(phi[m], weight) @ phi[m].T)
+            total = _weighted(phi[m], weight) @ phi[m].T
+            add_to(sums, f"outside/{m}", np.asarray(total, dtype=float))
         for k, a in sides.inside.items():
             here = None if whole else present(sides.maps[a], z)
             own = _weighted(_weighted(phi[a], weight), here)
-            add_to(sums, f"across/{k}", own @ phi[sides.outside[k]].T)
+            total = own @ phi[sides.outside[k]].T
+            add_to(sums, f"across/{k}", np.asarray(total, dtype=float))
     return Moments("kernel sides", rows.total, len(rows), sums)
 
 
@@ -284,8 +291,8 @@ def _size(block: BlockMap) -> int:
 
 
 def _weighted(values: Array, weight: Array | None) -> Array:
-    return values if weight is None else values * weight
+    return values if weight is None else values * weight.astype(values.dtype)
 
 
 def _with_one(values: Array) -> Array:
-    return np.concatenate([np.ones((1, values.shape[1])), values])
+    return np.concatenate([np.ones((1, values.shape[1]), values.dtype), values])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from latentia.data.columns.column import Column
 from latentia.errors import DataError, UnknownNameError
@@ -25,6 +25,8 @@ Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadca
 MEDIAN = "median"
 UNEQUAL = 0.3  # kernel between different states of a discrete column
 ATOM_APART = 0.5  # factor between an atom and other values
+MOST_MARKS = 256  # states of a block's members in one product
+SOUND = 1e-3  # smallest share of the largest pivot of K_LL for its triangular root
 FILL = 200  # rows for the mean factor of a missing cell
 NOTHING = (np.zeros((0, 0)), np.zeros(0))
 INDEFINITE = 1e-6  # share of the largest eigenvalue that a negative one may have by rounding
@@ -106,6 +108,7 @@ class BlockMap:
     waves: tuple[Array, Array, Array] | None = None  # of random Fourier features
     unequal: float = UNEQUAL  # kernel between different states of a discrete member
     cut: float = SMALLEST
+    single: bool = False  # features in single precision
 
     def __call__(self, z: Array) -> Array:
         """φ for coordinates of all columns, (columns, n)."""
@@ -114,19 +117,21 @@ class BlockMap:
             return _wave(self, own)
         if len(self.members) == 1 and self.discrete[0]:
             return np.asarray(own[0] == np.arange(self.discrete[0])[:, None], dtype=float)
-        return np.asarray(self.mixing @ self.factors(own))
+        factors = self.factors(own)
+        return np.asarray(self.mixing.astype(factors.dtype) @ factors)
 
     def project(self, matrix: Array, z: Array) -> Array:
         """matrix @ φ, the two matrices multiplied first: (rows of the matrix, n)."""
         own = z[list(self.members)]
         if self.waves is not None or (len(self.members) == 1 and self.discrete[0]):
             return np.asarray(matrix @ self(z))
-        return np.asarray((matrix @ self.mixing) @ self.factors(own))
+        factors = self.factors(own)
+        return np.asarray((matrix @ self.mixing).astype(factors.dtype) @ factors)
 
     def factors(self, own: Array) -> Array:
         """k(landmark, x): (m, n)."""
-        if self.kernel == "rbf" and not any(self.discrete) and not np.isnan(own).any():
-            return _rbf_at_once(self.landmarks / self.bandwidth, own / self.bandwidth)
+        if self.kernel == "rbf" and self.unequal > 0 and sum(self.discrete) <= MOST_MARKS:
+            return _at_once(self, own)
         k = as_kernel(self.kernel)
         total = np.ones((self.landmarks.shape[1], own.shape[1]))
         for i, states in enumerate(self.discrete):
@@ -142,11 +147,41 @@ class BlockMap:
         return total
 
 
-def _rbf_at_once(a: Array, x: Array) -> Array:
-    """Π over members of exp(−(a − x)²/2), through one matrix product."""
-    found = a.T @ x  # in place from here: the matrix is large and its passes through memory count
-    found -= 0.5 * (a**2).sum(axis=0)[:, None]
-    found -= 0.5 * (x**2).sum(axis=0)
+def _at_once(block: BlockMap, own: Array) -> Array:
+    """Π over members of exp(−(a − x)²/2), unequal^[a ≠ x] or a mean factor: one matrix product.
+
+    The logarithm is a sum of products of what landmarks and rows are: ax − a²/2 − x²/2, and
+    log(unequal) (1 − Σ over states s of [a = s][x = s]), where x is there; else the mean's.
+    """
+    here, log_unequal = ~np.isnan(own), math.log(block.unequal)
+    left: list[Array] = []
+    right: list[Array] = []
+    constant, squares = np.zeros(block.landmarks.shape[1]), np.zeros(own.shape[1])
+    for i, states in enumerate(block.discrete):
+        a, x = block.landmarks[i], own[i]
+        if states:
+            marks = np.arange(states)[:, None]
+            left.append(-log_unequal * (a == marks))
+            right.append((x == marks).astype(float))
+            same = np.full(len(a), log_unequal)
+        else:
+            a, x = a / block.bandwidth, np.where(here[i], x, 0.0) / block.bandwidth
+            left.append(a[None])
+            right.append(x[None])
+            same = -0.5 * a**2
+            squares -= 0.5 * x**2
+        if here[i].all():
+            constant += same
+        else:
+            mean = np.log(np.maximum(_mean_factor(block, i), 1e-300))
+            left += [same[None], mean[None]]
+            right += [here[i][None].astype(float), 1.0 - here[i][None]]
+    left += [constant[None], np.ones((1, len(constant)))]
+    right += [np.ones((1, len(squares))), squares[None]]
+    kind = np.float32 if block.single else np.float64
+    one: Array = np.concatenate(left).astype(kind, copy=False)
+    other: Array = np.concatenate(right).astype(kind, copy=False)
+    found = one.T @ other  # large: in place from here
     np.minimum(found, 0.0, out=found)
     return np.asarray(np.exp(found, out=found))
 
@@ -190,6 +225,8 @@ def make_map(
 
 def _median_distance(own: Array) -> float:
     """Median of ‖x − y‖ over pairs of a few rows, the median rule; 1 where there is none."""
+    from scipy.spatial.distance import pdist  # seconds to load, and seldom asked for
+
     rows = own[:, ~np.isnan(own).any(axis=0)][:, :FILL]
     apart = pdist(rows.T) if rows.shape[1] > 1 and len(rows) else np.zeros(0)
     apart = apart[apart > 0]
@@ -208,10 +245,13 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
     if len(block.members) == 1 and block.discrete[0]:
         return block
     bare = replace(block, landmarks=_landmarks(sample, features))
-    L = bare.landmarks
-    K = bare.factors(L)
+    K = bare.factors(bare.landmarks)
     if not np.isfinite(K).all() or not np.allclose(K, K.T, rtol=1e-6, atol=1e-9):
         raise DataError("the kernel gives values that are not finite, or k(x, y) ≠ k(y, x).")
+    L, trouble = dpotrf(K, lower=1)  # any root will do, and this one is many times as fast
+    pivots = np.diagonal(L) ** 2
+    if not trouble and pivots.min() > SOUND * pivots.max():
+        return replace(bare, mixing=np.ascontiguousarray(dtrtri(L, lower=1)[0]))
     values, vectors = eigh((K + K.T) / 2)
     if values[0] < -INDEFINITE * max(values[-1], 1e-300):
         raise DataError(

@@ -1,13 +1,14 @@
 """Choosing a model of discrete columns on held-out rows (design 6).
 
-Candidates are the plain marginals, the closed form and the refined network, each learned from a
-part of the rows. The rest tells their loss. The winner is then learned from all rows.
+Candidates are the plain marginals, the closed form, the refined network, and the graph's own tables
+where that network has many times their parameters; each is learned from a part of the rows. The
+rest tells their loss. The winner is then learned from all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
@@ -26,9 +27,25 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows, keep_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent, smooth_unseen
-from latentia.model.trials import FLOOR, HELD_OUT, Trial, decide, left_out_loss, uncompared
+from latentia.model.trials import FLOOR, HELD_OUT, VALID, Trial, decide, left_out_loss, uncompared
 from latentia.networks.accelerate import ENOUGH, PSEUDO_COUNTS
-from latentia.networks.discrete_network import Network, climbed, plan_refinement, polish, started
+from latentia.networks.discrete_network import (
+    CLOSELY,
+    Network,
+    climbed,
+    plan_refinement,
+    polish,
+    started,
+)
+from latentia.networks.own_tables import LearnedTables
+from latentia.networks.tables_candidate import (
+    candidate_operators,
+    finish_candidate,
+    has_one_start,
+    learn_candidate,
+    raced_start,
+    tables_promise,
+)
 from latentia.networks.to_operators import operators_of
 from latentia.structure.plan import Plan
 from latentia.typing import Array
@@ -44,11 +61,21 @@ PATIENCE = 30.0  # E-steps after which more and more is small enough
 
 @final
 @dataclass(frozen=True, slots=True)
+class Candidates:
+    """Valid distributions, of a part of the rows; or why there is none."""
+
+    network: Network | str
+    tables: LearnedTables | str | None = None  # None: the network has no more parameters
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """The winner, learned from all rows; and what the comparison leaves to learn on from."""
 
     operators: Operators
     network: Network | None  # the refined candidate, of a part of the rows, if there is one
+    tables: LearnedTables | None  # the graph's own, likewise
     pool: Rows  # rows that candidates were compared on
     source: Source  # all rows; the pool, if that is all of them
 
@@ -79,21 +106,28 @@ def choose_best(
     why = _incomparable(pool, deals)
     if why is not None:
         found = finish_closed_form(gather_statistics(plan, source), source)
-        return Chosen(found.told(choice=uncompared(why)), None, pool, source)
+        return Chosen(found.told(choice=uncompared(why)), None, None, pool, source)
     if few:
         found, last = _learn_best_of_few(plan, source, deals, rng, pseudo_counts)
-        return Chosen(found, last if isinstance(last, Network) else None, pool, source)
+        return _chosen(found, last, pool, source)
     ((large, held),) = deals
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
-    network = _network(statistics, part, rng, pseudo_counts, NEARLY)
-    choice = decide([_trial(statistics, part, network, held)])
-    if isinstance(network, Network) and choice.chosen != "refined":  # it may have rested too early
-        network = climbed(network, part, patience=PATIENCE)[0]
-        choice = decide([_trial(statistics, part, network, held)])
-    found = _finished(choice.chosen, plan, source, network)
+    made = _candidates(statistics, part, rng, pseudo_counts, NEARLY)
+    choice = decide([_trial(statistics, part, made, held)])
+    network = made.network
+    if isinstance(network, Network) and choice.chosen not in VALID:  # it may have rested too early
+        made = replace(made, network=climbed(network, part, patience=PATIENCE)[0])
+        choice = decide([_trial(statistics, part, made, held)])
+    found = _finished(choice.chosen, plan, source, made, pseudo_counts)
     found = found.told(choice=choice, notes=state_notes(statistics))
-    return Chosen(found, network if isinstance(network, Network) else None, pool, source)
+    return _chosen(found, made, pool, source)
+
+
+def _chosen(found: Operators, made: Candidates, pool: Rows, source: Source) -> Chosen:
+    network = made.network if isinstance(made.network, Network) else None
+    tables = made.tables if isinstance(made.tables, LearnedTables) else None
+    return Chosen(found, network, tables, pool, source)
 
 
 def _incomparable(pool: Rows, deals: Sequence[tuple[Rows, Rows]]) -> str | None:
@@ -115,51 +149,66 @@ def _learn_best_of_few(
     deals: Sequence[tuple[Rows, Rows]],
     rng: np.random.Generator,
     pseudo_counts: float,
-) -> tuple[Operators, Network | str]:
+) -> tuple[Operators, Candidates]:
     """The same where rows are few: by the rows of several folds, each held out once.
 
-    And the refined candidate of the last fold.
+    And the candidates of the last fold.
     """
     trials = []
     for large, held in deals:
         part = LocalRows(large)
         statistics = gather_statistics(plan, part)
-        network = _network(statistics, part, rng, pseudo_counts)
-        trials.append(_trial(statistics, part, network, held))
+        made = _candidates(statistics, part, rng, pseudo_counts)
+        trials.append(_trial(statistics, part, made, held))
     choice = decide(trials)
-    best: Network | str = ""
+    best = made
     if choice.chosen == "refined":
-        best = started(gather_statistics(plan, source), source, rng, pseudo_counts)
-    return _finished(choice.chosen, plan, source, best).told(choice=choice), network
+        network = started(gather_statistics(plan, source), source, rng, pseudo_counts)
+        best = replace(made, network=network)
+    elif choice.chosen == "tables":
+        best = replace(made, tables=learn_candidate(plan, source, rng, pseudo_counts))
+    return _finished(choice.chosen, plan, source, best, pseudo_counts).told(choice=choice), best
 
 
-def _network(
+def _candidates(
     found: Statistics,
     source: LocalRows,
     rng: np.random.Generator,
     pseudo_counts: float,
     enough: float = ENOUGH,
-) -> Network | str:
-    """The refined network of a part of the rows; or why there is none."""
+) -> Candidates:
+    """The valid distributions, of a part of the rows; or why there are none."""
+    plan = found.layout.plan
+    network: Network | str
     try:
-        plan_refinement(found.layout.plan)
+        plan_refinement(plan)
+        network = started(found, source, rng, pseudo_counts)
+        network = raced_start(plan, network, source, rng, pseudo_counts)
+        network = climbed(network, source, enough, PATIENCE)[0]
     except PlanError as error:  # its tables would be too large
-        return str(error)
-    return climbed(started(found, source, rng, pseudo_counts), source, enough, PATIENCE)[0]
+        network = str(error)
+    if not tables_promise(plan):
+        return Candidates(network)
+    return Candidates(network, learn_candidate(plan, source, rng, pseudo_counts))
 
 
-def _trial(found: Statistics, part: LocalRows, network: Network | str, held: Rows) -> Trial:
+def _trial(found: Statistics, part: LocalRows, made: Candidates, held: Rows) -> Trial:
     """The loss of every candidate at every held-out row."""
     losses = {
         "marginal": _marginal_loss(found, held),
         "closed": left_out_loss(finish_closed_form(found, part), held),
     }
     left_out = {}
-    if isinstance(network, Network):
-        operators = operators_of(network.plan, network.tables, 1.0)
+    if isinstance(made.network, Network):
+        operators = operators_of(made.network.plan, made.network.tables, 1.0)
         losses["refined"] = left_out_loss(operators, held)
     else:
-        left_out["refined"] = network
+        left_out["refined"] = made.network
+    if isinstance(made.tables, LearnedTables):
+        operators = candidate_operators(found.layout.plan, made.tables)
+        losses["tables"] = left_out_loss(operators, held)
+    elif made.tables is not None:
+        left_out["tables"] = made.tables
     return Trial(losses, held.weights, part.rows.total, left_out)
 
 
@@ -174,11 +223,17 @@ def _marginal_loss(found: Statistics, rows: Rows) -> Array:
     return total
 
 
-def _finished(name: str, plan: Plan, source: Source, network: Network | str) -> Operators:
-    """The candidate of this name, learned from all rows; a network climbs on from its tables."""
+def _finished(
+    name: str, plan: Plan, source: Source, made: Candidates, pseudo_counts: float
+) -> Operators:
+    """The candidate of this name, learned from all rows; tables climb on from where they are."""
     if name == "refined":
-        assert isinstance(network, Network)
-        return polish(network, source, patience=PATIENCE)
+        assert isinstance(made.network, Network)
+        enough = CLOSELY if has_one_start(plan, made.network) else ENOUGH
+        return polish(made.network, source, enough, PATIENCE)
+    if name == "tables":
+        assert isinstance(made.tables, LearnedTables)
+        return finish_candidate(plan, made.tables, source, pseudo_counts, PATIENCE)
     if name == "closed":
         return finish_closed_form(gather_statistics(plan, source), source)
     layout = pair_layout(plan)

@@ -9,7 +9,8 @@ from typing import Any, final
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
-from latentia.discovery.finding import Structure, find_structure
+from latentia.data.sources.progress import as_progress
+from latentia.discovery.finding import SEARCHING, Structure, find_structure
 from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, IgnoredColumnWarning
 from latentia.exact.mixture_network import MixtureNetwork
@@ -25,7 +26,7 @@ from latentia.structure.plan import Plan
 
 
 def find_graph(
-    opened: Opened, wish: Structure, learner: Any, groups: int
+    opened: Opened, wish: Structure, learner: Any, groups: int, progress: Any = None
 ) -> tuple[FoundStructure, Opened, Any]:
     """The structure, the table over its columns, and who learns: by default, what was found."""
     if opened.rows.once:
@@ -33,7 +34,9 @@ def find_graph(
             "a structure is sought in several passes, these rows can be read once. Pass a function "
             "that opens them anew, write them to a Parquet file and pass its path, or give a graph."
         )
-    found = find_structure(opened.columns, opened.first(opened.columns), opened.seen.weight, wish)
+    say = as_progress(progress).sharing(SEARCHING)
+    rows = opened.first(opened.columns)
+    found = find_structure(opened.columns, rows, opened.seen.weight, wish, say=say)
     if found.left_out:
         names = ", ".join(map(str, found.left_out))
         warn(

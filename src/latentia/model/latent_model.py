@@ -23,15 +23,16 @@ from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
 from latentia.model.aligning import Alignment, align_models
+from latentia.model.arrow_questions import ArrowQuestions
 from latentia.model.latent_questions import (
     best_own,
+    check_asked_alone,
     check_drawn_alone,
     draw_own,
     hidden_names,
     query_own,
     sampled_own,
 )
-from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.notices import note_outside
 from latentia.model.profile import Profile
 from latentia.model.profiling import profile_of
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
 
 
-class LatentModel(LinkedQuestions, WhyQuestions):
+class LatentModel(ArrowQuestions, WhyQuestions):
     """A latent-variable graphical model over the columns of a table.
 
     Parameters
@@ -68,10 +69,11 @@ class LatentModel(LinkedQuestions, WhyQuestions):
     name_states : dict of latent -> list of names, optional
         Names of the states of latents, in that order, for answers and evidence; default: 0, 1, ….
         They may be given after the fit as well: `with_state_names`.
-    link : dict of latent -> "logit", optional
-        A latent class that its parents, continuous columns or many of them, tell by a multinomial
-        logit instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
-        themselves where a parent of a latent is continuous.
+    link : dict of latent or discrete column -> "logit", optional
+        A variable that its parents, continuous columns or many of them, tell by a multinomial logit
+        instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
+        themselves where a parent is continuous; continuous columns are then normal around lines of
+        their continuous parents.
     mechanism : dict of column -> list of variables, optional
         What the holes of a column depend on, columns (itself, too) or latents: the model then has a
         column ``R_<column>``, "missing" or "present", below these, and answers use it.
@@ -100,9 +102,8 @@ class LatentModel(LinkedQuestions, WhyQuestions):
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
 
-        A model with tables (learner="tables" or "em") also answers for its latents, alone and
-        together with columns, and takes them as evidence, hard or soft; their states are numbers,
-        or have the names of `name_states`.
+        Latents are asked for as columns are, alone and together with these, and are taken as
+        evidence, hard or soft; their states are numbers, or have the names of `name_states`.
 
         Evidence of a continuous column is a number, or an interval ``{"x": (0, 3)}``. `soft` gives
         likelihoods of states instead of one state, ``{"G": {0: .2, 1: .8}}``, or for a continuous
@@ -121,8 +122,11 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         check_drawn_alone(approximate, confidence=confidence, do=do)
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
-        linked = self._query_linked(variables, evidence or {}, soft or {})
+        linked = self._query_arrows(variables, evidence or {}, soft or {})
+        if linked is None:
+            linked = self._query_linked(variables, evidence or {}, soft or {})
         if linked is not None:
+            check_asked_alone(confidence=confidence, do=do, approximate=approximate or None)
             return linked
         names = named(variables, self._graph.names)
         if approximate:
@@ -183,6 +187,9 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         self._check_fitted()
         names = self._open_ones(evidence, soft) if variables is None else []
         names = names or named(variables, self._graph.names)
+        told = self._best_arrows(names, evidence or {}, soft or {})
+        if told is not None:
+            return told
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
         if hidden or self._answers_by_tables:
             own = self._told(hidden)
@@ -217,6 +224,8 @@ class LatentModel(LinkedQuestions, WhyQuestions):
                 f"expected a positive number of samples, and a whole one, got {n_samples!r}."
             )
         rng = as_generator(random_state)
+        if self._alone is not None or (latents and self._arrows is not None):
+            return self._draw_arrows(int(n_samples), rng, latents)
         if latents:
             return draw_own(self._told(self._hidden), int(n_samples), rng)
         codes = sample_rows(self.operators_, int(n_samples), rng)
@@ -228,6 +237,8 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         Print it for words, `.plot()` it for a picture, `.to_frame()` for a data frame. With error
         bars (fit(frame, error_bars=True)) every figure has its standard error.
         """
+        if self._arrows is not None:
+            return self._profile_arrows(name)
         own = self._told([name])
         others = self._tables_without(name) if hasattr(self, "error_bars_") else []
         return profile_of(own, name, self.operators_.weight, others)
@@ -239,6 +250,7 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         other model with its states numbered and named as here. Rows, by which states are matched,
         are drawn from this model, unless a table is given.
         """
+        self._refuse_arrows("align")
         return align_models(self, other, X, self._told(self._hidden), other._told(other._hidden))
 
     # -- pictures ------------------------------------------------------------------------------
@@ -250,6 +262,10 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         """
         self._check_fitted()
         plan = self.operators_.plan
+        if self._alone is not None:
+            if evidence is not None or target is not None:
+                self._refuse_arrows("a picture of messages")
+            return doors.draw_graph(self._graph)
         if evidence is None and target is None:
             network = self.operators_.network
             return doors.draw_plan(plan) if network is None else doors.draw_graph(network.graph)
@@ -281,9 +297,11 @@ class LatentModel(LinkedQuestions, WhyQuestions):
         ``explore(to="model.html")`` writes one file that answers by itself, wherever it is opened.
         Without `to`, a server on this machine only shows the page in the browser until it is
         stopped; `rows` is a table to look through with it, `port` and `browser` (False: do not
-        open one) say where, `title` names the page.
+        open one) say where. `title` names the page; `other` is a second model to compare with,
+        `check` a report of ``model.check(rows)`` to show beside it.
         """
         self._check_fitted()
+        self._refuse_arrows("explore")
         return doors.explore(self, to, **options)
 
     def _repr_html_inner(self) -> str:

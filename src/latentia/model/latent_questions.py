@@ -247,6 +247,16 @@ def check_drawn_alone(approximate: bool, **others: Any) -> None:
             raise EvidenceError(f"approximate=True and {name}=… are two questions. Leave one out.")
 
 
+def check_asked_alone(**others: Any) -> None:
+    """Covariates, logits and lines answer plain questions."""
+    for name, value in others.items():
+        if value is not None:
+            raise EvidenceError(
+                f"{name}=… is not made for models with covariates or continuous parents. Leave it "
+                "out."
+            )
+
+
 def tables_to_draw(own: OwnTables | None, learner: str) -> OwnTables:
     """Tables that can be drawn from, or an error for models without."""
     if own is None or own.mixed:

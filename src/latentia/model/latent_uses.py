@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import TransformerTags
@@ -29,7 +29,9 @@ def _tells_latents(model: Any) -> bool:
     if hasattr(model, "operators_"):
         told = any(model._is_told_latent(name) for name in model.states_)
     else:
-        told = isinstance(as_learner(model.learner), EM | StepwiseEM | Tables)
+        learner = as_learner(model.learner)
+        named = bool(model.latents) and learner.abilities.names_latents  # the default, told by name
+        told = named or isinstance(learner, EM | StepwiseEM | Tables)
     if not told:
         raise NotLearnedError(
             "transform gives memberships of latents, of which this model has no tables. Use "
@@ -40,6 +42,8 @@ def _tells_latents(model: Any) -> bool:
 
 class LatentUses(TableQuestions):
     """Memberships as features of other models, and what outcomes are like in every class."""
+
+    _sklearn_auto_wrap_output_keys: ClassVar[set[str]] = {"transform"}  # what set_output rules
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -72,8 +76,7 @@ class LatentUses(TableQuestions):
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of what `transform` gives: ``latent=state``."""
         self._check_fitted()
-        own = self._told(self._hidden)
-        found = [f"{name}={s}" for name in self._told_latents() for s in own.latent(name).labels]
+        found = [f"{name}={s}" for name in self._told_latents() for s in self._latent_labels(name)]
         return np.array([printable(name) for name in found], dtype=object)
 
     def _told_latents(self) -> list[Label]:

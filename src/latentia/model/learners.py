@@ -184,8 +184,9 @@ class PBP(BaseEstimator):
         source, rng = self._prepared(plan, source)
         at_least("smoothing", self.smoothing, 0)
         found = choose_best(plan, source, rng, self.smoothing)
+        start = None if found.tables is None else found.tables.tables
         return with_tables_beside(
-            plan, found.operators, found.source, self.smoothing, found.pool, found.network
+            plan, found.operators, found.source, self.smoothing, found.pool, found.network, start
         )
 
     def _prepared(self, plan: Plan, source: Source) -> tuple[Source, np.random.Generator]:

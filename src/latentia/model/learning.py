@@ -127,14 +127,15 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
-        return self._fit_opened(opened, learner, groups)
+        return self._fit_opened(opened, learner, groups, progress)
 
-    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
         """From a table whose columns are known to what the model keeps."""
         given = learner
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:
-            self.structure_, opened, given = find_graph(opened, opened.wish, learner, groups)
+            wish = opened.wish
+            self.structure_, opened, given = find_graph(opened, wish, learner, groups, progress)
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, given, learn)

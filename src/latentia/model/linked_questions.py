@@ -43,12 +43,12 @@ class LinkedQuestions(LatentUses):
         found: LogitLink | None = getattr(self, "link_", None)
         return found
 
-    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
         self.__dict__.pop("link_", None)
         able = isinstance(learner, EM | Tables)
         linked = linked_latents(opened.graph, opened.columns, self.link, able)
         if not linked:
-            return super()._fit_opened(opened, learner, groups)
+            return super()._fit_opened(opened, learner, groups, progress)
         self.__dict__.pop("structure_", None)
         names = [opened.graph.names[v] for v in linked]
         if len(linked) > 1:

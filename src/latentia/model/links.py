@@ -142,6 +142,14 @@ def check_class(graph: LatentGraph, v: int, columns: Sequence[Column]) -> tuple[
     return above
 
 
+def is_linked_class(graph: LatentGraph, v: int, columns: Sequence[Column]) -> bool:
+    """Whether a latent is told by covariates alone, and tells discrete columns alone."""
+    try:
+        return v in graph.latent and bool(check_class(graph, v, columns))
+    except GraphError:
+        return False
+
+
 def learn_linked(
     opened: Opened, v: int, smoothing: float, seed: Any, order_by: Any = None
 ) -> tuple[LearnedTables, LogitLink, tuple[Column, ...], LogitFit]:

@@ -16,7 +16,8 @@ from latentia.exact.estep_wiring import check_graph
 from latentia.inference.operators import Operators
 from latentia.networks.learner import Abilities
 from latentia.structure.graph import LatentGraph, relevant
-from latentia.structure.plan import Plan, checked_groups, make_plan
+from latentia.structure.kept_plans import plan_again
+from latentia.structure.plan import Plan, checked_groups
 from latentia.typing import Label
 
 FEW = 6  # states that stand for a continuous column while ranks are planned
@@ -155,7 +156,7 @@ def plan_mixed(
     few = {c.name: min(c.cells, most) for c in columns}
     unknown = {v for v in graph.latent if graph.states[v] is None}
     small = graph.with_states({**few, **{graph.names[v]: UNKNOWN for v in unknown}})
-    plan = make_plan(small, groups=groups)
+    plan = plan_again(small, tuple(map(tuple, groups)))
     hidden = {
         plan.graph.index(graph.names[v]) for v in unknown if graph.names[v] in plan.graph.names
     }

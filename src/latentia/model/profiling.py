@@ -10,6 +10,7 @@ import numpy as np
 
 from latentia.announcing import warn
 from latentia.assess.identifying import latent_doubts
+from latentia.assess.jackknife import jackknife_error
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.masses import cdf, means, quantiles, spreads
@@ -166,12 +167,8 @@ def links_of(own: OwnTables, h: int) -> tuple[Link, ...]:
 
 
 def _error(replicas: Sequence[Array]) -> Array | None:
-    """Standard error by the jackknife: √((G-1)/G Σ (x_g - x̄)²)."""
-    if not replicas:
-        return None
-    x = np.stack(replicas)
-    count = len(x)
-    return np.asarray(np.sqrt((count - 1) / count * ((x - x.mean(axis=0)) ** 2).sum(axis=0)))
+    """Standard error by the jackknife; None without error bars."""
+    return jackknife_error(replicas) if replicas else None
 
 
 def _scalar(x: Array | None) -> float | None:

@@ -20,7 +20,7 @@ from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
 LATENT_CLASS = "class"  # one latent tells every column
-SOUGHT = (*METHODS, LATENT_CLASS)  # words instead of a graph
+SOUGHT = METHODS  # words instead of a graph
 
 
 @final
@@ -47,7 +47,7 @@ class Specification:
         """How to find the graph, if that is what the user wants."""
         if isinstance(self.graph, Structure):
             return self.graph
-        named = isinstance(self.graph, str) and self.graph in METHODS
+        named = isinstance(self.graph, str) and self.graph in METHODS and self.graph != LATENT_CLASS
         return Structure(self.graph) if named else None
 
     @property

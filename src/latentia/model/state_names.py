@@ -28,6 +28,13 @@ from latentia.typing import Array, Codes
 
 def checked_names(graph: LatentGraph, name_states: Any) -> dict[Any, tuple[Any, ...]]:
     """Names by latent: one for each state, no two alike; an error that says what is wrong."""
+    return named_states(
+        {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}, name_states
+    )
+
+
+def named_states(latents: Mapping[Any, int | None], name_states: Any) -> dict[Any, tuple[Any, ...]]:
+    """The same for latents with these numbers of states (None: not known yet)."""
     if name_states is None:
         return {}
     if not isinstance(name_states, Mapping):
@@ -35,7 +42,6 @@ def checked_names(graph: LatentGraph, name_states: Any) -> dict[Any, tuple[Any, 
             "expected name_states to be a dict of latent -> list of names, such as "
             f"{{'class': ['low', 'high']}}, got {type(name_states).__name__}."
         )
-    latents = {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}
     found = {}
     for name, given in name_states.items():
         if name not in latents:
@@ -56,10 +62,16 @@ def checked_names(graph: LatentGraph, name_states: Any) -> dict[Any, tuple[Any, 
 
 def checked_order(graph: LatentGraph, order_by: Any) -> dict[int, int]:
     """Latent -> the column along which its states go, by number."""
-    if order_by is None or (isinstance(order_by, str) and order_by == "size"):
-        return {}
     columns = [graph.names[v] for v in graph.observed]
     latents = [graph.names[v] for v in sorted(graph.latent)]
+    found = ordered_along(latents, columns, order_by)
+    return {graph.index(name): graph.index(column) for name, column in found.items()}
+
+
+def ordered_along(latents: Sequence[Any], columns: Sequence[Any], order_by: Any) -> dict[Any, Any]:
+    """Latent -> the column along which its states go, by name; those by size are not there."""
+    if order_by is None or (isinstance(order_by, str) and order_by == "size"):
+        return {}
     given = order_by if isinstance(order_by, Mapping) else dict.fromkeys(latents, order_by)
     found = {}
     for name, column in given.items():
@@ -69,7 +81,7 @@ def checked_order(graph: LatentGraph, order_by: Any) -> dict[int, int]:
             continue
         if column not in columns:
             raise UnknownNameError("column (in order_by)", column, columns)
-        found[graph.index(name)] = graph.index(column)
+        found[name] = column
     return found
 
 

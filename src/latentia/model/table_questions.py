@@ -199,7 +199,7 @@ class TableQuestions(Learning):
         of latents given all present cells come along, behind the columns; that needs tables.
         """
         if latents:
-            hidden = self._told(self._hidden).hidden
+            hidden = [name for name in self._hidden if self._latent_labels(name)]
             quiet = "missing" if unknown == "warn" else unknown  # told once, with the columns
             found = self.marginals(X, dtype=dtype, unknown=unknown)
             return found | {h: self.predict_latent(X, h, unknown=quiet) for h in hidden}
@@ -258,6 +258,13 @@ class TableQuestions(Learning):
         check_can_tell(own, hidden, self.diagnostics_.learner, why)
         assert own is not None
         return own
+
+    def _latent_labels(self, name: Label) -> tuple[Any, ...]:
+        """States of a latent, or an error for a model that has no table of it."""
+        return self._told([name]).latent(name).labels
+
+    def _refuse_arrows(self, what: str) -> None:
+        """An error for what some models cannot be asked; these can."""
 
     def _tables_to_draw(self) -> OwnTables:
         return tables_to_draw(self._own_tables(), self.diagnostics_.learner)
@@ -354,6 +361,7 @@ class TableQuestions(Learning):
         ``"warn"`` it is said which, with ``"error"`` the first of them is an error.
         """
         self._check_fitted()
+        self._refuse_arrows("check")
         fit = measure_fit(self.plan_, self.operators_, self.columns_, self._open(X), unknown)
         return make_report(fit, (*self.plan_.notes, *self.operators_.provenance.notes))
 

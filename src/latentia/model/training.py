@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -53,13 +53,13 @@ from latentia.networks.learner import OnPieces, freeze_learner
 from latentia.networks.tables import column_plan
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
-from latentia.structure.plan import Plan, make_plan
+from latentia.structure.kept_plans import plan_again
+from latentia.structure.plan import Plan
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
 T = TypeVar("T")
 
-KEPT_NAMES = 500  # variables of a graph whose plan is kept
 SAME_WEIGHT = 1e-6  # relative, of the same rows
 CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
 
@@ -338,22 +338,6 @@ def warn_of(training: Training, operators: Operators, learner: Any) -> None:
 def learned_plan(training: Training, operators: Operators) -> Plan:
     """What was planned; a learner of continuous columns may have found its ranks."""
     return operators.plan if has_continuous(training.columns) else training.plan
-
-
-def plan_again(graph: LatentGraph, groups: Any) -> Plan:
-    """`make_plan`; the last ones are kept, for the classes, folds and forms of a classifier.
-
-    Names that are equal but of different types (1, True) have plans of their own; large plans, and
-    those with groups, are made anew.
-    """
-    if len(graph.names) > KEPT_NAMES or groups:
-        return make_plan(graph, groups=groups)
-    return _kept_plan(graph, tuple(map(type, graph.names)))
-
-
-@lru_cache(maxsize=8)
-def _kept_plan(graph: LatentGraph, kinds: tuple[type, ...]) -> Plan:
-    return make_plan(graph)
 
 
 def rows_again(

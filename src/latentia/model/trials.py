@@ -21,6 +21,7 @@ from latentia.inference.operators import Operators
 from latentia.inference.provenance import Choice
 from latentia.typing import Array
 
+VALID = ("refined", "tables")  # candidates that are distributions
 HELD_OUT = 0.2  # of the rows
 CLEARLY = 2.0  # standard errors
 BEATEN = 0.25  # … by which the marginals must be
@@ -56,7 +57,7 @@ def prefer_refined(
     learned_from: int,
     left_out: Mapping[str, str] | None = None,
 ) -> Choice:
-    """The refined network, a valid distribution, unless another candidate is clearly better.
+    """The better of the refined network and tables, which are valid, unless others clearly are.
 
     The marginals, unless they are beaten by more than a part of a standard error: models of columns
     that have nothing to do with each other lose by several. A network that answers as they do (the
@@ -64,10 +65,11 @@ def prefer_refined(
     """
     means = {name: _mean(loss, weight) for name, loss in losses.items()}
     chosen = min(means, key=lambda name: means[name])
-    if "refined" in losses and means["refined"] < means["marginal"] + ROUNDING:
-        gap = losses["refined"] - losses[chosen]
-        if means["refined"] - means[chosen] <= CLEARLY * _error(gap, weight) + ROUNDING:
-            chosen = "refined"
+    valid = min((name for name in VALID if name in losses), key=means.__getitem__, default=None)
+    if valid is not None and means[valid] < means["marginal"] + ROUNDING:
+        gap = losses[valid] - losses[chosen]
+        if means[valid] - means[chosen] <= CLEARLY * _error(gap, weight) + ROUNDING:
+            chosen = valid
     gain = losses["marginal"] - losses[chosen]
     alike = np.abs(gain).max(initial=0.0) <= ROUNDING
     if alike or _mean(gain, weight) <= BEATEN * _error(gain, weight):

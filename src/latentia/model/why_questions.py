@@ -247,10 +247,10 @@ class WhyQuestions(TableQuestions):
         """The graph's own tables, or an error that says why there are none."""
         self._check_fitted()
         check_can_be_set(self._graph)
-        if hasattr(self, "link_"):
+        if hasattr(self, "link_") or hasattr(self, "arrows_"):
             raise NotLearnedError(
                 "effects and sensitivities are computed from tables, and this model has a logit of "
-                "covariates besides (link_). Bin the covariates, and leave link= out."
+                "covariates or lines besides. Bin continuous parents, and leave link= out."
             )
         own = self._own_tables()
         if own is not None and not own.mixed:

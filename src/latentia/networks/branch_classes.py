@@ -62,9 +62,17 @@ def local_states(
 
 def told_by_branches(network: PositiveNetwork) -> bool:
     """Has every latent enough branches to tell its states?"""
-    near = moralise(network.graph)
-    counts = [sum(map(bool, _branches(network.graph, near, v))) for v in network.graph.latent]
-    return min(counts, default=FEWEST_BRANCHES) >= FEWEST_BRANCHES
+    return min(_branch_counts(network.graph), default=FEWEST_BRANCHES) >= FEWEST_BRANCHES
+
+
+def most_branches(graph: LatentGraph) -> int:
+    """Of the latent that has most."""
+    return max(_branch_counts(graph), default=0)
+
+
+def _branch_counts(graph: LatentGraph) -> list[int]:
+    near = moralise(graph)
+    return [sum(map(bool, _branches(graph, near, v))) for v in graph.latent]
 
 
 def _branches(graph: LatentGraph, near: Adjacency, v: int) -> list[list[int]]:

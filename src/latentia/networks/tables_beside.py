@@ -25,6 +25,7 @@ from latentia.networks.piece_learning import TableSettings
 from latentia.networks.state_order import local_orders
 from latentia.networks.tables import told_pieces
 from latentia.networks.to_operators import renumbered
+from latentia.structure.directing import directed_alike
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.state_network import own_network
@@ -35,6 +36,11 @@ BLUR = 0.02  # of first tables, towards all states alike: a climb cannot leave z
 PATIENCE = 30.0  # E-steps after which more and more is small enough: the columns have their answers
 FEW_STARTS = 3  # of a kind, in one round: what is at stake are names, not predictions
 
+NO_ARROWS = (
+    "its edges have no direction, and no arrows say the same, which tables P(variable | parents) "
+    "need: write ->."
+)
+
 
 def with_tables_beside(
     plan: Plan,
@@ -43,22 +49,25 @@ def with_tables_beside(
     smoothing: float,
     pool: Rows | None = None,
     network: Network | None = None,
+    start: Tables | None = None,
 ) -> Operators:
     """The same operators with tables of the graph beside them; or the reason why there are none.
 
-    `pool` holds some of the rows of `source`, or all, and `network` is one of the plan's
-    refinement, to start from.
+    `pool` holds some of the rows of `source`, or all; `start` are tables, and `network` is one of
+    the plan's refinement, to start from.
     """
     graph = plan.graph
     if operators.plan.graph == graph and operators.tables:
         orders = local_orders(graph, operators.tables)
         return _beside(operators, graph, renumbered(graph, operators.tables, orders))
-    why = _hindrance(graph)
-    if why:
-        return operators.told(nameless=why)
+    alike = directed_alike(graph)
+    if alike is None or not graph.latent:
+        return operators.told(nameless=NO_ARROWS if graph.latent else "there are no latents.")
     try:
-        refined = operators if operators.tables else network
-        found = _learned(plan, source, smoothing, pool, refined)
+        refined = (operators if operators.tables else network) if alike is graph else None
+        graph = alike
+        first = start or (refined and first_tables(plan, refined.plan.graph, refined.tables))
+        found = _learned(graph, source, smoothing, pool, first)
     except LatentiaError as error:  # the model of the columns stands all the same
         return operators.told(nameless=str(error))
     told = tuple(f"latents: {line}" for line in told_pieces(found))
@@ -70,32 +79,20 @@ def _beside(operators: Operators, graph: LatentGraph, tables: Tables) -> Operato
     return replace(operators, beside=TableAnswers(graph, cpts))
 
 
-def _hindrance(graph: LatentGraph) -> str:
-    """Why a graph has no tables of its own that could be kept beside; empty if it has."""
-    if not graph.latent:
-        return "there are no latents."
-    if not graph.directed:
-        return "its edges have no direction, and tables P(variable | parents) need one: write ->."
-    return ""
-
-
 def _learned(
-    plan: Plan,
+    graph: LatentGraph,
     source: Source,
     smoothing: float,
     pool: Rows | None,
-    refined: Network | Operators | None,
+    start: Tables | None,
 ) -> LearnedTables:
-    graph, rng = plan.graph, np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     if pool is None:
         pool, whole = keep_rows(source, POOL, rng)
         source = LocalRows(pool) if whole else source
     settings = TableSettings(
         smoothing=smoothing, local=FEW_STARTS, random=FEW_STARTS, rounds=1, closely=ENOUGH
     )
-    start = None
-    if refined is not None:
-        start = first_tables(plan, refined.plan.graph, refined.tables)
     if start is None:
         found = learn_tables(graph, LocalRows(pool), settings, rng)
         if isinstance(source, LocalRows) and source.rows is pool:

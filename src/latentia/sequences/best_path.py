@@ -46,7 +46,7 @@ def best_path(wired: Wired, tables: Tables) -> tuple[Indices, Array]:
 
     The sum over a sequence is max log P(path, cells); -inf where no path explains the cells.
     """
-    packing, layout = wired.packing, wired.layout
+    packing, layout = wired.lockstep, wired.layout
     size = layout.width * packing.steps
     with np.errstate(divide="ignore"):
         start = np.log(starts_of(layout, tables))

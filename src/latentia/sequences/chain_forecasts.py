@@ -14,8 +14,7 @@ from latentia.sequences.chain_questions import Beliefs, Chain, believed_cells, s
 from latentia.sequences.long_rows import (
     LongSteps,
     Naming,
-    is_list_of_frames,
-    joined_arrays,
+    listed_sequences,
     read_long,
 )
 from latentia.sequences.packing import Indices
@@ -54,8 +53,13 @@ def believed_columns(
         p = believed_cells(chain, found, sequences, v, at)
         told |= dict(zip(labels, chain.columns[v].summary(p), strict=True))
     for v in sorted(slice_.latent):
-        told |= {f"{slice_.names[v]}={k}": p for k, p in enumerate(found.of(v)[:, at])}
+        told |= dict(zip(latent_headings(chain, v), found.of(v)[:, at], strict=True))
     return told
+
+
+def latent_headings(chain: Chain, v: int) -> list[str]:
+    """Columns of P(latent): ``z=0``, or ``z=worn`` where states have names."""
+    return [f"{chain.slice.names[v]}={label}" for label in chain.labels(v)]
 
 
 def with_inputs(
@@ -80,9 +84,8 @@ def future_inputs(
             f"a forecast needs the inputs of the steps to come: given= a table with {names}, "
             f"{count} row(s) for each sequence."
         )
-    how = replace(naming, lengths=None, blocks=False)
-    if is_list_of_frames(given):
-        given, how = joined_arrays(given, how)
+    how = replace(naming, lengths=None, blocks=False, cut=False)
+    given, how = listed_sequences(given, how, len(columns))
     engine = open_question(given, list(columns.values()))
     for c in columns.values():
         if c.name not in engine.names:

@@ -23,7 +23,7 @@ from latentia.sequences.learn_chain import (
     learn_chain,
     plain_climb,
 )
-from latentia.sequences.potentials import Wired, wire_groups, wire_steps
+from latentia.sequences.potentials import Wired, wire_groups
 from latentia.sequences.step_data import Sequences, missing_cells
 from latentia.typing import Array
 
@@ -113,7 +113,7 @@ def _stepwise_climb(learner: StepwiseEM, task: _Task, rng: np.random.Generator) 
     k = 0
     for _ in range(int(learner.epochs)):
         for batch in _batches(task.sequences, size, rng):
-            counts, _, _ = chain_estep([wire_steps(task.layout, batch)], tables)
+            counts, _, _ = chain_estep(wire_groups(task.layout, batch), tables)
             step, scale = (k + 2.0) ** -float(learner.exponent), steps / batch.steps
             sums = {n: step * scale * x + (1.0 - step) * sums[n] for n, x in counts.items()}
             tables = prior.maximise(sums)

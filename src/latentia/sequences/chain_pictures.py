@@ -54,13 +54,12 @@ def draw_latent_moves(chain: Chain, name: Label | None) -> Drawing:
                     for (u, lag), k in zip(others, at, strict=True)
                 )
                 panels.append((told or f"P(next {names[v]} | {names[v]})", table[at]))
-            return doors.draw_moves(names[v], panels[:MOST_PANELS], tuple(range(sizes[v])))
+            return doors.draw_moves(names[v], panels[:MOST_PANELS], chain.labels(v))
     raise EvidenceError(f"{names[v]!r} does not tell its own next step; it has no moves.")
 
 
 def _state(chain: Chain, v: int, k: int) -> str:
-    column = chain.columns.get(v)
-    return str(k) if column is None else printable(column.labels[k])
+    return printable(chain.labels(v)[k])
 
 
 def one_sequence(read: LongSteps, which: Any) -> tuple[Any, Sequences]:
@@ -81,17 +80,15 @@ def draw_decoded_steps(chain: Chain, read: LongSteps, which: Any) -> Drawing:
         raise EvidenceError("the slice has no latent; there is nothing to decode.")
     label, one = one_sequence(read, which)
     layout, path = decode_states(chain, one)
-    paths = {
-        chain.slice.names[v]: (layout.values[v, 0][path], tuple(range(chain.sizes[v])))
-        for v in only
-    }
+    paths = {chain.slice.names[v]: (layout.values[v, 0][path], chain.labels(v)) for v in only}
     strips = [
-        (chain.columns[v].name, *_shown(chain.columns[v], one.cells[v])) for v in chain.slice.told
+        (chain.columns[v].name, *shown_cells(chain.columns[v], one.cells[v]))
+        for v in chain.slice.told
     ]
     return doors.draw_decoded(f"The most probable path of {printable(label)}", paths, strips)
 
 
-def _shown(column: Column, cells: Any) -> tuple[Array, tuple[Any, ...]]:
+def shown_cells(column: Column, cells: Any) -> tuple[Array, tuple[Any, ...]]:
     """Numbers in their own units, or places of states; NaN where missing."""
     if isinstance(column, ContinuousColumn):
         found = np.full(len(cells), np.nan)
@@ -115,7 +112,7 @@ def draw_forecast_steps(
         column = chain.columns[v]
         if wanted is not None and column.name not in wanted:
             continue
-        past, states = _shown(column, one.cells[v][-MOST_PAST:])
+        past, states = shown_cells(column, one.cells[v][-MOST_PAST:])
         keys = [f"{column.name}={s}" for s in (states or ("0.05", "0.5", "0.95"))]
         if any(key not in told for key in keys):
             raise DataError(f"the forecast of {column.name!r} cannot be shown.")

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from scipy.special import ndtr
 
+from latentia import doors
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import EvidenceError
+from latentia.model.profile import ColumnProfile, Link, Profile
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import Tables
 from latentia.spelling import printable
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.draw.svg import Drawing
 
 MOST_TOLD = 3  # columns in the words of a state
 MOST_SHOWN = 8  # states of a column in words
@@ -46,6 +52,7 @@ class ChainProfile:
     """
 
     latent: Label
+    states: tuple[Hashable, ...]
     shares: Array  # (states,) of all steps
     steps: float
     columns: tuple[StepColumn, ...]  # most telling first
@@ -68,24 +75,24 @@ class ChainProfile:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row for every state of every column; a column, and its error, for every state."""
-        states = range(len(self.shares))
+        names = [printable(state) for state in self.states]
         found: dict[str, list[Any]] = {"column": ["(size)"], "state": [""]}
-        for k in states:
-            found[str(k)], found[f"± {k}"] = [float(self.shares[k])], [float("nan")]
+        for k, name in enumerate(names):
+            found[name], found[f"± {name}"] = [float(self.shares[k])], [float("nan")]
         found |= {"all": [1.0], "bits": [float("nan")]}
         blocks = [
             (c.name, c.labels, c.table, c.errors, c.overall, c.information) for c in self.columns
         ]
         if self.moves is not None and self.move_errors is not None:
             rows = (self.moves, self.move_errors, self.shares @ self.moves, np.nan)
-            blocks.append((f"{self.latent}'", tuple(states), *rows))
-        for name, labels, table, errors, overall, information in blocks:
+            blocks.append((f"{self.latent}'", self.states, *rows))
+        for column, labels, table, errors, overall, information in blocks:
             for j, label in enumerate(labels):
-                found["column"].append(name)
+                found["column"].append(column)
                 found["state"].append(label)
-                for k in states:
-                    found[str(k)].append(float(table[k, j]))
-                    found[f"± {k}"].append(float(errors[k, j]))
+                for k, name in enumerate(names):
+                    found[name].append(float(table[k, j]))
+                    found[f"± {name}"].append(float(errors[k, j]))
                 found["all"].append(float(overall[j]))
                 found["bits"].append(float(information / np.log(2.0)))
         return found
@@ -96,14 +103,35 @@ class ChainProfile:
 
         return pd.DataFrame(self.to_dict())
 
+    def plot(self) -> Drawing:
+        """Sizes, a line for every state across the columns, moves, and all shares as a heat map."""
+        columns = [
+            ColumnProfile(
+                c.name, c.labels, c.table, c.overall, c.information, c.continuous,
+                places=ndtr((c.table[:, 0] - c.overall[0]) / c.overall[1])
+                if c.continuous and c.overall[1] > 0 else None,
+            )
+            for c in self.columns
+        ]  # fmt: skip
+        links: tuple[Link, ...] = ()
+        if self.moves is not None:
+            links = (
+                Link(self.latent, f"next {self.latent}", self.states, self.states, self.moves),
+            )
+        return doors.draw_profile(
+            Profile(self.latent, self.states, self.shares, tuple(columns), links, self.steps)
+        )
+
     def words(self) -> list[str]:
         """A line for every state: its size, how long it lasts, what tells it from the others."""
         lines = []
+        names = [printable(state) for state in self.states]
+        wide = max(map(len, names), default=0)
         for k, share in enumerate(self.shares):
             told = "; ".join(_told(self.columns, k)) or "like all the others"
             lasts = self.durations
             length = "" if lasts is None else f", lasts {lasts[k]:.1f} steps"
-            lines.append(f"{k}  {share:6.1%}{length}: {told}")
+            lines.append(f"{names[k].ljust(wide)}  {share:6.1%}{length}: {told}")
         return lines
 
     def __repr__(self) -> str:
@@ -158,8 +186,9 @@ def profile_chain(chain: Chain, counts: Tables | None, v: int) -> ChainProfile:
     table, errors = _shares(moves[0]) if moves else (None, None)
     total = float(np.sum(size))
     return ChainProfile(
-        chain.slice.names[v], np.asarray(size) / total, total, tuple(columns), table, errors
-    )
+        chain.slice.names[v], chain.labels(v), np.asarray(size) / total, total, tuple(columns),
+        table, errors,
+    )  # fmt: skip
 
 
 def _by_state(counts: Array, axis: int, discrete: bool) -> Array:

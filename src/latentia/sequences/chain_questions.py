@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -13,11 +13,12 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError
 from latentia.sequences.best_path import best_path
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
+from latentia.sequences.compiled_chain import compiled_best_path
 from latentia.sequences.expectation import at_rest, filtered, smoothed
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import ChainLayout, Tables, make_layout
-from latentia.sequences.packing import Indices
-from latentia.sequences.potentials import column_choice, wire_groups
+from latentia.sequences.packing import Indices, InRow
+from latentia.sequences.potentials import Wired, column_choice, wire_groups
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
@@ -31,6 +32,21 @@ class Chain:
     slice: Slice
     columns: Mapping[int, Column]  # and inputs
     tables: Tables  # by number of family
+    named: Mapping[int, tuple[Hashable, ...]] = field(default_factory=dict)  # states of latents
+
+    def labels(self, v: int) -> tuple[Hashable, ...]:
+        """The states of a variable by name; of a latent without names numbers."""
+        if v in self.slice.latent:
+            return self.named.get(v, tuple(range(self.sizes[v])))
+        return self.columns[v].labels
+
+    def labelled(self, v: int, codes: Any) -> Any:
+        """States of a latent for their codes."""
+        if v not in self.named:
+            return codes
+        names = np.empty(self.sizes[v], dtype=object)
+        names[:] = self.named[v]
+        return names[codes]
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -64,10 +80,10 @@ def filter_states(chain: Chain, sequences: Sequences) -> Beliefs:
     """P(z_t | x_1 … x_t)."""
     layout = chain.layout(sequences.holes())
     parts = []
-    for wired in wire_groups(layout, sequences):
+    for wired in wire_groups(layout, sequences, questions=True):
         found, used = filtered(wired, chain.tables)
         place = used.packing.place
-        parts.append((found.alpha.take(place, axis=1), found.log_scale[place]))
+        parts.append((found.alpha[:, place], found.log_scale[place]))
     return _beliefs(layout, parts)
 
 
@@ -75,10 +91,10 @@ def smooth_states(chain: Chain, sequences: Sequences) -> Beliefs:
     """P(z_t | x_1 … x_T)."""
     layout = chain.layout(sequences.holes())
     parts = []
-    for wired in wire_groups(layout, sequences):
+    for wired in wire_groups(layout, sequences, questions=True):
         found, used = smoothed(wired, chain.tables)
         place = used.packing.place
-        parts.append((found.gamma.take(place, axis=1), found.log_scale[place]))
+        parts.append((found.gamma[:, place], found.log_scale[place]))
     return _beliefs(layout, parts)
 
 
@@ -86,7 +102,7 @@ def _beliefs(layout: ChainLayout, parts: list[tuple[Array, Array]]) -> Beliefs:
     """Groups of sequences, one behind the other."""
     if len(parts) == 1:
         return Beliefs(layout, *parts[0])
-    belief = np.concatenate([p for p, _ in parts], axis=1)
+    belief = np.concatenate([p.T for p, _ in parts]).T
     return Beliefs(layout, belief, np.concatenate([q for _, q in parts]))
 
 
@@ -94,15 +110,23 @@ def decode_states(chain: Chain, sequences: Sequences) -> tuple[ChainLayout, Indi
     """The best path of joint states, (steps,); sequences that cannot be have none."""
     layout = chain.layout(sequences.holes())
     paths = []
-    for wired in wire_groups(layout, sequences):
-        (path, gain), used = at_rest(wired, lambda w: best_path(w, chain.tables))
+    for wired in wire_groups(layout, sequences, questions=True):
+        path, gain = _best(wired, chain.tables)
         if np.isneginf(gain).any():
             raise DataError(
                 "some sequences cannot be under the model: no path explains their cells. "
                 "score_samples tells the rows (-inf)."
             )
-        paths.append(path[used.packing.place])
+        paths.append(path)
     return layout, np.concatenate(paths)
+
+
+def _best(wired: Wired, tables: Tables) -> tuple[Indices, Array]:
+    """The best path, and parts of its scores."""
+    if isinstance(wired.packing, InRow):
+        return compiled_best_path(wired, tables)
+    (path, gain), used = at_rest(wired, lambda w: best_path(w, tables))
+    return path[used.packing.place], gain
 
 
 def believed_cells(

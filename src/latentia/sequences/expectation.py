@@ -12,9 +12,14 @@ from latentia.sequences.careful_passes import (
     check_reach,
 )
 from latentia.sequences.chain_messages import Filtered, NotAtRestError, Potentials, Smoothed
+from latentia.sequences.compiled_chain import (
+    compiled_expect,
+    compiled_filter,
+    compiled_smooth,
+)
 from latentia.sequences.hidden_states import Tables
-from latentia.sequences.packing import Packing
-from latentia.sequences.potentials import Wired, chain_counts, potentials, uncut
+from latentia.sequences.packing import InRow, Packing
+from latentia.sequences.potentials import Wired, chain_counts, potentials, uncut, wire_steps
 from latentia.sequences.quick_passes import (
     QuickForward,
     quick_expect,
@@ -37,18 +42,28 @@ def at_rest(wired: Wired, work: Callable[[Wired], Found]) -> tuple[Found, Wired]
 
 def filtered(wired: Wired, tables: Tables) -> tuple[Filtered, Wired]:
     """Forward messages only."""
+    if isinstance(wired.packing, InRow):
+        found = compiled_filter(wired, tables)
+        if found is not None:
+            return found, wired
+        wired = wire_steps(wired.layout, wired.sequences)
     return at_rest(wired, lambda w: _filter(w, tables))
 
 
 def _filter(wired: Wired, tables: Tables) -> Filtered:
     p = potentials(wired, tables)
     check_reach(p)
-    quick = quick_forward(wired.packing, p)
-    return careful_filter(wired.packing, p) if quick is None else quick.filtered()
+    quick = quick_forward(wired.lockstep, p)
+    return careful_filter(wired.lockstep, p) if quick is None else quick.filtered()
 
 
 def smoothed(wired: Wired, tables: Tables) -> tuple[Smoothed, Wired]:
     """P(state | all cells) of every step."""
+    if isinstance(wired.packing, InRow):
+        found = compiled_smooth(wired, tables)
+        if found is not None:
+            return found, wired
+        wired = wire_steps(wired.layout, wired.sequences)
     return at_rest(wired, lambda w: _both(w, tables, quick_smooth, careful_smooth))
 
 
@@ -61,9 +76,9 @@ def _both(
     """Messages both ways, quick ones where floats can hold them."""
     p = potentials(wired, tables)
     check_reach(p)
-    forward = quick_forward(wired.packing, p)
+    forward = quick_forward(wired.lockstep, p)
     found = None if forward is None else quick(forward)
-    return careful(wired.packing, potentials(wired, tables)) if found is None else found
+    return careful(wired.lockstep, potentials(wired, tables)) if found is None else found
 
 
 def chain_estep(
@@ -73,9 +88,19 @@ def chain_estep(
     counts: dict[int, Array] = {}
     level, laid = 0.0, []
     for wired in groups:
-        found, used = at_rest(wired, lambda w: _both(w, tables, quick_expect, careful_expect))
-        own = chain_counts(used, found.gamma, found.moves)
+        own, fit, used = _group_counts(wired, tables)
         counts = {n: counts[n] + x for n, x in own.items()} if counts else own
-        level += found.level
+        level += fit
         laid.append(used)
     return counts, level, tuple(laid)
+
+
+def _group_counts(wired: Wired, tables: Tables) -> tuple[dict[int, Array], float, Wired]:
+    if isinstance(wired.packing, InRow):
+        compiled = compiled_expect(wired, tables)
+        if compiled is not None:
+            return *compiled, wired
+        side_by_side = wire_steps(wired.layout, wired.sequences)
+        return *_group_counts(side_by_side, tables)[:2], wired  # others may be held again
+    found, used = at_rest(wired, lambda w: _both(w, tables, quick_expect, careful_expect))
+    return chain_counts(used, found.gamma, found.moves), found.level, used

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -10,21 +11,23 @@ import numpy as np
 
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn, straightened
+from latentia.data.columns.continuous import straightened
 from latentia.data.sources.table_rows import TableRows, discover_columns, open_rows
 from latentia.errors import ConvergenceWarning, DataError, IgnoredColumnWarning, UnknownNameError
 from latentia.model.mixed_plans import without_atoms
+from latentia.model.state_names import named_states, ordered_along
 from latentia.sequences.chain_learners import learn_as_told
 from latentia.sequences.chain_questions import Chain
+from latentia.sequences.column_scales import standardised_steps
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.known_tables import read_known
 from latentia.sequences.learn_chain import ChainLearning, LearnedChain
-from latentia.sequences.long_rows import Naming, is_list_of_frames, joined_arrays, read_long
+from latentia.sequences.long_rows import Naming, listed_sequences, read_long
 from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import Slice
-from latentia.sequences.step_data import Sequences, missing_cells
+from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
 
 
@@ -62,29 +65,52 @@ def prepare(
     state_names: Mapping[Any, Any] | None,
 ) -> Prepared:
     """Open a long table, discover its columns, read it."""
-    if is_list_of_frames(X):
-        X, naming = joined_arrays(X, naming)
     names = [slice_.names[v] for v in slice_.told]
+    X, naming = listed_sequences(X, naming, len(names))
     rows = open_rows(X, names)
     _check_names(rows, slice_, naming)
     found = discover_columns(rows.look(names), names, kinds, state_names)
     columns = {v: straightened(without_atoms(c)) for v, c in zip(slice_.told, found, strict=True)}
     steps = read_long(rows.engine, columns, naming)
-    standard, sequences = standardised_steps(columns, steps.sequences)
-    slopes = np.where(steps.row >= 0, steps.log_slopes[steps.row], 0.0)
-    for v, column in columns.items():
-        other = standard[v]
-        if isinstance(column, ContinuousColumn) and isinstance(other, ContinuousColumn):
-            there = ~missing_cells(sequences.cells[v])
-            slopes = slopes + there * np.log(column.scale / other.scale)
+    states = math.prod(slice_.states[v] or 1 for v in slice_.latent)
+    standard, sequences, grown = standardised_steps(columns, steps.sequences, states)
+    slopes = np.where(steps.row >= 0, steps.log_slopes[steps.row], 0.0) + grown
     step = None if steps.times is None else steps.times.step
     return Prepared(slice_, standard, sequences, naming, step, steps.rows, slopes)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class StateWishes:
+    """How the states of latents are to be numbered and named: what the user said."""
+
+    order_by: Any = None
+    name_states: Any = None
+
+    def named(self, slice_: Slice) -> dict[int, tuple[Any, ...]]:
+        """Names of states by latent."""
+        latents = {slice_.names[v]: slice_.states[v] for v in sorted(slice_.latent)}
+        found = named_states(latents, self.name_states)
+        return {slice_.index(name): states for name, states in found.items()}
+
+    def along(self, slice_: Slice) -> dict[int, int]:
+        """Latent -> the column along which its states go."""
+        latents = [slice_.names[v] for v in sorted(slice_.latent)]
+        columns = [slice_.names[v] for v in slice_.columns]
+        found = ordered_along(latents, columns, self.order_by)
+        return {slice_.index(name): slice_.index(column) for name, column in found.items()}
+
+
 def fit_chain(
-    prepared: Prepared, how: ChainLearning, rng: np.random.Generator, learner: Any = None
+    prepared: Prepared,
+    how: ChainLearning,
+    rng: np.random.Generator,
+    learner: Any = None,
+    wishes: StateWishes | None = None,
 ) -> FittedChain:
     """Learn the tables of a slice."""
+    wishes = StateWishes() if wishes is None else wishes
+    named, along = wishes.named(prepared.slice), wishes.along(prepared.slice)
     chain, sequences = Chain(prepared.slice, prepared.columns, {}), prepared.sequences
     layout = chain.layout(sequences.holes())
     learned = learn_as_told(learner, layout, sequences, how, rng)
@@ -97,17 +123,19 @@ def fit_chain(
     known = how.known if getattr(learner, "known", None) is None else learner.known
     fixed = read_known(layout, known).pinned
     counts, _, _ = chain_estep(wire_groups(layout, sequences), learned.tables)
-    order = latent_orders(layout, counts, fixed)
+    order = latent_orders(layout, counts, fixed, along)
     tables, counts = (renamed(prepared.slice, x, order) for x in (learned.tables, counts))
-    kept = replace(prepared.naming, lengths=None, blocks=False)
+    kept = replace(prepared.naming, lengths=None, blocks=False, cut=False)
     fitted = replace(learned, tables=tables)
-    return FittedChain(replace(chain, tables=tables), fitted, kept, prepared.step, counts)
+    told = replace(chain, tables=tables, named=named)
+    return FittedChain(told, fitted, kept, prepared.step, counts)
 
 
 def _check_names(rows: TableRows, slice_: Slice, naming: Naming) -> None:
     for name in [slice_.names[v] for v in slice_.told]:
         if name not in rows.names:
-            raise UnknownNameError("column", name, rows.names, "The slice names it; add it.")
+            what = "The slice names it: add the column, or name it in latents= if it is hidden."
+            raise UnknownNameError("column", name, rows.names, what)
         if name in naming.columns:
             raise DataError(
                 f"column {name!r} cannot both be part of the slice and tell sequences or times."
@@ -121,42 +149,50 @@ def _check_names(rows: TableRows, slice_: Slice, naming: Naming) -> None:
         warn(f"columns that the slice does not name are ignored: {shown}.", IgnoredColumnWarning)
 
 
-def standardised_steps(
-    columns: Mapping[int, Column], sequences: Sequences
-) -> tuple[dict[int, Column], Sequences]:
-    """Continuous columns on a scale of mean 0 and variance 1 of all their cells together."""
-    found, cells = dict(columns), dict(sequences.cells)
-    for v, column in columns.items():
-        if not isinstance(column, ContinuousColumn) or column.curved:
-            continue
-        mean, sd = float(np.nanmean(cells[v])), float(np.nanstd(cells[v]))
-        if not sd > 0:
-            continue
-        cells[v] = (cells[v] - mean) / sd
-        found[v] = replace(
-            column,
-            centre=column.centre + column.scale * mean,
-            scale=column.scale * sd,
-            low=(column.low - mean) / sd,
-            high=(column.high - mean) / sd,
-            spread=1.0,
-        )
-    return found, Sequences(cells, sequences.offsets)
-
-
-def latent_orders(layout: ChainLayout, counts: Tables, fixed: frozenset[int]) -> dict[int, Any]:
-    """The states of every latent by size, the largest first.
+def latent_orders(
+    layout: ChainLayout, counts: Tables, fixed: frozenset[int], along: Mapping[int, int]
+) -> dict[int, Any]:
+    """The states of every latent by size, the largest first, or along the mean of a column.
 
     Latents of `fixed` stay: what is known of them tells their states by number.
     """
     found = {}
     for v in sorted(layout.slice.latent - fixed):
-        size = np.zeros(layout.sizes[v])
-        for n, family in enumerate(layout.families):
-            if family.variable == v:
-                size += counts[n].reshape(-1, len(size)).sum(axis=0)
-        found[v] = np.argsort(-np.round(size, 6), kind="stable")
+        if v in along:
+            key = column_means(layout, counts, v, along[v])
+        else:
+            key = -np.round(state_counts(layout, counts, v), 6)
+        found[v] = np.argsort(key, kind="stable")
     return found
+
+
+def state_counts(layout: ChainLayout, counts: Tables, v: int) -> Array:
+    """How often each state of a variable is expected."""
+    size = np.zeros(layout.sizes[v])
+    for n, family in enumerate(layout.families):
+        if family.variable == v:
+            size += counts[n].reshape(-1, len(size)).sum(axis=0)
+    return size
+
+
+def column_means(layout: ChainLayout, counts: Tables, v: int, column: int) -> Array:
+    """The mean of a column in every state of a latent that tells it; of states, of their codes."""
+    total = np.zeros((layout.sizes[v], 2))
+    for n, family in enumerate(layout.families):
+        if family.variable != column or (v, 0) not in family.parents:
+            continue
+        rows = np.moveaxis(counts[n], family.parents.index((v, 0)), 0)
+        rows = rows.reshape(len(rows), -1, rows.shape[-1]).sum(axis=1)
+        codes = np.arange(rows.shape[-1])
+        discrete = np.stack([rows.sum(axis=1), rows @ codes], axis=1)
+        total += discrete if layout.sizes[column] else rows[:, :2]
+    if not total.any():
+        names = layout.slice.names
+        raise DataError(
+            f"the states of {names[v]!r} cannot go along {names[column]!r}, which it does not tell "
+            "in its own step. Name a column that it tells in order_by=."
+        )
+    return np.asarray(total[:, 1] / np.maximum(total[:, 0], 1e-300))
 
 
 def renamed(slice_: Slice, tables: Tables, orders: Mapping[int, Any]) -> dict[int, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,10 +10,10 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf
 from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import FLOOR, PSEUDO_COUNTS, Prior, accelerate
 from latentia.networks.knowledge import Knowledge
+from latentia.sequences.bell_priors import BellPrior, bell_prior
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.known_tables import as_prior, pseudo_counts_of, read_known
@@ -32,7 +33,6 @@ from latentia.typing import Array
 
 SAMPLE = 20_000  # steps on which starts race
 RACE = ((5, 4), (8, 2), (12, 1))  # E-steps, and how many go on
-VARIANCE_FLOOR = 1e-3  # of the column's own
 
 
 @final
@@ -67,7 +67,7 @@ class ChainPrior:
     """Pseudo-counts of discrete tables, pseudo-rows of Gaussians, and cells that are known."""
 
     discrete: Prior
-    rows: Mapping[int, float]
+    bells: Mapping[int, BellPrior]
     known: Knowledge = field(default_factory=Knowledge)
 
     def maximise(self, counts: Tables) -> dict[int, Array]:
@@ -76,12 +76,12 @@ class ChainPrior:
         for n, prior in self.discrete.counts.items():
             own = counts[n] + (prior + FLOOR)
             found[n] = own / own.sum(axis=-1, keepdims=True)
-        for n, pseudo in self.rows.items():
-            found[n] = maximise_leaf(counts[n], VARIANCE_FLOOR, pseudo)
+        for n, bell in self.bells.items():
+            found[n] = bell.maximise(counts[n])
         return self.known.held(found)
 
     def log_density(self, tables: Tables) -> float:
-        leaves = sum(leaf_prior(tables[n], pseudo) for n, pseudo in self.rows.items())
+        leaves = sum(bell.log_density(tables[n]) for n, bell in self.bells.items())
         return self.discrete.log_density(tables) + leaves
 
 
@@ -90,7 +90,12 @@ def chain_prior(
 ) -> ChainPrior:
     """What is believed of tables before any row."""
     prior, rows = as_prior(pseudo_counts_of(layout, sequences, pseudo_counts))
-    return ChainPrior(prior, rows, read_known(layout, known))
+    states = math.prod(layout.sizes[v] for v in layout.slice.latent)
+    bells = {
+        n: bell_prior(sequences.cells[layout.families[n].variable], pseudo, states)
+        for n, pseudo in rows.items()
+    }
+    return ChainPrior(prior, bells, read_known(layout, known))
 
 
 def learn_chain(
@@ -108,7 +113,7 @@ def climb_chain(
     groups: Sequence[Wired], start: Tables, prior: ChainPrior, how: ChainLearning
 ) -> LearnedChain:
     """To rest, on all sequences."""
-    if prior.rows:
+    if prior.bells:
         steps = sum(wired.sequences.steps for wired in groups)
         return plain_climb(groups, start, prior, how.max_iter, how.tol * steps)
     laid = [groups]

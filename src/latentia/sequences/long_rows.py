@@ -30,6 +30,7 @@ class Naming:
     time: Label | None = None
     lengths: Any = None
     blocks: bool = False  # every block is a sequence: a list of frames
+    cut: bool = False  # rows come from a list of arrays: answers are lists by `lengths`
 
     @property
     def columns(self) -> list[Label]:
@@ -240,22 +241,43 @@ def checked_lengths(lengths: Any, rows: int) -> Indices:
     return found.astype(np.intp)
 
 
-def is_list_of_frames(X: Any) -> bool:
-    """A list whose members are tables: each is a sequence."""
+def listed_sequences(X: Any, naming: Naming, columns: int) -> tuple[Any, Naming]:
+    """A list of tables, each a sequence, as such; other tables as they are.
+
+    Where there is but one column, cells need not be in a table: an array of them is a sequence, a
+    list of arrays or of lists of cells several.
+    """
+    if columns == 1 and isinstance(X, np.ndarray) and X.ndim == 1:
+        return X[:, None], naming
     if not isinstance(X, list | tuple) or not len(X):
-        return False
+        return X, naming
     first: Any = X[0]
-    if isinstance(first, Mapping):
-        return all(np.ndim(v) == 1 for v in first.values())
-    return hasattr(first, "columns") or (isinstance(first, np.ndarray) and first.ndim == 2)
+    if columns == 1 and any(_width(x) != 1 for x in X) and all(_width(x) is not None for x in X):
+        return _joined([np.asarray(x)[:, None] for x in X], naming)
+    if isinstance(first, np.ndarray) and first.ndim == 2:
+        return _joined([np.asarray(x) for x in X], naming)
+    rows = isinstance(first, Mapping) and not all(np.ndim(v) == 1 for v in first.values())
+    if rows or not (isinstance(first, Mapping) or hasattr(first, "columns")):
+        return X, naming
+    return X, replace(naming, blocks=True)
 
 
-def joined_arrays(X: Sequence[Any], naming: Naming) -> tuple[Any, Naming]:
-    """A list of matrices as one, and their lengths."""
-    if not isinstance(X[0], np.ndarray):
-        return X, replace(naming, blocks=True)
-    wide = {np.asarray(x).shape[1:] for x in X}
+def _joined(arrays: Sequence[Any], naming: Naming) -> tuple[Any, Naming]:
+    """Arrays as one, and their lengths."""
+    wide = {x.shape[1:] for x in arrays}
     if len(wide) > 1:
         raise DataError(f"the arrays of the list have different columns: shapes {sorted(wide)}.")
-    lengths = [len(x) for x in X]
-    return np.concatenate(list(X)), replace(naming, lengths=lengths)
+    if naming.lengths is not None:
+        raise DataError("a list of arrays has lengths of its own; pass it without lengths=.")
+    lengths = [len(x) for x in arrays]
+    arrays = [x for x in arrays if len(x)] or arrays[:1]  # an empty list has no kind
+    if len({x.dtype.kind in "biuf" for x in arrays}) > 1:
+        arrays = [x.astype(object) for x in arrays]
+    return np.concatenate(arrays), replace(naming, lengths=lengths, cut=True)
+
+
+def _width(x: Any) -> int | None:
+    """Of an array or a list of cells how many there are; None: something else."""
+    if isinstance(x, np.ndarray):
+        return len(x) if x.ndim == 1 else None
+    return len(x) if isinstance(x, list | tuple) and not any(map(np.ndim, x)) else None

@@ -105,7 +105,7 @@ class OnlineState:
             belief = belief @ self._moves[_place(self._layout, self._moving, told)]
         if v in self._chain.slice.latent:
             p = latent_beliefs(self._layout, v, belief[:, None])[:, 0]
-            return as_answer(None, name, p)
+            return as_answer(None, name, p, self._chain.labels(v))
         reader = self._readers[name]
         later = self.steps + ahead > 1
         return as_answer(reader.column, name, reader.masses(belief, reader.choice(told, later)))

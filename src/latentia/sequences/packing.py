@@ -80,6 +80,27 @@ class Packing:
         return found
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class InRow:
+    """Steps as they come, one sequence behind the other: the compiled kernel needs no packing."""
+
+    offsets: Indices  # (sequences + 1,)
+
+    @property
+    def order(self) -> slice:
+        return slice(None)
+
+    @property
+    def place(self) -> slice:
+        return slice(None)
+
+    @property
+    def heads(self) -> Indices:
+        """First steps of sequences."""
+        return np.asarray(self.offsets[:-1][np.diff(self.offsets) > 0])
+
+
 def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
     """Pieces of at most `longest` steps; None: chosen by the number of steps.
 

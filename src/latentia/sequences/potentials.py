@@ -7,17 +7,18 @@ configuration each step has, and which row of which table each cell looks up.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from latentia.exact.gaussian_leaves import features, log_terms
+from latentia.native.loading import kernel
 from latentia.sequences.chain_messages import Potentials
 from latentia.sequences.families import StepFamily
 from latentia.sequences.hidden_states import ChainLayout, Tables
-from latentia.sequences.packing import Indices, Packing, pack_steps
+from latentia.sequences.packing import Indices, InRow, Packing, pack_steps
 from latentia.sequences.scratch import scratch
 from latentia.sequences.slices import Parent
 from latentia.sequences.step_data import Sequences
@@ -25,6 +26,7 @@ from latentia.typing import Array
 
 GROUP = 2**19  # numbers of a message to all steps of a group of sequences
 LEAST_GROUP = 2**13  # steps of a group
+MOST_COMPILED = 128  # states: of more, products of many sequences at once are cheaper
 PLAIN_PRODUCTS = 3  # discrete columns whose probabilities are multiplied as they are
 
 
@@ -56,16 +58,26 @@ class Wired:
 
     layout: ChainLayout
     sequences: Sequences
-    packing: Packing
+    packing: Packing | InRow
     which: Indices  # (steps,) configurations of starts and moves
     lookups: tuple[Lookup, ...]
     masks: tuple[Lookup, ...]  # of columns in the hidden state
     bells: tuple[Bells, ...]
 
+    @property
+    def lockstep(self) -> Packing:
+        """How sequences lie side by side."""
+        if isinstance(self.packing, InRow):
+            raise TypeError("these steps lie in a row: wire_steps lays them side by side")
+        return self.packing
+
 
 def wire_steps(layout: ChainLayout, sequences: Sequences, longest: int | None = None) -> Wired:
-    """Lay out sequences; `longest` steps to a piece."""
-    packing = pack_steps(sequences.offsets, longest)
+    """Lay out sequences side by side; `longest` steps to a piece."""
+    return _wired(layout, sequences, pack_steps(sequences.offsets, longest))
+
+
+def _wired(layout: ChainLayout, sequences: Sequences, packing: Packing | InRow) -> Wired:
     first = sequences.first_steps()
     look = _Looking(layout, sequences, first, packing.order)
     if layout.start_count * layout.move_count == 1:
@@ -80,9 +92,18 @@ def wire_steps(layout: ChainLayout, sequences: Sequences, longest: int | None = 
     return Wired(layout, sequences, packing, which, lookups, masks, look.bells())
 
 
-def wire_groups(layout: ChainLayout, sequences: Sequences) -> tuple[Wired, ...]:
-    """Sequences in groups whose messages fit into a cache; one that is longer is a group."""
+def wire_groups(
+    layout: ChainLayout, sequences: Sequences, questions: bool = False
+) -> tuple[Wired, ...]:
+    """Sequences in groups whose messages fit into a cache; one that is longer is a group.
+
+    `questions`: messages are to be kept, all of them, so that groups spare little.
+    """
     most = max(LEAST_GROUP, GROUP // layout.width)
+    if layout.width <= MOST_COMPILED and kernel() is not None:
+        whole = questions and all(layout.sizes[v] for v in layout.emitted)
+        groups = [sequences] if whole else sequences.groups(most)
+        return tuple(_wired(layout, group, InRow(group.offsets)) for group in groups)
     return tuple(wire_steps(layout, group) for group in sequences.groups(most))
 
 
@@ -98,7 +119,7 @@ class _Looking:
     layout: ChainLayout
     sequences: Sequences
     first: Any
-    order: Indices
+    order: Indices | slice
 
     def configuration(self, seen: tuple[Parent, ...], needed: Any) -> Any:
         """Joint code of told parents, (steps,); 0 where it is not needed."""
@@ -129,7 +150,7 @@ class _Looking:
         rows = x if total == 1 else chosen * states + x
         if x.min(initial=0) < 0:
             rows = np.where(x < 0, total * states, rows)
-        return Lookup(blocks, rows.take(self.order).astype(np.intp, copy=False), total * states)
+        return Lookup(blocks, rows[self.order].astype(np.intp, copy=False), total * states)
 
     def mask(self, v: int) -> Lookup:
         x, states = self.sequences.cells[v], self.layout.sizes[v]
@@ -189,7 +210,7 @@ def potentials(wired: Wired, tables: Tables) -> Potentials:
     layout, steps = wired.layout, wired.sequences.steps
     emission = scratch("emission", layout.width, steps)
     shift, logs = np.zeros(steps), None
-    if wired.bells or len(wired.lookups) > PLAIN_PRODUCTS:
+    if wired_in_logs(wired):
         logs = log_emissions(wired, tables)
         top = logs.max(axis=0)
         shift = np.where(np.isneginf(top), 0.0, top)
@@ -200,11 +221,14 @@ def potentials(wired: Wired, tables: Tables) -> Potentials:
     return Potentials(start, move, wired.which, emission, shift, logs)
 
 
+def wired_in_logs(wired: Wired) -> bool:
+    """Are emissions made from logarithms?"""
+    return bool(wired.bells) or len(wired.lookups) > PLAIN_PRODUCTS
+
+
 def _products(wired: Wired, tables: Tables, emission: Array) -> None:
     """Products of the probabilities of all cells of a step, (states, steps)."""
-    layout = wired.layout
-    rows = [(_rows(layout, lookup, tables), lookup.rows) for lookup in wired.lookups]
-    rows += [(_mask_rows(layout, mask), mask.rows) for mask in wired.masks]
+    rows = cell_rows(wired, tables)
     if not rows:
         emission[:] = 1.0
     for k, (table, at) in enumerate(rows):
@@ -216,6 +240,13 @@ def _products(wired: Wired, tables: Tables, emission: Array) -> None:
             )
 
 
+def cell_rows(wired: Wired, tables: Tables) -> list[tuple[Array, Indices]]:
+    """Of every discrete column and mask: P(cell | state), (states, rows), and the steps' rows."""
+    layout = wired.layout
+    found = [(_rows(layout, lookup, tables), lookup.rows) for lookup in wired.lookups]
+    return found + [(_mask_rows(layout, mask), mask.rows) for mask in wired.masks]
+
+
 def log_emissions(wired: Wired, tables: Tables) -> Array:
     """log P(cells | state), (states, steps), in scratch memory."""
     layout = wired.layout
@@ -224,8 +255,7 @@ def log_emissions(wired: Wired, tables: Tables) -> Array:
     for bells in wired.bells:
         logs += _bell_logs(layout, bells, tables)
     with np.errstate(divide="ignore"):
-        rows = [(np.log(_rows(layout, lookup, tables)), lookup.rows) for lookup in wired.lookups]
-        rows += [(np.log(_mask_rows(layout, mask)), mask.rows) for mask in wired.masks]
+        rows = [(np.log(table), at) for table, at in cell_rows(wired, tables)]
     for table, at in rows:
         logs += np.take(table, at, axis=1, out=scratch("factor", *logs.shape), mode="clip")
     return logs
@@ -302,15 +332,26 @@ def chain_counts(wired: Wired, gamma: Array, moves: Array) -> dict[int, Array]:
 
     gamma: P(joint state) of every step, packed, (states, steps); moves: (configurations, from, to).
     """
+    begun = _start_counts(wired, gamma)
+    cells = [grouped(gamma, lookup.rows, lookup.count + 1) for lookup in wired.lookups]
+    return table_counts(wired, begun, moves, cells, gamma)
+
+
+def table_counts(
+    wired: Wired, begun: Array, moves: Array, cells: Sequence[Array], gamma: Array
+) -> dict[int, Array]:
+    """The same from expected first states, (configurations, states), and cells, (states, rows).
+
+    Cells are of every discrete column; gamma is looked at where there are continuous ones.
+    """
     layout = wired.layout
     found = {n: np.zeros(layout.shape(f)) for n, f in enumerate(layout.families)}
-    begun = _start_counts(wired, gamma)
     for number, at in layout.places.items():
         for places, counts in zip(at, (begun[:, None], moves), strict=True):
             if places is not None:
                 _add(found[number], np.broadcast_to(places, counts.shape), counts)
-    for lookup in wired.lookups:
-        _add_cells(layout, lookup, gamma, found)
+    for lookup, sums in zip(wired.lookups, cells, strict=True):
+        _add_cells(layout, lookup, sums, found)
     for bells in wired.bells:
         _add_bells(layout, bells, gamma, found)
     return found
@@ -333,9 +374,9 @@ def grouped(weights: Array, group: Indices, count: int) -> Array:
 
 
 def _add_cells(
-    layout: ChainLayout, lookup: Lookup, gamma: Array, found: Mapping[int, Array]
+    layout: ChainLayout, lookup: Lookup, sums: Array, found: Mapping[int, Array]
 ) -> None:
-    sums, start = grouped(gamma, lookup.rows, lookup.count + 1), 0
+    start = 0
     for n in lookup.blocks:
         places = cell_places(layout, n)
         stop = start + places[0].size

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 from latentia import doors
 from latentia.errors import DataError
 from latentia.exact.gaussian_leaves import as_table
+from latentia.model.aligning import Alignment
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.seeds import as_generator
+from latentia.sequences.aligning_chains import align_chains
 from latentia.sequences.cell_beliefs import in_grid_steps
 from latentia.sequences.chain_forecasts import forecast_steps
 from latentia.sequences.chain_pictures import (
@@ -22,7 +25,7 @@ from latentia.sequences.chain_profile import ChainProfile, profile_chain
 from latentia.sequences.chain_templates import template
 from latentia.sequences.comparing_chains import ChainComparison, compare_chains, state_ranges
 from latentia.sequences.families import families_of, family_name
-from latentia.sequences.fitting_chains import fit_chain, prepare
+from latentia.sequences.fitting_chains import StateWishes, fit_chain, prepare
 from latentia.sequences.learn_chain import ChainLearning
 from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_questions import SequenceQuestions, number_from
@@ -65,6 +68,11 @@ class SequenceModel(SequenceQuestions):
     learner : None, "em", "stepwise", EM(...) or StepwiseEM(...)
         None: starts from the closed form and at random race, the best climbs. Others start at
         random, as often as they say; their smoothing and known, if any, take the place of these.
+    order_by : column, or dict of latent -> column, optional
+        States go along the mean of a column (of states, of their places); default: by size.
+    name_states : dict of latent -> list of names, optional
+        Names for the states of latents, in their order; default: numbers from 0 on. Answers,
+        profiles and pictures have them, and files keep them.
 
     Examples
     --------
@@ -91,6 +99,8 @@ class SequenceModel(SequenceQuestions):
         random_state: Any = 0,
         known: Mapping[Any, Any] | None = None,
         learner: Any = None,
+        order_by: Any = None,
+        name_states: Mapping[Any, Any] | None = None,
     ) -> None:
         self.slice = slice
         self.latents = latents
@@ -103,6 +113,8 @@ class SequenceModel(SequenceQuestions):
         self.random_state = random_state
         self.known = known
         self.learner = learner
+        self.order_by = order_by
+        self.name_states = name_states
 
     @classmethod
     def named(cls, name: str, columns: Any, states: int, **more: Any) -> SequenceModel:
@@ -143,8 +155,30 @@ class SequenceModel(SequenceQuestions):
         how = self._how()
         rng = as_generator(self.random_state)
         prepared = prepare(slice_, X, naming, self.kinds, self.state_names)
-        self.fitted_ = fit_chain(prepared, how, rng, self.learner)
+        wishes = StateWishes(self.order_by, self.name_states)
+        self.fitted_ = fit_chain(prepared, how, rng, self.learner, wishes)
         return self
+
+    def with_state_names(self, name_states: Mapping[Any, Any]) -> Self:
+        """The same model, in place, with names for the states of latents, in their order.
+
+        For what is named once it has been looked at; latents that are left out keep theirs, and
+        without any (``{}``) all states are numbers again.
+        """
+        given = {**(self.name_states or {}), **name_states} if name_states else {}
+        named = StateWishes(name_states=given or None).named(self.slice_)
+        self.fitted_ = replace(self.fitted_, chain=replace(self._chain, named=named))
+        self.name_states = given or None
+        return self
+
+    def align(self, other: SequenceModel, X: Any = None, *, lengths: Any = None) -> Alignment:
+        """Match the states of another model's latents with those of this one.
+
+        By the rows given, or by some drawn from this model. ``.mapping`` tells which is which,
+        ``.agreement`` on how many rows both agree, ``.model`` is the other with states numbered
+        and named as here.
+        """
+        return align_chains(self, other, X, lengths)
 
     def _how(self) -> ChainLearning:
         return ChainLearning(
@@ -176,11 +210,12 @@ class SequenceModel(SequenceQuestions):
             raise DataError('expected latents as a dict such as {"z": range(1, 7)}.')
         first = {n: k if isinstance(k, int) else next(iter(k), None) for n, k in latents.items()}
         model = cls(slice, first, **settings)
-        slice_ = read_slice(model.slice, model.latents, model.given)
+        candidates = state_ranges(read_slice(model.slice, model.latents, model.given), latents)
+        slice_ = read_slice(model.slice, candidates[-1], model.given)  # of the most states
         naming = Naming(sequence, time, lengths)
         prepared = prepare(slice_, X, naming, model.kinds, model.state_names)
         seed = as_generator(model.random_state).integers(2**32)
-        return compare_chains(prepared, state_ranges(slice_, latents), model._how(), seed)
+        return compare_chains(prepared, candidates, model._how(), seed)
 
     @property
     def states_(self) -> dict[Label, int]:
@@ -264,3 +299,14 @@ class SequenceModel(SequenceQuestions):
         read, naming = self._read(X, lengths)
         told = forecast_steps(self._chain, read, naming, count, given)
         return draw_forecast_steps(self._chain, read, told, which, columns)
+
+    def explore(self, rows: Any = None, to: Any = None, **options: Any) -> Any:
+        """A page of timelines: columns, decoded states as bands of colour, what may come.
+
+        ``explore(rows, to="page.html")`` writes one file that needs no Python; without `to`, a
+        server on this machine shows it. `steps` are forecast behind every sequence (12), with
+        `given`, the inputs to come, if the slice has some; `lengths` as for `decode`; `title`,
+        `port` and `browser` as for any model.
+        """
+        self._check_fitted()
+        return doors.explore(self, to, rows=rows, **options)

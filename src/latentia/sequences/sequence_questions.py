@@ -14,7 +14,7 @@ from latentia.inference.posterior import Posterior
 from latentia.inference.posterior_density import Density
 from latentia.model.contract import Estimator
 from latentia.seeds import as_generator
-from latentia.sequences.chain_forecasts import forecast_steps, sampled_inputs
+from latentia.sequences.chain_forecasts import forecast_steps, latent_headings, sampled_inputs
 from latentia.sequences.chain_questions import (
     Beliefs,
     Chain,
@@ -31,8 +31,7 @@ from latentia.sequences.long_rows import (
     LongSteps,
     Naming,
     empty_cells,
-    is_list_of_frames,
-    joined_arrays,
+    listed_sequences,
     read_long,
 )
 from latentia.sequences.online_state import OnlineState
@@ -73,15 +72,15 @@ class SequenceQuestions(Estimator):
         steps, naming = self._read(X, lengths)
         layout, path = decode_states(self._chain, steps.sequences)
         found = {
-            self.slice_.names[v]: steps.to_rows(layout.values[v, 0][path])
+            self.slice_.names[v]: self._chain.labelled(v, steps.to_rows(layout.values[v, 0][path]))
             for v in sorted(self.slice_.latent)
         }
         if not found:
             raise EvidenceError("the slice has no latent; there is nothing to decode.")
         if len(found) == 1:
             ((name, values),) = found.items()
-            return like_column(steps.tables, name, values, naming.blocks)
-        return like_tables(steps.tables, found, naming.blocks)
+            return self._listed(like_column(steps.tables, name, values, naming.blocks), naming)
+        return self._listed(like_tables(steps.tables, found, naming.blocks), naming)
 
     def score_samples(self, X: Any, *, lengths: Any = None) -> Any:
         """log P(row | rows before it in its sequence), densities per unit; -inf if it cannot be.
@@ -92,7 +91,7 @@ class SequenceQuestions(Estimator):
         found = filter_states(self._chain, steps.sequences)
         scores = steps.to_rows(found.log_scale) + steps.log_slopes
         if not naming.blocks:
-            return scores
+            return self._listed(scores, naming)
         ends = np.cumsum([t.length for t in steps.tables])[:-1]
         return np.split(scores, ends)
 
@@ -145,7 +144,7 @@ class SequenceQuestions(Estimator):
         found = smooth_states(self._chain, sequences)
         self._note_impossible(found)
         if v in self.slice_.latent:
-            return as_answer(None, variable, found.of(v)[:, at])
+            return as_answer(None, variable, found.of(v)[:, at], self._chain.labels(v))
         p = believed_cells(self._chain, found, sequences, v, np.array([at]))
         return as_answer(self._chain.columns[v], variable, p[:, 0])
 
@@ -175,7 +174,8 @@ class SequenceQuestions(Estimator):
         for v, x in sorted(drawn.items()):
             flat = x.ravel()
             name = chain.slice.names[v]
-            found[name] = flat if v in chain.slice.latent else own_values(chain.columns[v], flat)
+            hidden = v in chain.slice.latent
+            found[name] = chain.labelled(v, flat) if hidden else own_values(chain.columns[v], flat)
         return found
 
     # -- behind them ---------------------------------------------------------------------------
@@ -188,14 +188,14 @@ class SequenceQuestions(Estimator):
     def _read(self, X: Any, lengths: Any, one: bool = False) -> tuple[LongSteps, Naming]:
         self._check_fitted()
         naming = replace(self.fitted_.naming, lengths=lengths)
-        if is_list_of_frames(X):
-            X, naming = joined_arrays(X, naming)
         columns = dict(self._chain.columns)
+        X, naming = listed_sequences(X, naming, len(columns))
         engine = open_question(X, list(columns.values()))
-        apart = naming.blocks and naming.sequence not in engine.names
-        if naming.lengths is not None or apart or one:  # these tell sequences themselves
+        apart = (naming.blocks or one) and naming.sequence not in engine.names
+        if naming.lengths is not None or apart:  # these tell sequences themselves
             naming = replace(naming, sequence=None)
-        if naming.time is not None and naming.time not in engine.names and one:
+        ordered = one or naming.lengths is not None  # rows are steps where no column tells times
+        if ordered and naming.time not in engine.names:
             naming = replace(naming, time=None)
         absent = frozenset(self.slice_.columns)
         if not any(c.name in engine.names for c in columns.values()):
@@ -212,8 +212,13 @@ class SequenceQuestions(Estimator):
         told: dict[Any, Any] = {}
         for v in sorted(self.slice_.latent):
             rows = steps.to_rows(found.of(v))
-            told |= {f"{self.slice_.names[v]}={k}": p for k, p in enumerate(rows)}
-        return like_tables(steps.tables, told, naming.blocks)
+            told |= dict(zip(latent_headings(self._chain, v), rows, strict=True))
+        return self._listed(like_tables(steps.tables, told, naming.blocks), naming)
+
+    @staticmethod
+    def _listed(answers: Any, naming: Naming) -> Any:
+        """Answers to a list of arrays as such a list."""
+        return np.split(answers, np.cumsum(naming.lengths)[:-1]) if naming.cut else answers
 
     def _note_impossible(self, found: Beliefs) -> None:
         count = int(np.isneginf(found.log_scale).sum())

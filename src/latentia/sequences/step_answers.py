@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,13 +17,12 @@ from latentia.typing import Array, Label
 
 
 def as_answer(
-    column: Column | None, name: Label, p: Array, evidence: Mapping[Any, Any] | None = None
+    column: Column | None, name: Label, p: Array, labels: tuple[Hashable, ...] = ()
 ) -> Posterior | Density:
-    """The posterior of one cell; of a latent without a column its states are numbers."""
+    """The posterior of one cell; a latent has no column, but `labels` of its states."""
     if isinstance(column, ContinuousColumn):
-        return Density(column, p / p.sum(), evidence=evidence)
-    labels = tuple(range(len(p))) if column is None else column.labels
-    return Posterior((name,), (labels,), p / p.sum(), evidence=evidence)
+        return Density(column, p / p.sum())
+    return Posterior((name,), (column.labels if column is not None else labels,), p / p.sum())
 
 
 def like_tables(tables: Sequence[Table], columns: Mapping[Any, Any], blocks: bool) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +14,8 @@ from latentia.sequences.packing import Indices
 from latentia.typing import Label
 
 MOST_GAPS = 20  # empty steps to a row: more, and times are no steps
+_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
+_DATE = re.compile(r"\s*[+-]?\d{4,}-\d\d")  # text that begins like one
 
 
 @final
@@ -36,8 +40,8 @@ def read_times(
     if len(twice):
         row = order[twice[0] + 1]
         raise DataError(
-            f"sequence {labels[whose[row]]!r} has two rows at time {cells[row]!r}. Drop one, or "
-            f"make column {name!r} tell them apart."
+            f"sequence {labels[whose[row]]!r} has two rows at time {_shown(cells[row])}. Drop one, "
+            f"or make column {name!r} tell them apart."
         )
     if not counted:
         return Times(ticks, 0)
@@ -66,10 +70,9 @@ def _ticks(cells: Any, name: Label | None) -> tuple[Any, bool]:
     if cells.dtype.kind == "f":
         whole = bool((cells == np.rint(cells)).all()) and float(np.abs(cells).max()) < 2**53
         return (cells.astype(np.int64), True) if whole else (cells, False)
-    try:
-        return np.asarray(cells.tolist(), dtype="datetime64[us]").astype(np.int64), True
-    except (TypeError, ValueError, OverflowError):
-        pass
+    counted = _counted(cells.tolist())
+    if counted is not None:
+        return counted, True
     try:
         values = sorted(set(cells.tolist()))
     except TypeError:
@@ -78,6 +81,32 @@ def _ticks(cells: Any, name: Label | None) -> tuple[Any, bool]:
         ) from None
     rank = {value: k for k, value in enumerate(values)}
     return np.array([rank[v] for v in cells.tolist()], dtype=np.int64), False
+
+
+def _counted(values: list[Any]) -> Any:
+    """Dates, and text that spells dates or whole numbers, as whole numbers; None: others."""
+    if all(isinstance(v, str) for v in values):
+        if all(_NUMBER.fullmatch(v) for v in values):
+            return np.array([int(v) for v in values], dtype=np.int64)
+        if not all(_DATE.match(v) for v in values):
+            return None
+    try:
+        own = [_everywhere(v) if isinstance(v, datetime) else v for v in values]
+        return np.asarray(own, dtype="datetime64[us]").astype(np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _everywhere(moment: datetime) -> datetime:
+    """The same moment on the clock that all zones share."""
+    if moment.tzinfo is None:
+        return moment
+    return moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _shown(time: Any) -> str:
+    """As a table shows it: numbers of numpy as numbers."""
+    return repr(time.item() if isinstance(time, np.number) else time)
 
 
 def sorted_steps(

@@ -144,7 +144,7 @@ def _version(record: dict[str, Any]) -> int:
     states = record.get("states", ())
     parts = (record, *record.get("models", ()))
     newer = any(newer_columns(x.get("states", ())) for x in parts) or leaves_with_atoms(parts)
-    tables = any(name in record for name in ("own", "beside", "pieces", "nameless"))
+    tables = any(name in record for name in ("own", "beside", "pieces", "nameless", "arrows"))
     named = any(name in record.get("parameters", ()) for name in NEWER)
     named = named or "own" in record.get("replicates", ())
     if (

@@ -17,6 +17,7 @@ from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
 from latentia.store.array_table import Fetch, fetch_named
+from latentia.store.arrow_record import read_arrows, write_arrows
 from latentia.store.column_record import read_column, write_column
 from latentia.store.link_record import read_link, write_link
 from latentia.store.operators_record import (
@@ -58,6 +59,7 @@ SOME = (
     "pieces",
     "nameless",
     "link",
+    "arrows",
 )  # fields of some models, of newer files
 
 # parameters of some models, of newer files
@@ -103,6 +105,8 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
         record["nameless"] = operators.provenance.nameless
     if hasattr(model, "link_"):
         record["link"] = write_link(model.link_, model.log_likelihood_)
+    if hasattr(model, "arrows_"):
+        record["arrows"] = write_arrows(model.arrows_)
     if hasattr(model, "error_bars_"):
         record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
@@ -150,6 +154,8 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     if "link" in given:
         model.link_, model.log_likelihood_ = read_link(given["link"], model._graph)
         model._ignored = model.link_.names
+    if "arrows" in given:
+        model.arrows_ = read_arrows(given["arrows"])
     if bars is not None:
         model.error_bars_ = read_replicates(bars, inner, told, arrays)
     return model

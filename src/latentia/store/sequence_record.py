@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.errors import StoreError
+from latentia.errors import LatentiaError, StoreError
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.families import families_of
-from latentia.sequences.fitting_chains import FittedChain
+from latentia.sequences.fitting_chains import FittedChain, StateWishes
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.learn_chain import LearnedChain
 from latentia.sequences.long_rows import Naming
@@ -26,6 +26,7 @@ from latentia.typing import Array
 MOST = 2**20  # variables, states, points of a grid
 LONGEST_STEP = 2**62
 PARAMETERS = ("pseudo_counts", "max_iter", "tol", "known", "learner")
+NEWER = ("order_by", "name_states")  # written where they are told
 LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM}
 
 
@@ -52,12 +53,19 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
         "log_likelihood": float(fitted.learned.log_likelihood),
         "counted": fitted.counts is not None,
     }
+    for name in NEWER:
+        if getattr(model, name) is not None:
+            record[name] = pack(_plain(getattr(model, name)), name)
     tables = [chain.tables, *([] if fitted.counts is None else [fitted.counts])]
     return record, [x[n] for x in tables for n in range(len(families_of(slice_)))]
 
 
 def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     """The model of a record."""
+    newer = {}
+    if isinstance(record, dict):
+        newer = {name: unpack(record[name]) for name in NEWER if name in record}
+        record = {key: value for key, value in record.items() if key not in NEWER}
     (_, given, names, latent, inputs, counts, parents, cells, states, sequence, time, step, start,
      converged, history, level, counted) = fields(
         record, "kind", "parameters", "names", "latent", "given", "counts", "parents", "cells",
@@ -76,7 +84,7 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
         if type(flag) is not bool:
             raise StoreError(f"expected true or false for {name}, got {flag!r:.80}.")
     tables, sums = _read_tables(Chain(slice_, columns, {}), fetch, counted)
-    chain = Chain(slice_, columns, tables)
+    chain = Chain(slice_, columns, tables, _read_names(slice_, newer.get("name_states")))
     path = tuple(number(x, -1e300, 1e300) for x in items(history))
     learned = LearnedChain(
         dict(chain.tables), text(start), converged, path, number(level, -1e300, 1e300)
@@ -86,9 +94,18 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     model = SequenceModel(slice_, latents, [slice_.names[v] for v in sorted(slice_.given)])
     for name, value in zip(PARAMETERS, fields(given, *PARAMETERS), strict=True):
         setattr(model, name, _learner(unpack(value)) if name == "learner" else unpack(value))
+    for name, value in newer.items():
+        setattr(model, name, value)
     naming = Naming(unpack(sequence), unpack(time))
     model.fitted_ = FittedChain(chain, learned, naming, every, sums)
     return model
+
+
+def _read_names(slice_: Slice, name_states: Any) -> dict[int, tuple[Any, ...]]:
+    try:
+        return StateWishes(name_states=name_states).named(slice_)
+    except LatentiaError as error:
+        raise StoreError(f"the names of states do not fit the slice: {error}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -33,7 +33,25 @@ class Step:
         return f"pass {self.number}: {self.rows:,}{of} rows{left}"
 
 
-Report: TypeAlias = Callable[[Step], None]
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How far work has come that is no pass over rows."""
+
+    what: str
+    share: float  # 0 to 1
+    seconds: float  # since it began
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until it ends, at the speed so far."""
+        return self.seconds * (1.0 - self.share) / self.share if self.share > 0 else None
+
+    def __str__(self) -> str:
+        left = "" if self.left is None else f", {self.left:.0f} s left"
+        return f"{self.what}: {self.share:.0%}{left}"
+
+
+Report: TypeAlias = Callable[[Step | Share], None]
 
 
 class PassProgress:
@@ -71,13 +89,34 @@ class PassProgress:
         self.total = self.rows  # the next pass has as many
         self._tell(time.perf_counter())
 
+    def sharing(self, what: str) -> Callable[[float], None]:
+        """A function that takes the share of some work that is done.
+
+        >>> told = []
+        >>> done = PassProgress(told.append).sharing("looking for a structure")
+        >>> done(1.0)
+        >>> print(told[-1])
+        looking for a structure: 100%, 0 s left
+        """
+        began = time.perf_counter()
+        last = began
+
+        def done(share: float) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            if self.report is not None and (share >= 1.0 or now - last >= SECONDS):
+                last = now
+                self.report(Share(what, min(share, 1.0), now - began))
+
+        return done
+
     def _tell(self, now: float) -> None:
         if self.report is not None:
             self.report(Step(self.number, self.rows, self.total, now - self.started))
 
 
 def as_progress(wanted: Any) -> PassProgress:
-    """None or False: silent; True: a line on the screen; else a function of a `Step`."""
+    """None or False: silent; True: a line on the screen; else a function of steps and shares."""
     if wanted is None or wanted is False:
         return PassProgress(None)
     return PassProgress(_line_writer() if wanted is True else wanted)

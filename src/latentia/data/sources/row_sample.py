@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from latentia.data.row_colours import row_colours, whole_weights
+from latentia.data.row_colours import by_colour, row_colours, whole_weights
 from latentia.data.rows import Rows, Source
-from latentia.data.sources.row_sketch import RowSketch, sketch_rows
+from latentia.data.sources.row_sketch import RowSketch, distinct_rows, sketch_rows
 from latentia.typing import Array, Codes
 
 MOST_ALIKE = 0.1  # of the rows: so many may share a colour, and fall to the same hand
@@ -26,6 +26,7 @@ def keep_rows(source: Source, most: int, rng: np.random.Generator) -> tuple[Rows
 
 def split_rows(rows: Rows, share: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
     """Rows at random to a large and a small hand; a row with a whole weight is that many rows."""
+    rows = _merged(rows)
     first, place = _groups(rows)
     whole = whole_weights(rows.weights)
     if whole is None:
@@ -41,6 +42,7 @@ def deal_rows(rows: Rows, folds: int, rng: np.random.Generator) -> list[tuple[Ro
     A row with a whole weight is that many rows. Folds are as equal as can be, and none is empty
     where there are that many rows.
     """
+    rows = _merged(rows)
     whole = whole_weights(rows.weights)
     times = np.ones(len(rows), dtype=np.int64) if whole is None else whole
     unit = rows.weights if whole is None else np.ones(len(rows))
@@ -53,6 +55,12 @@ def deal_rows(rows: Rows, folds: int, rng: np.random.Generator) -> list[tuple[Ro
         large = np.bincount(copies[fold != k], minlength=len(rows)) * unit
         dealt.append(_hands(rows, large, small))
     return dealt
+
+
+def _merged(rows: Rows) -> Rows:
+    """Equal rows once, with their weight: they have one colour, and yet each has its own chance."""
+    found = distinct_rows(rows, len(rows))
+    return rows if found is None or len(found) == len(rows) else by_colour(found)
 
 
 def _groups(rows: Rows) -> tuple[Codes, Codes]:

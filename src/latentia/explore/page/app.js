@@ -182,9 +182,15 @@
           panel,
         };
       };
+      const plain = (make) => lazy(make, false);
       if (this.facts.network) views["Junction tree"] = lazy(() => new latentia.TreeView(this));
       if (this.facts.server?.rows)
         views.Rows = lazy(() => new latentia.RowsView(this, this.server));
+      const named = (name) => this.lead(this.nodes.findIndex((node) => node.name === name));
+      if (this.facts.check)
+        views.Check = plain(() => new latentia.CheckView(this.facts.check, named));
+      else if (this.facts.server?.check)
+        views.Check = plain(() => new latentia.AskedCheck(this.server, named));
       const other = this.facts.other;
       if (other)
         views.Compare = lazy(

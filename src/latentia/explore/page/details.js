@@ -190,8 +190,11 @@
     );
   }
 
-  function shaded(p) {
-    const cell = el("td", {}, p === null ? "–" : (100 * p).toFixed(p < 0.0995 ? 1 : 0));
+  /** A share in per cent, and its standard error where there is one. */
+  function shaded(p, error = null) {
+    const told = p === null ? "–" : (100 * p).toFixed(p < 0.0995 ? 1 : 0);
+    const cell = el("td", {}, told);
+    if (error !== null) cell.append(el("small", {}, `± ${(100 * error).toFixed(1)}`));
     if (p !== null) cell.style.setProperty("--share", `${Math.round(85 * p)}%`);
     return cell;
   }
@@ -210,7 +213,9 @@
         parents.unshift(el("th", { scope: "row" }, states[rest % states.length]));
         rest = Math.floor(rest / states.length);
       }
-      const cells = Array.from(found.cells.subarray(start, start + count), shaded);
+      const cells = Array.from(found.cells.subarray(start, start + count), (p, k) =>
+        shaded(p, found.errors ? found.errors[start + k] : null),
+      );
       lines.push(el("tr", {}, ...parents, ...cells));
     }
     const head = el(
@@ -222,7 +227,12 @@
     const given = above.map((u) => nodes[u].name).join(", ");
     return section(
       "Table",
-      el("p", { class: "hint" }, `P(${nodes[v].name}${given ? ` | ${given}` : ""}), in %`),
+      el(
+        "p",
+        { class: "hint" },
+        `P(${nodes[v].name}${given ? ` | ${given}` : ""}), in %`,
+        found.errors ? " ± its standard error" : "",
+      ),
       el(
         "div",
         { class: "scroll" },
@@ -244,6 +254,37 @@
       { class: "hand" },
       box,
       " Set by hand (do), not seen: it tells nothing about its causes",
+    );
+  }
+
+  /** Side by side: the answer as it stands, and had everything been seen instead of set. */
+  async function beside(app, v) {
+    const given = app.evidence.likelihoods(),
+      node = app.nodes[v];
+    if (!given.hand.size || given.hand.has(v) || node.grid) return null;
+    const seen = (await app.engine.answer(new latentia.Known([...given]), true)).marginals?.[v];
+    const set = app.now?.marginals?.[v];
+    if (!seen || !set) return null;
+    const lines = node.states.map((state, k) =>
+      el(
+        "tr",
+        {},
+        el("th", { scope: "row", title: state }, state),
+        shaded(set[k]),
+        shaded(seen[k]),
+      ),
+    );
+    const head = ["", "set", "seen"].map((name) => el("th", { scope: "col" }, name));
+    const hint = "Set by hand, as it stands; and what it would be had the same been seen only.";
+    return section(
+      "Do beside see",
+      el("p", { class: "hint" }, hint),
+      el(
+        "table",
+        { class: "heat beside" },
+        el("thead", {}, el("tr", {}, ...head)),
+        el("tbody", {}, ...lines),
+      ),
     );
   }
 
@@ -315,6 +356,7 @@
     if (app.selected !== v || !found) return;
     const told = information(found, app.nodes, v);
     const parts = [
+      await beside(app, v),
       node.latent ? profile(found, app.nodes, v, told, near) : null,
       goesWith(told, app.nodes, app.select),
       node.latent ? null : profile(found, app.nodes, v, told, near),

@@ -63,7 +63,11 @@
       const scope = this.tree.scopes.find((s) => s[s.length - 1] === this.nodes[v].place);
       const shown = scope?.map((u) => this.nodes.findIndex((node) => node.place === u));
       if (!scope || shown.includes(-1)) return null;
-      return { scope: shown, cells: this.tree.tables.get(scope) };
+      return {
+        scope: shown,
+        cells: this.tree.tables.get(scope),
+        errors: this.tree.spread.get(scope) ?? null,
+      };
     }
   }
 

@@ -38,11 +38,19 @@
     return map;
   }
 
-  /** Base64 of 64-bit floats, lowest byte first. */
-  function decodeCells(text) {
-    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    const view = new DataView(bytes.buffer);
-    return Float64Array.from({ length: bytes.length / 8 }, (_, k) => view.getFloat64(8 * k, true));
+  /** Numbers as `packed_numbers` has them: floats, or their places among the different ones. */
+  function unpack({ numbers, places }) {
+    const view = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+    const floats = view(numbers);
+    const all = Float64Array.from({ length: floats.byteLength / 8 }, (_, k) =>
+      floats.getFloat64(8 * k, true),
+    );
+    if (places === undefined) return all;
+    const at = view(places);
+    return Float64Array.from(
+      { length: at.byteLength / 2 },
+      (_, k) => all[at.getUint16(2 * k, true)],
+    );
   }
 
   /**
@@ -52,12 +60,15 @@
    */
   function wire(network, cut = new Set()) {
     const { states, cliques, parent, order, scopes, homes } = network;
-    const cells = decodeCells(network.cells);
+    const cells = unpack(network.cells);
+    const errors = network.errors ? unpack(network.errors) : null;
     const psi = cliques.map((clique) => new Float64Array(size(clique, states)).fill(1));
-    const tables = new Map();
+    const tables = new Map(),
+      spread = new Map(); // standard errors of tables
     let start = 0;
     scopes.forEach((scope, k) => {
       tables.set(scope, cells.subarray(start, start + size(scope, states)));
+      if (errors) spread.set(scope, errors.subarray(start, start + size(scope, states)));
       const first = start;
       start += size(scope, states);
       if (cut.has(scope[scope.length - 1])) return;
@@ -89,6 +100,7 @@
       order,
       scopes,
       tables,
+      spread,
       psi,
       shared,
       home,
@@ -291,5 +303,5 @@
     return scope.reduce((cell, v) => cell * states[v] + values[v], 0);
   }
 
-  Object.assign(latentia, { wire, infer, explain, cellMap, decodeCells, size });
+  Object.assign(latentia, { wire, infer, explain, cellMap, unpack, size });
 })((globalThis.latentia ??= {}));

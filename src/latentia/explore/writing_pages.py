@@ -1,0 +1,45 @@
+"""Pages in one file each: of a model, of a check report, of sequences."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from latentia.assess.report import CheckReport
+from latentia.explore.check_figures import check_figures, checked_report
+from latentia.explore.explored import as_explored
+from latentia.explore.facts import check_inside, page_facts
+from latentia.explore.page_file import make_page, put_page
+from latentia.explore.timelines import timelines
+from latentia.sequences.sequence_model import SequenceModel
+
+Path = str | os.PathLike[str]
+
+
+def write_page(
+    model: Any, path: Path, title: str | None = None, other: Any = None, check: Any = None
+) -> None:
+    """A page that answers by itself, offline, for whoever opens it; `other` is compared with it."""
+    facts = _own_facts(model, title)
+    if other is not None:
+        facts["other"] = _own_facts(other, None)
+    if check is not None:
+        facts["check"] = check_figures(checked_report(check))
+    put_page(make_page(facts), path)
+
+
+def _own_facts(model: Any, title: str | None) -> dict[str, Any]:
+    explored = as_explored(model, title)
+    facts = page_facts(explored)
+    check_inside(explored, facts)
+    return facts
+
+
+def write_check_page(report: CheckReport, path: Path) -> None:
+    """The report as a page of its own, to click through."""
+    put_page(make_page({"title": "Check", "check": check_figures(report)}, "check"), path)
+
+
+def write_sequence_page(model: SequenceModel, path: Path, rows: Any, **options: Any) -> None:
+    """Sequences as timelines: states decoded, what surprises, what may come."""
+    put_page(make_page(timelines(model, rows, **options), "sequences"), path)

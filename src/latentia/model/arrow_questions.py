@@ -1,0 +1,352 @@
+"""Models of mixed columns with any arrows: learning them, and every question to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from latentia.announcing import warn
+from latentia.assess.diagnostics import diagnose
+from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.sources.table_rows import missing_shares
+from latentia.errors import (
+    ConvergenceWarning,
+    DataError,
+    EvidenceError,
+    LatentiaError,
+    NotLearnedError,
+    UnknownNameError,
+)
+from latentia.exact.arrow_answers import best_joint, draw_arrows, log_joint, posterior_shares
+from latentia.exact.arrows import LineArrow, LogitArrow, TableArrow
+from latentia.inference.operators import independent
+from latentia.inference.posterior import Assignment, Posterior
+from latentia.inference.posterior_density import Density
+from latentia.inference.questions import named, one_row
+from latentia.model.arrow_figures import (
+    LineCoefficients,
+    coefficients_of,
+    labels_in,
+    profile_arrows,
+)
+from latentia.model.arrow_learning import (
+    ArrowModel,
+    asked_links,
+    counted_latents,
+    dense_parents,
+    learn_arrows,
+)
+from latentia.model.arrow_rows import ArrowAsking, ArrowLatent
+from latentia.model.coefficients import Coefficients
+from latentia.model.linked_questions import LinkedQuestions
+from latentia.model.links import is_linked_class
+from latentia.model.mixed_plans import has_continuous
+from latentia.model.profile import Profile
+from latentia.model.state_names import checked_names
+from latentia.model.training import Opened
+from latentia.networks.em import EM
+from latentia.networks.tables import Tables, column_plan
+from latentia.structure.graph import LatentGraph
+from latentia.typing import Array, Label
+
+
+class ArrowQuestions(LinkedQuestions):
+    """Logits of discrete variables below continuous columns, lines of continuous ones."""
+
+    arrows_: ArrowModel
+
+    @property
+    def _arrows(self) -> ArrowModel | None:
+        found: ArrowModel | None = self.__dict__.get("arrows_")
+        return found
+
+    @property
+    def _alone(self) -> ArrowModel | None:
+        """The network of arrows, if nothing else answers for the columns."""
+        found = self._arrows
+        return found if found is not None and found.alone else None
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+        self.__dict__.pop("arrows_", None)
+        if opened.wish is None and self._takes_arrows(opened, learner):
+            return self._fit_arrows(opened, learner, groups)
+        if isinstance(learner, EM | Tables) and self._has_linked_class(opened):
+            opened = replace(opened, graph=counted_latents(opened))
+        super()._fit_opened(opened, learner, groups, progress)
+        if opened.wish is None and not groups and self._needs_names(opened):
+            self._add_names(opened)
+        return self
+
+    def _takes_arrows(self, opened: Opened, learner: Any) -> bool:
+        """Is this a graph that tables alone, or a class with covariates, cannot tell?"""
+        graph, columns = opened.graph, opened.columns
+        if not graph.directed or not isinstance(learner, EM | Tables):
+            return False
+        linked = asked_links(graph, columns, self.link)
+        lines = dense_parents(graph, columns)
+        plain = isinstance(learner, Tables) and has_continuous(columns)
+        if not (linked or lines or plain):
+            return False
+        told = sorted(linked | {b for a, b in graph.edges if a in lines})
+        return not (len(told) == 1 and is_linked_class(graph, told[0], columns))
+
+    def _has_linked_class(self, opened: Opened) -> bool:
+        """Is a latent class told by covariates?"""
+        graph, columns = opened.graph, opened.columns
+        if opened.wish is not None or not graph.directed:
+            return False
+        lines = dense_parents(graph, columns)
+        told = asked_links(graph, columns, self.link) | {b for a, b in graph.edges if a in lines}
+        return any(is_linked_class(graph, v, columns) for v in told)
+
+    def _fit_arrows(self, opened: Opened, learner: Any, groups: int) -> Self:
+        self.__dict__.pop("link_", None)
+        self.__dict__.pop("structure_", None)
+        if groups:
+            raise DataError(
+                "error bars are not told where continuous columns are parents; coefficients have "
+                "errors. Leave error_bars out."
+            )
+        smoothing, seed = _settings(learner)
+        linked = asked_links(opened.graph, opened.columns, self.link)
+        found = learn_arrows(opened, linked, smoothing, seed, self.order_by)
+        if not found.converged:
+            warn("EM was stopped before it came to rest.", ConvergenceWarning)
+        checked_names(found.graph, self.name_states)
+        plan = column_plan(found.graph)
+        places = [plan.nodes[k].columns[0] for k in plan.leaves]
+        marginals = [np.full(c.cells, 1.0 / c.cells) for c in (found.columns[p] for p in places)]
+        operators = independent(plan, marginals, found.weight)
+        told = diagnose(operators, f"{learner!r}, by arrows", missing_shares(opened.seen))
+        self._keep(plan, operators, found.columns, told)
+        self.arrows_, self._ignored = found, opened.ignored
+        return self
+
+    def _needs_names(self, opened: Opened) -> bool:
+        """Mixed columns whose model tells nothing of the latents that the graph names."""
+        graph = opened.graph
+        if not graph.latent or not graph.directed or not has_continuous(opened.columns):
+            return False
+        own = self._own_tables()
+        names = {graph.names[v] for v in graph.latent}
+        return not opened.counted and (own is None or not names <= {*own.hidden})
+
+    def _add_names(self, opened: Opened) -> None:
+        """Arrows beside what answers for the columns, so that latents can be asked for."""
+        try:
+            linked = asked_links(opened.graph, opened.columns, self.link)
+            found = learn_arrows(opened, linked, 1.0, 0, self.order_by, alone=False)
+            checked_names(found.graph, self.name_states)
+        except LatentiaError as error:  # the model of the columns stands all the same
+            self.operators_ = self.operators_.told(nameless=str(error))
+            return
+        self.arrows_ = found
+
+    # -- what was learned ----------------------------------------------------------------------
+
+    @property
+    def _graph(self) -> LatentGraph:
+        found = self._arrows
+        return super()._graph if found is None else found.graph
+
+    @property
+    def cpts_(self) -> dict[Label, Any]:
+        """Tables P(variable | parents) by name; coefficients where a logit or a line tells.
+
+        Axes of tables are (parents in the order given, itself).
+        """
+        self._check_fitted()
+        found = self._arrows
+        if found is None:
+            return dict(super().cpts_)
+        tables: dict[Label, Any] = {}
+        for v, arrow in sorted(found.network.arrows.items()):
+            name = found.graph.names[v]
+            tables[name] = arrow.table if isinstance(arrow, TableArrow) else self.coefficients(name)
+        return tables
+
+    def coefficients(  # type: ignore[override]
+        self, latent: Label, robust: bool = False
+    ) -> Coefficients | LineCoefficients:
+        """What continuous parents do: log odds of a latent or discrete column, or a line, ± errors.
+
+        Errors are of the observed information, or, if `robust`, of the sandwich form, which holds
+        where the model is not quite right.
+        """
+        self._check_fitted()
+        found = self._arrows
+        if found is None:
+            return super().coefficients(latent, robust)
+        return coefficients_of(found, latent, robust, self.name_states or {})
+
+    def _parameters(self, wanted: str) -> int:
+        found = self._alone
+        if found is None:
+            return super()._parameters(wanted)
+        count = 0
+        for arrow in found.network.arrows.values():
+            if isinstance(arrow, TableArrow):
+                count += arrow.table.size - arrow.table.size // arrow.table.shape[-1]
+            elif isinstance(arrow, LogitArrow):
+                count += arrow.B[1:].size
+            else:
+                assert isinstance(arrow, LineArrow)
+                count += arrow.lines.size + arrow.variances.size
+        return count
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _asking(self, unknown: str) -> Any:
+        self._check_fitted()
+        found = self._alone
+        return super()._asking(unknown) if found is None else ArrowAsking(found, unknown)
+
+    def _latent_column(self, name: Label) -> DiscreteColumn:
+        """A latent of the arrows with the names of its states."""
+        found = self._arrows
+        assert found is not None
+        if name not in found.hidden:
+            raise UnknownNameError("latent", name, found.hidden)
+        labels = labels_in(found, found.graph.index(name), self.name_states or {})
+        return DiscreteColumn(name, labels)
+
+    def _asking_latent(self, name: Any, unknown: str) -> Any:
+        found = self._arrows
+        if found is None:
+            return super()._asking_latent(name, unknown)
+        if name in [c.name for c in self.columns_]:
+            raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
+        return ArrowLatent(ArrowAsking(found, unknown), self._latent_column(name))
+
+    def _is_told_latent(self, name: Any) -> bool:
+        found = self._arrows
+        return super()._is_told_latent(name) if found is None else name in found.hidden
+
+    def _latent_labels(self, name: Label) -> tuple[Any, ...]:
+        if self._arrows is None:
+            return super()._latent_labels(name)
+        return self._latent_column(name).labels
+
+    # -- single questions ----------------------------------------------------------------------
+
+    def _asks_arrows(self, names: Sequence[Label], *given: Mapping[Any, Any]) -> bool:
+        """Is this a question to the arrows: one of latents, if something else knows the columns?"""
+        found = self._arrows
+        if found is None or found.alone:
+            return found is not None
+        return any(name in found.hidden for name in (*names, *(k for g in given for k in g)))
+
+    def _arrow_row(
+        self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    ) -> tuple[ArrowModel, Array, dict[int, Array], float]:
+        """The row of a question, likelihoods, and what is to be added to the log of evidence."""
+        found = self._arrows
+        assert found is not None
+        variables = self._arrow_variables()
+        codes, likelihoods = one_row(variables, found.graph.names, names, evidence, soft)
+        row = np.full(len(variables), np.nan)
+        for v, column in enumerate(variables):
+            if codes[v] is None:
+                continue
+            row[v] = float(codes[v][0])
+            if isinstance(column, ContinuousColumn):
+                row[v] = float(column.scaled(np.array([float(evidence[column.name])]))[0])
+        seen = [v for v in range(len(row)) if not np.isnan(row[v])]
+        return found, row, {v: x[:, 0] for v, x in likelihoods.items()}, found.unit_shift(seen)
+
+    def _arrow_variables(self) -> list[Column]:
+        found = self._arrows
+        assert found is not None
+        return [
+            self._latent_column(c.name) if c.name in found.hidden else c for c in found.variables
+        ]
+
+    def _query_arrows(
+        self, variables: Any, evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    ) -> Posterior | Density | None:
+        """`query` by the arrows; None where they are not asked."""
+        if self._arrows is None:
+            return None
+        names = named(variables, self._graph.names)
+        if not self._asks_arrows(names, evidence, soft):
+            return None
+        found, row, likelihoods, shift = self._arrow_row(names, evidence, soft)
+        places = [found.graph.index(name) for name in names]
+        p, log = posterior_shares(log_joint(found.network, row[None], places, likelihoods))
+        if not np.isfinite(log[0]):
+            raise EvidenceError("the evidence is impossible under this model.")
+        shown = {
+            **evidence,
+            **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in soft.items()},
+        }
+        own = self._arrow_variables()
+        columns, level = [own[v] for v in places], float(log[0]) + shift
+        if len(columns) == 1 and isinstance(columns[0], ContinuousColumn):
+            return Density(columns[0], p[0], level, 0.0, shown)
+        return Posterior(tuple(names), tuple(c.labels for c in columns), p[0], level, 0.0, shown)
+
+    def _best_arrows(
+        self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    ) -> Assignment | None:
+        """`map_query` by the arrows; None where they are not asked."""
+        if not self._asks_arrows(names, evidence, soft):
+            return None
+        found, row, likelihoods, _ = self._arrow_row(names, evidence, soft)
+        places = [found.graph.index(name) for name in names]
+        at, log, whole = best_joint(found.network, row, places, likelihoods)
+        own = self._arrow_variables()
+        values = {own[v].name: own[v].labels[k] for v, k in zip(places, at, strict=True)}
+        exact = not any(v in found.network.dense for v in places)
+        return Assignment(values, min(log - whole, 0.0), exact)
+
+    def _draw_arrows(self, n: int, rng: np.random.Generator, latents: bool) -> dict[Any, Any]:
+        """n rows; with latents, these come first."""
+        found = self._arrows
+        assert found is not None
+        cells, variables = draw_arrows(found.network, n, rng), self._arrow_variables()
+        hidden = sorted(found.graph.latent) if latents else []
+        drawn = {}
+        for v in (*hidden, *found.graph.observed):
+            column = variables[v]
+            if isinstance(column, ContinuousColumn):
+                drawn[column.name] = column.unscaled(cells[:, v])
+            else:
+                drawn[column.name] = column.draw(cells[:, v].astype(np.int64), rng)
+        return drawn
+
+    def _profile_arrows(self, name: Label) -> Profile:
+        found = self._arrows
+        assert found is not None
+        if name not in found.hidden:
+            raise UnknownNameError("latent", name, found.hidden)
+        return profile_arrows(found, name, self.name_states or {})
+
+    def _refuse_arrows(self, what: str) -> None:
+        """An error for what a network of arrows cannot do yet."""
+        if self._alone is not None:
+            raise NotLearnedError(
+                f"{what} is not made for models in which continuous columns are parents of others, "
+                "or logits tell. They answer query, map_query, predict, predict_proba, marginals, "
+                "transform, profile, coefficients, relate, sample and score."
+            )
+
+
+def _settings(learner: Any) -> tuple[float, Any]:
+    """Smoothing and seed of a learner; an error for what arrows cannot take."""
+    smoothing = getattr(learner, "smoothing", 0.0)
+    if isinstance(smoothing, Mapping):
+        raise DataError("expected one number as smoothing where continuous columns are parents.")
+    for name in ("known", "tied"):
+        if getattr(learner, name, None):
+            raise DataError(f"{name}=… is not made for graphs with continuous parents or logits.")
+    if getattr(learner, "mixture", 1) > 1:
+        raise DataError("mixture=… is not made for graphs with continuous parents or logits.")
+    seed = getattr(learner, "random_state", None)
+    return float(smoothing), 0 if seed is None else seed

@@ -1,0 +1,108 @@
+"""The graph's own tables as a candidate for answers, beside a network of separators (design 13).
+
+Where separators hold several latents each (hidden causes that share their symptoms), a network of
+separator states has many times the parameters of the graph, and rows must pay for them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from latentia.data.rows import Source
+from latentia.data.sources.memory import LocalRows
+from latentia.errors import PlanError
+from latentia.inference.operators import Operators
+from latentia.networks.accelerate import ENOUGH
+from latentia.networks.branch_classes import MOST_BRANCHES, most_branches
+from latentia.networks.discrete_network import ENOUGH_ROWS, Network, plan_refinement
+from latentia.networks.own_tables import LearnedTables, climb_tables, learn_tables
+from latentia.networks.piece_learning import TableSettings
+from latentia.networks.tables import doubts_of, told_pieces
+from latentia.networks.to_operators import check_operators, operators_of
+from latentia.structure.graph import LatentGraph
+from latentia.structure.plan import Plan
+
+MANY_TIMES = 2.0  # the graph's parameters: so many of another network's cost more than they tell
+
+RACE_ROWS, RACED = 1500, 3  # a sample, and starts of a kind beside the closed form's
+
+
+def tables_promise(plan: Plan) -> bool:
+    """Would separators take many more parameters than the graph's own tables, which can be made?"""
+    graph = plan.graph
+    if not graph.latent or not graph.directed:
+        return False
+    try:
+        check_operators(plan)
+    except PlanError:  # joint states of separators are too many to answer with
+        return False
+    try:
+        network = plan_refinement(plan)[0]
+    except PlanError:  # too large to be made at all
+        return True
+    return _parameters(network.graph) > MANY_TIMES * _parameters(graph)
+
+
+def _parameters(graph: LatentGraph) -> int:
+    """Free parameters of all tables."""
+    states, parents = [n or 1 for n in graph.states], graph.parents()
+    rows = [math.prod(states[u] for u in above) for above in parents]
+    return sum(n * (states[v] - 1) for v, n in enumerate(rows))
+
+
+def has_one_start(plan: Plan, network: Network) -> bool:
+    """Is it the graph itself, and has one of its latents too many branches for local classes?
+
+    Such a latent (of a latent class) starts as the closed form tells it, and may stay on a poor
+    optimum or a plateau.
+    """
+    return network.plan.graph == plan.graph and most_branches(plan.graph) > MOST_BRANCHES
+
+
+def raced_start(
+    plan: Plan, network: Network, source: LocalRows, rng: np.random.Generator, smoothing: float
+) -> Network:
+    """The network, or tables that climb higher than it on a sample, where it has one start only."""
+    if source.rows.total < ENOUGH_ROWS or not has_one_start(plan, network):
+        return network
+    settings = TableSettings(
+        smoothing=smoothing,
+        closed_form=0,
+        local=RACED,
+        random=RACED,
+        rounds=1,
+        closely=ENOUGH,
+        given=[network.tables],
+    )
+    sample = LocalRows(source.sample(RACE_ROWS, rng), threads=1)
+    found = learn_tables(plan.graph, sample, settings, rng)
+    return replace(network, tables=dict(found.tables))
+
+
+def learn_candidate(
+    plan: Plan, source: Source, rng: np.random.Generator, smoothing: float
+) -> LearnedTables | str:
+    """Tables of a part of the rows; or why there are none."""
+    try:
+        return learn_tables(plan.graph, source, TableSettings(smoothing=smoothing), rng)
+    except PlanError as error:
+        return str(error)
+
+
+def candidate_operators(plan: Plan, found: LearnedTables) -> Operators:
+    """Tables as messages know them."""
+    return operators_of(plan, found.tables, found.weight)
+
+
+def finish_candidate(
+    plan: Plan, found: LearnedTables, source: Source, smoothing: float, patience: float
+) -> Operators:
+    """The same tables, climbed on over all rows."""
+    settings = TableSettings(smoothing=smoothing)
+    whole = climb_tables(plan.graph, source, found.tables, settings, patience)
+    made = operators_of(plan, whole.tables, whole.weight)
+    told = (*told_pieces(found), *(f"on all rows: {line}" for line in told_pieces(whole)[1:]))
+    return made.told(notes=whole.notes, pieces=told, doubts=doubts_of(found))

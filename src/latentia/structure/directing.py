@@ -1,0 +1,30 @@
+"""Arrows for an undirected graph that say the same of independence, where there are such."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from latentia.structure.graph import LatentGraph
+
+
+def directed_alike(graph: LatentGraph) -> LatentGraph | None:
+    """The graph with arrows, from latents on; None if some cycle of four or more has no chord.
+
+    Variables come in an order of most neighbours that came before (maximum cardinality search). If
+    these are tied to each other for every variable, arrows from them say what the edges said.
+    """
+    if graph.directed:
+        return graph
+    near: dict[int, set[int]] = {v: set() for v in range(len(graph.names))}
+    for a, b in graph.edges:
+        near[a].add(b)
+        near[b].add(a)
+    before: dict[int, set[int]] = {}
+    while len(before) < len(near):
+        left = [v for v in near if v not in before]
+        best = max(left, key=lambda v: (len(near[v] & {*before}), v in graph.latent, -v))
+        before[best] = near[best] & {*before}
+    if any(a not in near[b] for own in before.values() for a in own for b in own if a != b):
+        return None
+    edges = tuple(sorted((a, v) for v, own in before.items() for a in own))
+    return replace(graph, edges=edges, directed=True)

@@ -1,0 +1,72 @@
+"""Kernel factors by one matrix product, against member by member; settings tried in single."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from latentia.data.columns.discovering import discover_from_values
+from latentia.data.columns.values import Values
+from latentia.data.rows import Rows
+from latentia.kernels import feature_maps
+from latentia.kernels.embedding import choose_sides, in_single, sum_sides
+from latentia.kernels.feature_maps import coordinates, make_map
+from latentia.kernels.settings import KernelSettings
+from latentia.model.mixed_plans import plan_mixed
+from latentia.structure.templates import latent_class
+
+
+def table(holes, n=120):
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=n)
+    values = {
+        "x": h + rng.normal(size=n),
+        "y": rng.normal(size=n) - h,
+        "c": np.array(list("abc"))[(h + rng.integers(2, size=n)) % 3],
+        "d": np.array(list("uv"))[h],
+    }
+    columns = [discover_from_values(name, Values(v)) for name, v in values.items()]
+    codes = [c.place(Values(v)) for c, v in zip(columns, values.values(), strict=True)]
+    if holes:
+        for i, own in enumerate(codes):
+            lost = rng.random(n) < 0.2
+            codes[i] = np.where(lost, np.nan if own.dtype.kind == "f" else -1, own)
+    return columns, codes
+
+
+@pytest.mark.parametrize("members", [(0, 1), (0, 2), (0, 1, 2, 3), (2, 3)])
+@pytest.mark.parametrize("holes", [False, True])
+def test_one_product_finds_what_members_do_one_by_one(members, holes, monkeypatch):
+    columns, codes = table(holes)
+    z = coordinates(columns, codes)
+    block = make_map(columns, members, z, 0.5, features=20)
+    own = z[list(members)]
+    found = block.factors(own)
+    single = replace(block, single=True).factors(own)
+    monkeypatch.setattr(feature_maps, "MOST_MARKS", -1)
+    slow = block.factors(own)
+    np.testing.assert_allclose(found, slow, rtol=1e-11)  # exponents to 1e2, rounded
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, slow, rtol=1e-4, atol=1e-30)
+
+
+def test_sums_in_single_precision_are_near():
+    columns, codes = table(False)
+    plan = plan_mixed(latent_class(["x", "y", "c", "d"], None), columns)
+    rows = Rows(tuple(codes))
+    sides = choose_sides(plan, columns, coordinates(columns, codes), KernelSettings(features=30))
+    exact, near = (sum_sides(columns, s, rows).sums for s in (sides, in_single(sides)))
+    for name, total in exact.items():
+        assert near[name].dtype == float
+        # features of a root with pivots down to 1e-3, in single precision
+        np.testing.assert_allclose(near[name], total, atol=1e-3 * abs(total).max())
+
+
+def test_a_triangular_root_of_the_kernel_is_a_root():
+    columns, codes = table(False)
+    z = coordinates(columns, codes)
+    block = make_map(columns, (0, 1, 2), z, 0.3, features=25)
+    K = block.factors(block.landmarks)
+    phi = block.mixing @ K
+    assert np.array_equal(block.mixing, np.tril(block.mixing))  # it was well-posed
+    np.testing.assert_allclose(phi.T @ phi, K, atol=1e-9)

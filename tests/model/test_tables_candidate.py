@@ -1,0 +1,164 @@
+"""The graph's own tables as a candidate for answers: hidden causes that share their symptoms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.blocks import FoldOnly
+
+import latentia as lt
+from latentia.data.rows import Rows
+from latentia.data.sources.memory import LocalRows
+from latentia.model import choice
+from latentia.networks import discrete_network, tables_candidate
+from latentia.networks.accelerate import Prior
+from latentia.networks.tables_candidate import tables_promise
+from latentia.structure import templates
+from latentia.structure.plan import make_plan
+from latentia.testing import random_model
+
+PAIRS = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (0, 2), (1, 3), (2, 4), (0, 3), (1, 4)]
+CAUSES = lt.as_graph(
+    "; ".join(f"c{a}->s{k}; c{b}->s{k}" for k, (a, b) in enumerate(PAIRS + PAIRS[:4])),
+    {f"c{k}": 2 for k in range(5)},
+)
+SIZED = CAUSES.with_states({CAUSES.names[v]: 2 for v in CAUSES.observed})
+
+
+def drawn(n: int, seed: int = 0) -> tuple[lt.TabularModel, dict[Any, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    truth = random_model(SIZED, rng, 0.4)
+    columns = [SIZED.names[v] for v in SIZED.observed]
+    return truth, dict(zip(columns, np.asarray(truth.sample(n, rng)).T, strict=True))
+
+
+def divergence(truth: lt.TabularModel, model: lt.LatentModel, column: str, rows: Any) -> float:
+    """Mean KL of P(column | others)."""
+    codes = np.full((len(rows[column]), len(truth.names)), -1)
+    for name, own in rows.items():
+        codes[:, truth.names.index(name)] = own if name != column else -1
+    p = np.asarray(truth.posteriors(codes, [column])[column])
+    others = {name: own for name, own in rows.items() if name != column}
+    q = np.stack(list(model.predict_proba(others, column).values()), axis=1)
+    return float((p * np.log(np.maximum(p, 1e-12) / q)).sum(axis=1).mean())
+
+
+def test_separators_that_need_many_more_parameters_make_tables_a_candidate() -> None:
+    assert tables_promise(make_plan(SIZED))
+    for graph in (
+        templates.hidden_markov(6, 2),
+        templates.latent_class(6, 3),
+        templates.factorial_markov(4, 2, 2),
+        lt.as_graph("H -- X0; H -- X1; H -- X2", {"H": 2}),
+    ):
+        sized = graph.with_states({graph.names[v]: 3 for v in graph.observed})
+        assert not tables_promise(make_plan(sized))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[lt.TabularModel, dict[Any, np.ndarray], lt.LatentModel]:
+    truth, data = drawn(2000, seed=1)
+    return truth, data, lt.LatentModel(CAUSES).fit(data)
+
+
+def test_tables_win_and_answer_better_than_separators(fitted: Any) -> None:
+    truth, data, model = fitted
+    found = model.diagnostics_.choice
+    assert found.chosen == "tables"
+    assert found.losses["tables"] < found.losses["refined"] - 2 * found.errors["refined"]
+    fresh = dict(zip(data, np.asarray(truth.sample(300, np.random.default_rng(9))).T, strict=True))
+    total = sum(divergence(truth, model, c, fresh) for c in list(data)[::4])
+    assert total < 0.03  # .009 here
+    told = "\n".join(model.diagnostics_.pieces)
+    assert "starts" in told
+    assert "on all rows" in told
+
+
+def test_messages_and_tables_answer_alike(fitted: Any, tmp_path: Path) -> None:
+    _, _, model = fitted
+    oracle = lt.TabularModel(model.plan_.graph, model.cpts_)
+    given = {"s3": 1, "s7": 0, "s12": 1}
+    for asked in ("s0", "s13", "c2"):
+        np.testing.assert_allclose(
+            np.asarray(model.query(asked, given)), oracle.query(asked, given), rtol=1e-9
+        )
+    model.save(tmp_path / "causes.latentia")
+    again = lt.load(tmp_path / "causes.latentia")
+    assert repr(again.diagnostics_.choice) == repr(model.diagnostics_.choice)
+    np.testing.assert_array_equal(
+        np.asarray(again.query("c2", given)), np.asarray(model.query("c2", given))
+    )
+
+
+def test_rows_elsewhere_are_learned_from_alike() -> None:
+    _, data = drawn(600, seed=1)
+    codes, plan = np.stack(list(data.values())), make_plan(SIZED)
+    blocks = [Rows(tuple(codes[:, :250])), Rows(tuple(codes[:, 250:]))]
+    here = lt.PBP().learn(plan, LocalRows(Rows(tuple(codes))))
+    there = lt.PBP().learn(plan, FoldOnly(blocks))
+    assert here.provenance.choice == there.provenance.choice
+    for v, table in here.tables.items():
+        np.testing.assert_allclose(there.tables[v], table, rtol=1e-9)
+
+
+def test_few_rows_hold_out_each_fold_once() -> None:
+    _, data = drawn(200, seed=2)
+    found = lt.LatentModel(CAUSES).fit(data).diagnostics_.choice
+    assert "tables" in found.losses
+    assert found.held_out == 200
+
+
+def test_where_another_wins_tables_are_kept_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide = choice.decide
+    monkeypatch.setattr(choice, "decide", lambda t: replace(decide(t), chosen="refined"))
+    _, data = drawn(600, seed=3)
+    model = lt.LatentModel(CAUSES).fit(data)
+    assert model.operators_.beside is not None
+    assert {*model.states_} == {f"c{k}" for k in range(5)}
+
+
+def test_tables_too_wide_are_told_as_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise lt.errors.PlanError("too wide for this test.")
+
+    monkeypatch.setattr(tables_candidate, "learn_tables", refuse)
+    _, data = drawn(600, seed=4)
+    with pytest.warns(lt.errors.LeftOutWarning, match="no tables model.*too wide for this test"):
+        lt.LatentModel(CAUSES).fit(data)
+
+
+def test_answers_have_error_bars() -> None:
+    _, data = drawn(600, seed=5)
+    model = lt.LatentModel(CAUSES).fit(data, error_bars=5)
+    assert model.diagnostics_.choice.chosen == "tables"
+    told = model.query("s0", {"s1": 1}, confidence=0.9)
+    assert (told.lower <= np.asarray(told)).all()
+    assert (np.asarray(told) <= told.upper).all()
+
+
+def test_latents_of_many_branches_have_one_start() -> None:
+    for graph, wanted in (
+        (templates.latent_class(8, 3), True),
+        (templates.latent_class(5, 3), False),
+    ):
+        plan = make_plan(graph.with_states({graph.names[v]: 3 for v in graph.observed}))
+        own = discrete_network.plan_refinement(plan)[1]
+        network = discrete_network.Network(own, {}, Prior({}))
+        assert tables_candidate.has_one_start(plan, network) == wanted
+
+
+def test_a_class_does_not_stay_on_a_poor_optimum() -> None:
+    """Its own start ends 168 nats below where others lead to, and below the truth."""
+    wide = templates.latent_class(10, 4).with_states({f"X{k}": 3 for k in range(10)})
+    rng = np.random.default_rng(36)
+    truth = random_model(wide, rng, 0.5)
+    cells = np.asarray(truth.sample(4000, rng))
+    found = lt.PBP().learn(make_plan(wide), LocalRows(Rows(tuple(cells.T))))
+    assert found.provenance.choice.chosen == "refined"
+    codes = np.column_stack([np.full(4000, -1), cells])  # the class comes first
+    learned = lt.TabularModel(wide, {wide.names[v]: t for v, t in found.tables.items()})
+    assert learned.log_evidence(codes).sum() > truth.log_evidence(codes).sum()

@@ -1,0 +1,106 @@
+"""Random chains and random E-steps through a kernel that was built with a sanitizer.
+
+    LD_PRELOAD=libasan.so python -m tests.native.fuzz_kernel kernel.so CASES
+
+Every answer is compared with numpy's; whatever the sanitizer finds ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.rows import Rows
+from latentia.exact.estep import sum_counts
+from latentia.exact.estep_wiring import compile_estep
+from latentia.native import loading
+from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
+from latentia.sequences.expectation import chain_estep
+from latentia.sequences.potentials import wire_groups
+from latentia.sequences.slices import read_slice
+from latentia.sequences.step_data import Sequences
+from latentia.structure.reading_graphs import as_graph
+
+LEVELS = ("base", "avx2")
+# slices with one table of moves, with several, and with columns in the hidden state
+SLICES = (
+    "z -> z', z -> a, b",
+    "z -> z', z -> a, a -> z', z -> b",
+    "z -> z', z -> a, a -> a', z -> b",
+)
+
+
+def chain_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Beliefs, scores, best paths and counts of one random chain."""
+    states, symbols = int(rng.integers(1, 21)), int(rng.integers(1, 6))
+    slice_ = read_slice(SLICES[rng.integers(3)], {"z": states})
+    sizes = {"z": states, "a": 2, "b": symbols}
+    lengths = rng.integers(0, 80, size=rng.integers(1, 6))
+    lengths[0] += 1
+    steps, holes = int(lengths.sum()), rng.random() < 0.5
+    cells = {}
+    for v, name in enumerate(slice_.names):
+        if name != "z":
+            cells[v] = rng.integers(-1 if holes else 0, sizes[name], size=steps)
+    columns = {
+        v: DiscreteColumn(slice_.names[v], tuple(range(sizes[slice_.names[v]]))) for v in cells
+    }
+    sequences = Sequences(cells, np.concatenate([[0], np.cumsum(lengths)]))
+    chain = Chain(slice_, columns, {})
+    layout = chain.layout(sequences.holes())
+    shapes = [layout.shape(f) for f in layout.families]
+    tables = {n: rng.dirichlet(np.full(s[-1], 0.7), s[:-1]) for n, s in enumerate(shapes)}
+    chain = replace(chain, tables=tables)
+    counts, level, _ = chain_estep(wire_groups(layout, sequences), tables)
+    beliefs = [ask(chain, sequences) for ask in (filter_states, smooth_states)]
+    found = [x for b in beliefs for x in (b.belief, b.log_scale)]
+    return [*found, decode_states(chain, sequences)[1], np.array(level), *counts.values()]
+
+
+def estep_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Expected counts of a random tree of latents, each with columns."""
+    count = int(rng.integers(1, 5))
+    edges = [f"h{rng.integers(i)} -> h{i}" for i in range(1, count)]
+    names = [f"x{i}" for i in range(int(rng.integers(count, 4 * count + 1)))]
+    edges += [f"h{i % count} -> {name}" for i, name in enumerate(names)]
+    latents = {f"h{i}": int(rng.integers(1, 10)) for i in range(count)}
+    graph = as_graph("; ".join(edges), latents)
+    sizes = tuple(latents.get(name, int(rng.integers(1, 5))) for name in graph.names)
+    graph = replace(graph, states=sizes)
+    holes = rng.random() < 0.5
+    n = int(rng.integers(1, 200))
+    codes = tuple(rng.integers(-1 if holes else 0, sizes[v], size=n) for v in graph.observed)
+    weight = rng.gamma(1.0, size=n) if rng.random() < 0.5 else None
+    shapes = [[sizes[u] for u in (*up, v)] for v, up in enumerate(graph.parents())]
+    tables = {v: rng.dirichlet(np.full(s[-1], 0.7), s[:-1]) for v, s in enumerate(shapes)}
+    if rng.random() < 0.3:  # past what products can hold: care is taken
+        tables = {v: t * (1e-80 if v in graph.observed else 1.0) for v, t in tables.items()}
+    found = sum_counts(compile_estep(graph, None if holes else []), tables, Rows(codes, weight))
+    return list(found.sums.values())
+
+
+def main(path: str, cases: int) -> None:
+    found = loading.loaded(Path(path))
+    assert found.library is not None, found.reason
+    loading.loaded = lambda: found  # type: ignore[assignment]
+    for seed in range(cases):
+        level = LEVELS[seed % 2]
+        answers = []
+        for wish in (level, "off"):
+            os.environ["LATENTIA_KERNEL"] = wish
+            assert (loading.kernel() is None) == (wish == "off")
+            rng = np.random.default_rng(seed)
+            answers.append([*chain_case(rng), *estep_case(rng)])
+        for a, b in zip(*answers, strict=True):
+            limit = 1e-10 * max(1.0, float(np.abs(b).max(initial=0.0)))
+            np.testing.assert_allclose(a, b, rtol=0, atol=limit, err_msg=f"case {seed}")
+    print(f"{cases} cases")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
