@@ -234,7 +234,7 @@ def test_few_rows_show_as_many_classes_as_bic(name):
     frame = pd.read_csv(path)
     graph = "; ".join(f"class -> {c}" for c in frame)
     assert lt.LatentModel(graph, latents=["class"]).fit(frame).states_ == {"class": 3}
-    assert lt.LatentModel().fit(frame).states_ == {"H": 3}
+    assert lt.LatentModel("class").fit(frame).states_ == {"H": 3}
 
 
 def test_more_than_ten_classes_are_found():

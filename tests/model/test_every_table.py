@@ -266,8 +266,8 @@ class TestSameModel:
     @pytest.mark.parametrize("kind", ["parquet", "generator", "dask"])
     def test_latent_class_by_default(self, kind, folder, request):
         frame = make_engine(kind, folder, request)
-        found = lt.LatentModel().fit(frame, sample_weight="w")
-        expected = lt.LatentModel().fit(FRAME, sample_weight="w")
+        found = lt.LatentModel("class").fit(frame, sample_weight="w")
+        expected = lt.LatentModel("class").fit(FRAME, sample_weight="w")
         assert found.plan_ == expected.plan_
         assert_same(found, expected)
 

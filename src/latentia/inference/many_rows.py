@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
@@ -52,6 +52,14 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
         tables={},
         provenance=Provenance(),
     )
+
+
+class Pooling(Protocol):
+    """Other models, whose answers for one column are mixed into those of operators."""
+
+    def mixed(self, place: int, codes: Sequence[Any], joint: Array) -> Array:
+        """P(cell | row), (cells, n), from that of the operators; codes of all columns."""
+        ...
 
 
 @final
@@ -166,10 +174,12 @@ def every_column(
     columns: Sequence[Column],
     asked: Asked,
     reduce: Callable[[Column, Array], Array] | None = None,
+    pool: Pooling | None = None,
 ) -> Answered:
     """P(column | all other present cells) for every column: (states, rows) each.
 
-    `reduce` makes fewer numbers of them, block by block: a mean, quantiles.
+    `reduce` makes fewer numbers of them, block by block: a mean, quantiles. A `pool` mixes in what
+    other models say.
     """
     out = [_nothing(operators, c, reduce) for c in columns]
     impossible = np.zeros(asked.rows, dtype=bool)
@@ -178,7 +188,7 @@ def every_column(
     def work(part: slice, evidence: Evidence) -> None:
         found = posteriors(operators, evidence, observed, impossible=impossible[part])
         for i, v in enumerate(observed):
-            p = found[v]
+            p = found[v] if pool is None else pool.mixed(i, _part(asked, part), found[v])
             _put(out, i, p if reduce is None else reduce(columns[i], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
@@ -191,6 +201,7 @@ def one_column(
     asked: Asked,
     place: int,
     reduce: Callable[[Column, Array], Array] | None = None,
+    pool: Pooling | None = None,
 ) -> Answered:
     """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
     out = [_nothing(operators, columns[place], reduce)]
@@ -203,10 +214,16 @@ def one_column(
     def work(part: slice, evidence: Evidence) -> None:
         known = look_up(tables, evidence)
         p = posteriors(operators, evidence, [v], known, impossible[part])[v]
+        if pool is not None:
+            p = pool.mixed(place, _part(asked, part), p)
         _put(out, 0, p if reduce is None else reduce(columns[place], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
     return Answered([asked.spread(out[0])], asked.spread(impossible))
+
+
+def _part(asked: Asked, part: slice) -> list[Codes | None]:
+    return [None if c is None else c[part] for c in asked.codes]
 
 
 def _nothing(

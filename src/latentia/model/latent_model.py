@@ -50,8 +50,9 @@ class LatentModel(ArrowQuestions, WhyQuestions):
     ----------
     graph : str, edges, dict of parents, networkx graph, LatentGraph or callable, optional
         How columns and latents are tied together; or a function that makes one of these from the
-        list of column names. Default: one latent class tells every column, with as many states as
-        the data show.
+        list of column names. Or a word: "auto" finds which columns hang together (default, from
+        100 rows that can be read again), "tree", "islands", "chow-liu", or a `Structure`; "class"
+        is one latent class that tells every column, with as many states as the data show.
     latents : dict of name -> number of states, or list of names
         The variables of the graph that are not columns. A number that is left out, or None, is
         found from the data: see `states_`.

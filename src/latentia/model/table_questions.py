@@ -395,7 +395,7 @@ class TableQuestions(Learning):
 
     def _asking(self, unknown: str) -> Asking:
         self._check_fitted()
-        return Asking(self.operators_, self.columns_, unknown)
+        return Asking(self.operators_, self.columns_, unknown, getattr(self, "pool_", None))
 
     def _ask(
         self,

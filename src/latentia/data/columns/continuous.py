@@ -139,9 +139,9 @@ class ContinuousColumn:
         return np.asarray(z)
 
     def outside(self, x: Array) -> Bools:
-        """Which values lie beyond the grid."""
+        """Which values lie beyond the grid, and are no atoms either."""
         z = self.scaled(x)
-        return np.asarray((z < self.low) | (z > self.high))
+        return np.asarray(((z < self.low) | (z > self.high)) & ~np.isin(x, self.atoms))
 
     def log_density_factor(self, x: Array) -> Array:
         """log of what turns hat-weighted mass into density per unit of x; 0 where missing.
