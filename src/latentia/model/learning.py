@@ -20,7 +20,7 @@ from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
-from latentia.model.found_graph import find_graph
+from latentia.model.found_graph import FoundTables, find_graph, pool_columns, sought_by_default
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
 from latentia.model.mechanism import indicator_names, with_mechanism
@@ -127,6 +127,9 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
+        wishes = (self.graph, self.order_by, self.name_states, self.link, self.mechanism)
+        if not groups and all(each is None for each in wishes):
+            opened = sought_by_default(opened, learner)
         return self._fit_opened(opened, learner, groups, progress)
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
@@ -139,7 +142,12 @@ class Learning(Learned):
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, given, learn)
-        return self._keep_learned(training, learner, operators, replicates)
+        self._keep_learned(training, learner, operators, replicates)
+        if isinstance(given, FoundTables):
+            pool = pool_columns(given.found, training)
+            if pool is not None:
+                self._keep_pool(pool)
+        return self
 
     structure_: FoundStructure  # where no graph was given
 
