@@ -172,7 +172,7 @@ def test_a_number_of_states_from_the_data_has_tables() -> None:
     _, data = drawn("class", 1500)
     model = lt.LatentModel("H->X0,X1,X2,X3,X4", ["H"]).fit(data)
     assert model.cpts_["H"].shape == (model.states_["H"],)
-    free = lt.LatentModel().fit(data)
+    free = lt.LatentModel("class").fit(data)
     (name,) = free.states_
     assert len(np.asarray(free.query(name))) == free.states_[name]
 
