@@ -25,7 +25,7 @@ ORDER = (
     "inference",
     "exact closed_form kernels",  # which do not import each other
     "networks",
-    "assess discovery",
+    "assess discovery pooling",
     "model",
     "sequences formats",
     "testing",

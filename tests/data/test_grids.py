@@ -254,6 +254,49 @@ def test_a_lattice_is_counted_up_to_its_values():
     assert (drawn == np.rint(drawn)).all()
 
 
+def test_decimals_with_frequent_values_stay_on_their_lattice():
+    """Two values of many rows stand alone; draws and quantiles between them have two decimals."""
+    rng = np.random.default_rng(3)
+    x = np.round(rng.gamma(4.0, 300.0, 1500), 2)
+    x[:60], x[60:110] = 199.95, 1500.5
+    column = column_of(x)
+    assert column.atoms == (199.95, 1500.5)
+    assert column.lattice == (1, 100)
+    p = np.full(column.cells, 1.0 / column.cells)
+    drawn = masses.draw(column, rng.integers(column.cells, size=500), rng)
+    found = masses.quantiles(column, p[:, None], np.linspace(0.02, 0.98, 49).tolist())
+    for values in (drawn, found):
+        assert np.abs(values * 100 - np.rint(values * 100)).max() < 1e-6
+
+
+def test_zeros_stand_alone_though_other_values_come_again():
+    """Two rows in three are zero, the others have some seventy values: zero is not smeared."""
+    rng = np.random.default_rng(5)
+    others = rng.lognormal(0.0, 1.0, 70)
+    x = np.where(rng.random(3000) < 0.66, 0.0, rng.choice(others, 3000))
+    column = column_of(x)
+    assert column.atoms == (0.0,)
+    even = column_of(rng.choice(others[:40], 3000))  # none is more frequent than others
+    assert even.atoms == ()
+
+
+def test_quantiles_between_several_atoms_are_the_smallest_values_that_reach_the_level():
+    """Against a search along P(X ≤ x); of several atoms below, one only was taken off."""
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.normal(size=900), np.repeat([-1.0, 0.25, 0.5, 1.5], 60)])
+    column = column_of(x)
+    assert column.atoms == (-1.0, 0.25, 0.5, 1.5)
+    p = rng.dirichlet(np.full(column.cells, 0.3), size=6).T
+    levels = [0.01, 0.2, 0.4, 0.5, 0.6, 0.8, 0.97]
+    found = masses.quantiles(column, p, levels)
+    for own, each in zip(p.T, found.T, strict=True):
+        reached = masses.cdf(column, own, each)
+        before = masses.cdf(column, own, each - 1e-9)
+        # cdf and its inverse are exact up to rounding; 1e-9 of x moves levels by less than 1e-6
+        assert (reached >= np.array(levels) - 1e-9).all()
+        assert (before <= np.array(levels) + 1e-6).all()
+
+
 def test_draws_from_the_outer_cells_are_even_up_to_the_end():
     """They were heaped at the end itself."""
     column = ContinuousColumn("x", 0.0, 1.0, False, 0.0, 4.0, 1.0, points=4)

@@ -50,7 +50,7 @@ def model():
     return lt.LatentModel(GRAPH, LATENTS, state_names={"D": NAMES["D"]}).fit(FRAME)
 
 
-LATENT_CLASS = lt.LatentModel()
+LATENT_CLASS = lt.LatentModel("class")
 
 
 class ChainOver:
@@ -66,7 +66,7 @@ class ChainOver:
 WITH_GRAPH = lt.LatentModel(ChainOver())
 
 
-@parametrize_with_checks([LATENT_CLASS, WITH_GRAPH])
+@parametrize_with_checks([LATENT_CLASS, WITH_GRAPH, lt.LatentModel()])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lt.errors.LatentiaWarning)
@@ -482,10 +482,45 @@ class TestWithoutGraph:
         }
         alone = {f"x{i}": rng.integers(3, size=3000) for i in range(6)}
         with pytest.warns(lt.errors.IndependenceWarning):
-            models = [lt.LatentModel().fit(data) for data in (told, alone)]
+            models = [lt.LatentModel("class").fit(data) for data in (told, alone)]
         for model, states in zip(models, (3, 1), strict=True):
             graph = model.plan_.graph
             assert [graph.states[v] for v in graph.latent] == [states]
+
+    def test_a_structure_is_found_by_default(self):
+        """Two groups of columns that have nothing to do with each other are kept apart."""
+        rng = np.random.default_rng(1)
+        data = {}
+        for group in "ab":
+            h = rng.integers(2, size=600)
+            for i in range(3):
+                data[f"{group}{i}"] = np.where(rng.random(600) < 0.85, h, 1 - h)
+        model = lt.LatentModel().fit(data)
+        alone = model.query("b0").table
+        np.testing.assert_allclose(model.query("b0", {"a0": 1}).table, alone, atol=0.08)
+        assert model.query("b0", {"b1": 1, "b2": 1})[1] > 0.75  # of .83
+        with pytest.warns(lt.errors.IndependenceWarning, match="tell nothing"):
+            lt.LatentModel().fit({c: rng.integers(3, size=600) for c in "xyz"})
+
+    @pytest.mark.parametrize("seconds", [None, 0.01])
+    def test_columns_that_others_tell_are_never_alone(self, seconds):
+        """However small the budget, latents are tried; with holes a tree of columns cannot be."""
+        rng = np.random.default_rng(3)
+        h = rng.integers(2, size=300)
+        data = {c: np.where(rng.random(300) < 0.85, h, 1 - h).astype(float) for c in "wxyz"}
+        for c in "wx":
+            data[c][::10] = np.nan
+        found = lt.learn_structure(data, time_budget=seconds)
+        assert found.latents
+
+    def test_few_rows_and_other_learners_have_one_class(self):
+        rng = np.random.default_rng(2)
+        data = {c: rng.integers(2, size=300) for c in "xyz"}
+        few = {c: x[:40] for c, x in data.items()}
+        for model, rows in [(lt.LatentModel(), few), (lt.LatentModel(learner="em"), data)]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", lt.errors.LatentiaWarning)
+                assert not hasattr(model.fit(rows), "structure_")
 
 
 class TestTemplates:

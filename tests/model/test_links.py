@@ -257,4 +257,4 @@ def test_errors_say_what_to_do(model):
     with pytest.raises(EvidenceError, match="all covariates"):
         model.query("class", {"age": 40.0})
     with pytest.raises(NotLearnedError, match="not told by covariates"):
-        lt.LatentModel().fit(frame[ITEMS]).coefficients("H")
+        lt.LatentModel("class").fit(frame[ITEMS]).coefficients("H")

@@ -43,6 +43,9 @@ class Diagnostics:
     choice: Choice | None = None  # of learners that choose among models, with its figures
     settings: Mapping[str, float] = field(default_factory=dict)  # of a kernel embedding
     pieces: tuple[str, ...] = ()  # of the graph's own tables: counted, raced, climbed
+    pooled: Mapping[Label, Mapping[str, float]] = field(
+        default_factory=dict
+    )  # column -> weights of the models that `predict*` mixes
 
     def __repr__(self) -> str:
         lines = [f"{self.learner} on a weight of {self.weight:,.10g} rows"]
@@ -58,6 +61,8 @@ class Diagnostics:
         if self.ascent is not None:
             lines.append(str(self.ascent))
         lines += [printable(line) for line in self.pieces]
+        if self.pooled:
+            lines.append(_pooled(self.pooled))
         rows = [("separator", "inside", "rank", "weakest correlation")]
         for s in self.separators:
             rank = str(s.rank) if s.rank == s.wanted else f"{s.rank} of {s.wanted}"
@@ -106,6 +111,18 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
         choice=operators.provenance.choice,
         settings=operators.provenance.settings,
         pieces=operators.provenance.pieces,
+    )
+
+
+def _pooled(pooled: Mapping[Label, Mapping[str, float]]) -> str:
+    """Who answers for columns, on the average; and that this is no joint distribution."""
+    members = next(iter(pooled.values()))
+    shares = {m: sum(own[m] for own in pooled.values()) / len(pooled) for m in members}
+    shown = ", ".join(f"{m} {share:.0%}" for m, share in shares.items())
+    return (
+        f"predict, predict_proba, predict_quantiles and marginals pool models column by column "
+        f"(on the average {shown}): together these answers are no joint distribution. sample, "
+        "score and query use the joint model alone"
     )
 
 

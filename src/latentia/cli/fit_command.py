@@ -66,7 +66,7 @@ def fit(
         typer.Option(
             metavar="GRAPH",
             help='Text such as "A->B; A->C", or a file; or how to find one: auto, islands, tree, '
-            "chow-liu; default: one latent class for all columns.",
+            "chow-liu, class; default: auto.",
         ),
     ] = None,
     latents: Latents = "",

@@ -12,10 +12,11 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.progress import as_progress
 from latentia.data.sources.table_rows import discover_columns, open_rows
-from latentia.discovery.column_bins import BinnedSource, Bins, binned_rows, choose_bins
+from latentia.discovery.column_bins import BinnedSource, binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
 from latentia.discovery.island_graph import NamedIslands, name_islands
 from latentia.discovery.island_race import IslandCandidate
+from latentia.discovery.relearning import Relearning, on_grids_again
 from latentia.discovery.structure_search import (
     LearnedIslands,
     SearchResult,
@@ -25,7 +26,6 @@ from latentia.discovery.structure_search import (
 )
 from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.linear_algebra import one_thread
-from latentia.structure.graph import LatentGraph
 from latentia.typing import Label
 
 BIN_SAMPLE = 20_000
@@ -190,6 +190,9 @@ def find_structure(
         weight,
         result.held_out,
         result.seconds,
+        Relearning(
+            best.layout, bins, tuple(names), best.candidate.pseudo_count, best.rounds, wish.seed
+        ),
     )
 
 
@@ -200,18 +203,6 @@ def id_columns(columns: Sequence[Column], weight: float) -> dict[Label, str]:
         for c in columns
         if not c.continuous and weight >= ID_ROWS and c.cells >= ID_SHARE * weight
     }
-
-
-def on_grids_again(named: NamedIslands, bins: Sequence[Bins | None]) -> NamedIslands:
-    """Tables of continuous columns on their grids."""
-    graph, tables = named.graph, dict(named.tables)
-    states = list(graph.states)
-    for v, own in enumerate(bins):
-        if own is not None:
-            tables[v] = own.on_grid(tables[v])
-            states[v] = own.points + own.atoms
-    wide = LatentGraph(graph.names, graph.edges, graph.latent, tuple(states))
-    return replace(named, graph=wide, tables=tables)
 
 
 def _named(best: LearnedIslands, names: Sequence[Label]) -> NamedIslands:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from latentia import doors
+from latentia.discovery.relearning import Relearning
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
@@ -37,6 +38,7 @@ class FoundStructure:
     rows: float
     held_out: float
     seconds: float
+    again: Relearning | None = None  # to be learned from other rows
 
     def draw(self) -> Drawing:
         """A picture of the graph."""

@@ -57,6 +57,16 @@ class IslandLayout:
                 total += len(group.columns) * rows * (group.states - 1)
         return total
 
+    @property
+    def bells(self) -> int:
+        """Cells of continuous columns, times states: normal distributions to be integrated."""
+        total = 0
+        for i, own in enumerate(self.features):
+            for group in own.groups:
+                rows = self.states[i] * max(group.parent_states, 1)
+                total += len(group.columns) * rows * group.ordered
+        return total
+
     def of_rows(self, codes: Codes) -> tuple[Single, ...]:
         """φ of every island, (n, features) each; codes (n, columns)."""
         return tuple(own.of_rows(codes) for own in self.features)

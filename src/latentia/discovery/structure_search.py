@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
@@ -97,6 +97,7 @@ class LearnedIslands:
     candidate: IslandCandidate
     layout: IslandLayout
     counts: IslandCounts  # expected, of all rows
+    rounds: int  # of the climb that were best
 
 
 @final
@@ -156,7 +157,7 @@ def search_structure(
         if not given and (not timed or _fits(climb, search, sample, budget)):
             counts = _again(climb, known_rows(sample), settings.seed)
         assert counts is not None
-        learned.append(LearnedIslands(candidate, climb.layout, counts))
+        learned.append(LearnedIslands(candidate, climb.layout, counts, climb.best_round))
     say(1.0)
     return SearchResult(
         tuple(learned),
@@ -226,7 +227,7 @@ def polish_islands(
     for _ in range(steps):
         tables = maximise_islands(learned.layout, counts, learned.candidate.pseudo_count)
         counts = source.fold(partial(_block_counts, learned.layout, tables))
-    return LearnedIslands(learned.candidate, learned.layout, counts)
+    return replace(learned, counts=counts)
 
 
 def _block_counts(layout: IslandLayout, tables: IslandTables, rows: Rows) -> IslandCounts:

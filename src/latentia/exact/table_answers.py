@@ -207,14 +207,27 @@ def _with_soft(
     graph, tables, states = network.graph, dict(network.tables), list(network.states)
     names, edges, added = list(graph.names), list(graph.edges), []
     for v, likelihood in weights.items():  # (rows or 1, states)
-        different, which = np.unique(likelihood, axis=0, return_inverse=True)
+        different, which = different_likelihoods(likelihood)
         edges.append((v, len(names)))
         tables[len(names)] = np.ascontiguousarray(different.T)  # (states of v, likelihoods)
         names.append(("likelihood of", graph.names[v]))
         states.append(len(different))
-        added.append(np.broadcast_to(which.ravel(), len(codes)))
+        added.append(np.broadcast_to(which, len(codes)))
     wide = LatentGraph(tuple(names), tuple(edges), graph.latent, tuple(states))
     return _Network(wide, tables, tuple(states)), np.column_stack([codes, *added])
+
+
+def different_likelihoods(rows: Array) -> tuple[Array, StateCodes]:
+    """Different rows of a matrix, and which of them each row is.
+
+    One number a row is sorted instead of the rows; should different rows share one, rows are.
+    """
+    key = rows @ np.random.default_rng(0).random(rows.shape[1])
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    if (rows[first][which] == rows).all():
+        return rows[first], which
+    different, which = np.unique(rows, axis=0, return_inverse=True)
+    return different, which.ravel()
 
 
 # --- answers of many patterns ---------------------------------------------------------------------

@@ -6,13 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.discrete import DiscreteColumn, without_unknown
-from latentia.data.columns.values import Values, are_numbers
 from latentia.data.sources.memory import in_parallel
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
@@ -56,6 +54,14 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
     )
 
 
+class Pooling(Protocol):
+    """Other models, whose answers for one column are mixed into those of operators."""
+
+    def mixed(self, place: int, codes: Sequence[Any], joint: Array) -> Array:
+        """P(cell | row), (cells, n), from that of the operators; codes of all columns."""
+        ...
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -87,7 +93,7 @@ def read_asked(
             continue
         values = table.column(c.name)
         if lenient:
-            values, odd = without_odd(c, values)
+            values, odd = c.known(values)
             if odd.any():
                 unknown.append((c.name, int(odd.sum()), values.cell(int(odd.argmax()))))
         codes[i] = c.place(values)
@@ -99,15 +105,6 @@ def read_asked(
     first, place = found
     few = tuple(None if c is None else c[first] for c in codes)
     return Asked(len(first), few, place, tuple(unknown))
-
-
-def without_odd(column: Column, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
-    """The cells with those that are no state, or no number, made missing; and which these are."""
-    if isinstance(column, DiscreteColumn):
-        return without_unknown(column, values)
-    odd = ~are_numbers(values)
-    odd = odd if values.missing is None else odd & ~values.missing
-    return values.without(odd) if odd.any() else values, odd
 
 
 def distinct(
@@ -177,10 +174,12 @@ def every_column(
     columns: Sequence[Column],
     asked: Asked,
     reduce: Callable[[Column, Array], Array] | None = None,
+    pool: Pooling | None = None,
 ) -> Answered:
     """P(column | all other present cells) for every column: (states, rows) each.
 
-    `reduce` makes fewer numbers of them, block by block: a mean, quantiles.
+    `reduce` makes fewer numbers of them, block by block: a mean, quantiles. A `pool` mixes in what
+    other models say.
     """
     out = [_nothing(operators, c, reduce) for c in columns]
     impossible = np.zeros(asked.rows, dtype=bool)
@@ -189,7 +188,7 @@ def every_column(
     def work(part: slice, evidence: Evidence) -> None:
         found = posteriors(operators, evidence, observed, impossible=impossible[part])
         for i, v in enumerate(observed):
-            p = found[v]
+            p = found[v] if pool is None else pool.mixed(i, _part(asked, part), found[v])
             _put(out, i, p if reduce is None else reduce(columns[i], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
@@ -202,6 +201,7 @@ def one_column(
     asked: Asked,
     place: int,
     reduce: Callable[[Column, Array], Array] | None = None,
+    pool: Pooling | None = None,
 ) -> Answered:
     """P(column at `place` | all other present cells): (states, rows), or what `reduce` makes."""
     out = [_nothing(operators, columns[place], reduce)]
@@ -214,10 +214,16 @@ def one_column(
     def work(part: slice, evidence: Evidence) -> None:
         known = look_up(tables, evidence)
         p = posteriors(operators, evidence, [v], known, impossible[part])[v]
+        if pool is not None:
+            p = pool.mixed(place, _part(asked, part), p)
         _put(out, 0, p if reduce is None else reduce(columns[place], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
     return Answered([asked.spread(out[0])], asked.spread(impossible))
+
+
+def _part(asked: Asked, part: slice) -> list[Codes | None]:
+    return [None if c is None else c[part] for c in asked.codes]
 
 
 def _nothing(
@@ -265,5 +271,5 @@ def row_scores(
     scores = asked.spread(out)
     for c in columns:
         if c.continuous and c.name in table.names:
-            scores = scores + c.log_factor(without_odd(c, table.column(c.name))[0])
+            scores = scores + c.log_factor(c.known(table.column(c.name))[0])
     return Scored(scores, asked.spread(none) & ~np.isneginf(scores))

@@ -27,12 +27,12 @@ from latentia.errors import (
 )
 from latentia.inference.many_rows import (
     Asked,
+    Pooling,
     every_column,
     in_precision,
     one_column,
     read_asked,
     row_scores,
-    without_odd,
 )
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Bools, Label
@@ -98,6 +98,7 @@ class Asking:
     operators: Operators
     columns: tuple[Column, ...]
     unknown: str = "error"
+    pool: Pooling | None = None  # beside the operators, where one column is asked for
 
     def __post_init__(self) -> None:
         check_unknown(self.unknown)
@@ -105,7 +106,7 @@ class Asking:
     def using(self, operators: Operators) -> Asking:
         """The same questions to other operators, without words."""
         quiet = "missing" if self.unknown == "warn" else self.unknown
-        return replace(self, operators=operators, unknown=quiet)
+        return replace(self, operators=operators, unknown=quiet, pool=None)
 
     def in_precision(self, dtype: Any) -> Asking:
         return replace(self, operators=in_precision(self.operators, dtype))
@@ -123,13 +124,13 @@ class Asking:
     def one(self, place: int, table: Table) -> Found:
         """Probabilities of a column's states, or its mean and quantiles, by name."""
         asked = self.read(table, place)
-        found = one_column(self.operators, self.columns, asked, place, summary)
+        found = one_column(self.operators, self.columns, asked, place, summary, self.pool)
         note_impossible(found.impossible, table.first)
         return dict(zip(self.columns[place].summary_names, found.values[0], strict=True))
 
     def everything(self, table: Table) -> Found:
         """Probabilities of the states of all discrete columns, named ``column=state``."""
-        found = every_column(self.operators, self.columns, self.read(table))
+        found = every_column(self.operators, self.columns, self.read(table), None, self.pool)
         note_impossible(found.impossible, table.first)
         return {
             label: found.values[i][k]
@@ -139,7 +140,7 @@ class Asking:
 
     def all_columns(self, table: Table) -> dict[Any, Found]:
         """What `one` tells, of every column in one look."""
-        found = every_column(self.operators, self.columns, self.read(table), summary)
+        found = every_column(self.operators, self.columns, self.read(table), summary, self.pool)
         note_impossible(found.impossible, table.first)
         return {
             c.name: dict(zip(c.summary_names, values, strict=True))
@@ -149,7 +150,7 @@ class Asking:
     def best(self, place: int, table: Table) -> Found:
         """The most probable state of a column, or its mean."""
         asked = self.read(table, place)
-        found = one_column(self.operators, self.columns, asked, place, best_value)
+        found = one_column(self.operators, self.columns, asked, place, best_value, self.pool)
         note_impossible(found.impossible, table.first)
         column = self.columns[place]
         return {column.name: column.answers(found.values[0][0])}
@@ -161,13 +162,13 @@ class Asking:
             return quantiles(column, p, levels)  # type: ignore[arg-type]
 
         asked = self.read(table, place)
-        found = one_column(self.operators, self.columns, asked, place, reduce)
+        found = one_column(self.operators, self.columns, asked, place, reduce, self.pool)
         note_impossible(found.impossible, table.first)
         return {f"{q:g}": found.values[0][j] for j, q in enumerate(levels)}
 
     def filled(self, table: Table) -> Found:
         """The columns with their missing cells filled in, given the present ones of the row."""
-        found = every_column(self.operators, self.columns, self.read(table), best_value)
+        found = every_column(self.operators, self.columns, self.read(table), best_value, self.pool)
         note_impossible(found.impossible, table.first)
         out: dict[Any, np.ndarray[Any, Any]] = {}
         for i, c in enumerate(self.columns):
@@ -176,7 +177,7 @@ class Asking:
                 out[c.name] = c.answers(best)
                 continue
             values = table.column(c.name)
-            known = values if self.unknown == "error" else without_odd(c, values)[0]
+            known = values if self.unknown == "error" else c.known(values)[0]
             out[c.name] = c.filled(known, best)
         return out
 

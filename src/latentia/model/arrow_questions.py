@@ -73,13 +73,13 @@ class ArrowQuestions(LinkedQuestions):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def _fit_opened(self, opened: Opened, learner: Any, groups: int) -> Self:
+    def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
         self.__dict__.pop("arrows_", None)
         if opened.wish is None and self._takes_arrows(opened, learner):
             return self._fit_arrows(opened, learner, groups)
         if isinstance(learner, EM | Tables) and self._has_linked_class(opened):
             opened = replace(opened, graph=counted_latents(opened))
-        super()._fit_opened(opened, learner, groups)
+        super()._fit_opened(opened, learner, groups, progress)
         if opened.wish is None and not groups and self._needs_names(opened):
             self._add_names(opened)
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from latentia.errors import NotLearnedError
 from latentia.exact.gaussian_leaves import gaussian_tables
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Ascent
+from latentia.pooling.column_pool import Pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Label
@@ -58,7 +60,8 @@ class Learned(Estimator):
         columns: tuple[Column, ...],
         diagnostics: Diagnostics,
     ) -> None:
-        self.__dict__.pop("error_bars_", None)  # of what was learned before
+        for name in ("error_bars_", "pool_"):
+            self.__dict__.pop(name, None)  # of what was learned before
         self.plan_ = plan
         self.operators_ = operators
         self.moments_ = operators.provenance.moments
@@ -67,6 +70,14 @@ class Learned(Estimator):
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.empty(len(columns), dtype=object)
         self.feature_names_in_[:] = [c.name for c in columns]
+
+    pool_: Pool  # what other models say of single columns
+
+    def _keep_pool(self, pool: Pool) -> None:
+        """Answers for single columns are mixed from now on, and diagnostics say so."""
+        self.pool_ = pool
+        told = {c.name: pool.weights_of(i) for i, c in enumerate(self.columns_)}
+        self.diagnostics_ = replace(self.diagnostics_, pooled=told)
 
     @property
     def ranks_(self) -> dict[tuple[Label, ...], int]:

@@ -6,23 +6,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+import numpy as np
+
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
-from latentia.data.rows import Source
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.progress import as_progress
 from latentia.discovery.finding import SEARCHING, Structure, find_structure
 from latentia.discovery.found_structure import FoundStructure
-from latentia.errors import DataError, IgnoredColumnWarning
+from latentia.errors import DataError, IgnoredColumnWarning, IndependenceWarning
 from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.operators import Operators
 from latentia.model.learners import PBP
-from latentia.model.training import Opened
+from latentia.model.training import Opened, Training
 from latentia.networks.learner import Abilities
 from latentia.networks.own_tables import LearnedTables
 from latentia.networks.tables import as_operators
+from latentia.pooling.column_pool import Pool
+from latentia.pooling.learning_pool import can_pool, learn_pool, rows_to_pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+
+FEWEST_ROWS = 100.0  # from which a table without a graph has one found
+
+
+def sought_by_default(opened: Opened, learner: Any) -> Opened:
+    """A table without a graph: one is found, where its rows can be read again and are enough.
+
+    Learners that were asked for by name learn one latent class, as do few rows.
+    """
+    able = isinstance(learner, PBP) and learner.abilities.compares and not opened.rows.once
+    if not able or opened.seen.weight < FEWEST_ROWS or len(opened.columns) < 2:
+        return opened
+    return replace(opened, wish=Structure())
 
 
 def find_graph(
@@ -44,6 +61,13 @@ def find_graph(
             "own in nearly every row, as ids have).",
             IgnoredColumnWarning,
         )
+    if not found.graph.edges and len(found.columns) > 1:
+        warn(
+            "the columns tell nothing of each other that other rows bear out: on "
+            f"{found.held_out:,.0f} held-out rows no tree and no latent beats the marginals. "
+            "Bring more rows, or graph='class' to have a model all the same.",
+            IndependenceWarning,
+        )
     own = tuple(c for c in opened.columns if c.name not in found.left_out)
     narrow = replace(
         opened,
@@ -54,6 +78,20 @@ def find_graph(
     )
     kept = isinstance(learner, PBP) and learner.abilities.compares and not groups
     return found, narrow, FoundTables(found) if kept else learner
+
+
+def pool_columns(found: FoundStructure, training: Training) -> Pool | None:
+    """What other models say beside the one that was found, where that is worth its time."""
+    columns, again = training.columns, found.again
+    if again is None or not can_pool(columns, found.rows):
+        return None
+    rng = np.random.default_rng(again.seed)
+    rows = training.source.sample(rows_to_pool(len(columns)), rng)
+
+    def joint(some: Rows) -> Operators:
+        return as_operators(LearnedTables(*again.tables_of(some), some.total, 0.0, ()))
+
+    return learn_pool(columns, rows, joint, rng)
 
 
 def _without_sizes(graph: LatentGraph) -> LatentGraph:

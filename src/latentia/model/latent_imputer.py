@@ -33,7 +33,7 @@ class LatentImputer(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     graph, latents, learner, kinds, state_names
-        As in `LatentModel`; default: one latent class with as many states as the data show.
+        As in `LatentModel`; default: the structure is found.
         Columns that the graph does not name pass through as they are.
     strategy : "best" or "draw"
         "best" is the most probable state of each cell, of a continuous column its mean. "draw"

@@ -12,6 +12,7 @@ import numpy as np
 from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.values import Values
 from latentia.errors import DataError, GraphError, NotLearnedError, PlanError
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
@@ -49,8 +50,9 @@ class LatentModel(ArrowQuestions, WhyQuestions):
     ----------
     graph : str, edges, dict of parents, networkx graph, LatentGraph or callable, optional
         How columns and latents are tied together; or a function that makes one of these from the
-        list of column names. Default: one latent class tells every column, with as many states as
-        the data show.
+        list of column names. Or a word: "auto" finds which columns hang together (default, from
+        100 rows that can be read again), "tree", "islands", "chow-liu", or a `Structure`; "class"
+        is one latent class that tells every column, with as many states as the data show.
     latents : dict of name -> number of states, or list of names
         The variables of the graph that are not columns. A number that is left out, or None, is
         found from the data: see `states_`.
@@ -326,8 +328,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         total = 0.0
         for c in self.columns_:
             value = evidence.get(c.name)
-            if isinstance(c, ContinuousColumn) and isinstance(value, int | float | np.number):
-                total += float(c.log_density_factor(np.array([float(value)]))[0])
+            if isinstance(value, int | float | np.number):
+                total += float(c.log_factor(Values(np.array([value])))[0])
         return total
 
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:

@@ -9,18 +9,20 @@ from typing import Any, Self
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
+from latentia.announcing import hearing_climbs
 from latentia.assess.diagnostics import diagnose
 from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, group_count, replicate
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.indicators import INDICATED
+from latentia.data.sources.progress import as_progress
 from latentia.data.sources.table_rows import missing_shares, open_rows
 from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
-from latentia.model.found_graph import find_graph
+from latentia.model.found_graph import FoundTables, find_graph, pool_columns, sought_by_default
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.learners import as_learner
 from latentia.model.mechanism import indicator_names, with_mechanism
@@ -119,7 +121,8 @@ class Learning(Learned):
         """Learn from a table: in memory, in files, or of an engine (docs/scale.md tells which).
 
         `sample_weight` is one number per row or the name of a column. `progress`: True, or a
-        function that is told of every pass over rows that are read block by block. With
+        function that is told of passes over rows that are read block by block, and of the gains of
+        climbs. With
         `error_bars` (True, or a number of groups of rows) questions can be asked with a confidence.
         """
         groups = 0 if error_bars is False else group_count(error_bars)
@@ -127,7 +130,11 @@ class Learning(Learned):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
-        return self._fit_opened(opened, learner, groups, progress)
+        wishes = (self.graph, self.order_by, self.name_states, self.link, self.mechanism)
+        if not groups and all(each is None for each in wishes):
+            opened = sought_by_default(opened, learner)
+        with hearing_climbs(as_progress(progress).climbing()):
+            return self._fit_opened(opened, learner, groups, progress)
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
         """From a table whose columns are known to what the model keeps."""
@@ -139,7 +146,12 @@ class Learning(Learned):
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, given, learn)
-        return self._keep_learned(training, learner, operators, replicates)
+        self._keep_learned(training, learner, operators, replicates)
+        if isinstance(given, FoundTables):
+            pool = pool_columns(given.found, training)
+            if pool is not None:
+                self._keep_pool(pool)
+        return self
 
     structure_: FoundStructure  # where no graph was given
 

@@ -41,6 +41,7 @@ from latentia.store.own_record import (
     write_own_tables,
 )
 from latentia.store.plain import fields, items, number, pack, text, unpack
+from latentia.store.pool_record import pool_shapes, read_pool, write_pool
 from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
 from latentia.store.structure_record import read_graph, read_plan, write_graph, write_plan
 from latentia.structure.graph import LatentGraph
@@ -59,6 +60,7 @@ SOME = (
     "pieces",
     "nameless",
     "link",
+    "pool",
     "arrows",
 )  # fields of some models, of newer files
 
@@ -110,6 +112,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if hasattr(model, "error_bars_"):
         record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
+    if hasattr(model, "pool_"):
+        record["pool"], more = write_pool(model.pool_)
+        arrays += more
     return record, arrays
 
 
@@ -138,7 +143,8 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     members, weights = read_members(given["members"], plan) if "members" in given else ((), None)
     tables |= member_shapes(members)
     tables |= {} if beside is None else own_shapes(beside, BESIDE)
-    arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond})
+    beside_it = pool_shapes(given["pool"], columns) if "pool" in given else {}
+    arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond, **beside_it})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
@@ -154,6 +160,8 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     if "link" in given:
         model.link_, model.log_likelihood_ = read_link(given["link"], model._graph)
         model._ignored = model.link_.names
+    if "pool" in given:
+        model._keep_pool(read_pool(given["pool"], columns, arrays))
     if "arrows" in given:
         model.arrows_ = read_arrows(given["arrows"])
     if bars is not None:

@@ -99,8 +99,7 @@ def measured(name: Label, numbers: NumberSketch) -> Measured:
     x, w = _rest(numbers, atoms)
     _check_integers(name, numbers, x)
     _check(name, x)
-    lattice = find_lattice(x) if not atoms or _all_whole(numbers) else (0, 1)
-    return Measured(x, w, tuple(atoms), lattice)
+    return Measured(x, w, tuple(atoms), find_lattice(np.concatenate([x, atoms])))
 
 
 def lay_on(name: Label, numbers: Measured, scale: Scale) -> ContinuousColumn:
@@ -149,7 +148,10 @@ def find_lattice(x: Array) -> tuple[int, int]:
 
 
 def find_atoms(numbers: NumberSketch) -> list[float]:
-    """Values with a share of the rows, where most others are seen once; ends of whole numbers."""
+    """Values with a share of the rows, where most others are seen once, or all of them far less.
+
+    Of whole numbers the ends only.
+    """
     seen, weights = numbers.seen.astype(float), numbers.weights
     least = max(ATOM * numbers.weight, FEWEST_AT_ATOM)
     if _all_whole(numbers):
@@ -158,9 +160,13 @@ def find_atoms(numbers: NumberSketch) -> list[float]:
         return [value for (value, weight), _ in heaped if weight >= least]
     often = sorted(x for x, w in numbers.frequent.items() if w >= least)
     others = weights[~np.isin(seen, often)]
-    if not often or len(others) < 2 or (others <= 1).mean() < LONELY:
+    if not often or len(others) < 2:
         return []
-    return often
+    if (others <= 1).mean() >= LONELY:
+        return often
+    if len(others) <= FEWEST_BETWEEN:
+        return []
+    return [x for x in often if numbers.frequent[x] >= HEAPED * others.max()]
 
 
 def _all_whole(numbers: NumberSketch) -> bool:

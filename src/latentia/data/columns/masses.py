@@ -137,7 +137,7 @@ def quantiles(column: Grid, masses: Array, q: Sequence[float]) -> Array:
     """Smallest x with P(X ≤ x) ≥ q: (len(q), n)."""
     wanted = np.asarray(q, dtype=float)
     if column.atoms:
-        return np.stack([_with_atoms(column, each, wanted) for each in masses.T], axis=1)
+        return _with_atoms(column, masses, wanted)
     levels = _levels(column, masses)
     x = column.unscaled(_inverse(column, masses, levels, wanted * levels[-1][:, None]).T)
     return on_lattice(column, x)
@@ -163,27 +163,21 @@ def _inverse(column: Grid, masses: Array, levels: Array, wanted: Array) -> Array
 
 
 def _with_atoms(column: Grid, masses: Array, q: Array) -> Array:
-    """Quantiles of one density with atoms: the continuous part between them."""
-    own = masses[:, None]
-    levels = _levels(column, own)
-    found = np.empty(len(q))
-    order = sorted(range(len(column.atoms)), key=lambda k: column.atoms[k])
-    for j, level in enumerate(q):
-        left = float(level)
-        for k in order:  # is the level reached before, at or after this atom?
-            atom, mass = column.atoms[k], float(masses[column.points + k])
-            before = float(cdf(column, masses, np.array([atom]))[0]) - mass
-            if level <= before:
-                break
-            left = max(left - mass, float(level) - mass)
-            if level <= before + mass:
-                left = float("nan")
-                found[j] = atom
-                break
-        if not np.isnan(left):
-            z = _inverse(column, own, levels, np.array([[max(left, 0.0)]]))
-            found[j] = on_lattice(column, column.unscaled(z))[0, 0]
-    return found
+    """Quantiles of densities with atoms, (len(q), n): the continuous part between them."""
+    order = np.argsort(column.atoms)
+    atoms = np.asarray(column.atoms, dtype=float)[order]
+    own = masses[column.points :][order]  # (atoms, n)
+    ends = np.clip(column.scaled(_upper_end(column, atoms)), column.low, column.high)
+    weights = interval_weights(column, np.full_like(ends, column.low), ends)
+    after = weights.T @ masses[: column.points] + np.cumsum(own, axis=0)  # P(X ≤ atom)
+    before = after - own
+    passed = (after[None] < q[:, None, None]).sum(axis=1)  # atoms below the quantile, (q, n)
+    rows, last = np.arange(masses.shape[1]), np.minimum(passed, len(atoms) - 1)
+    at_atom = (passed < len(atoms)) & (before[last, rows] < q[:, None])
+    taken = np.concatenate([np.zeros((1, len(rows))), np.cumsum(own, axis=0)])[passed, rows]
+    wanted = np.maximum(q[:, None] - taken, 0.0).T
+    z = _inverse(column, masses, _levels(column, masses), wanted).T
+    return np.where(at_atom, atoms[last], on_lattice(column, column.unscaled(z)))
 
 
 def draw(column: Grid, codes: Codes, rng: np.random.Generator) -> Array:

@@ -1,0 +1,54 @@
+"""The structure that was found, learned again from other rows: for who holds rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+from latentia.data.rows import Rows
+from latentia.discovery.column_bins import Bins, binned_rows
+from latentia.discovery.island_climb import IslandClimb, known_rows
+from latentia.discovery.island_graph import NamedIslands, name_islands
+from latentia.discovery.island_network import IslandLayout
+from latentia.linear_algebra import one_thread
+from latentia.structure.graph import LatentGraph
+from latentia.typing import Array, Label
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Relearning:
+    """All that a climb needs but the rows."""
+
+    layout: IslandLayout
+    bins: tuple[Bins | None, ...]
+    names: tuple[Label, ...]
+    pseudo_count: float
+    rounds: int
+    seed: int
+
+    def tables_of(self, rows: Rows) -> tuple[LatentGraph, Mapping[int, Array]]:
+        """The graph and its tables, on the columns' grids, from rows of positions."""
+        known = known_rows(binned_rows(self.bins, rows))
+        with one_thread():
+            whole = self.layout.of_rows(known.codes)
+            climb = IslandClimb(
+                self.layout, known, (whole, whole), known, self.pseudo_count, self.seed
+            )
+            climb.advance(self.rounds, watched=False)
+        named = name_islands(self.layout, climb.counts, self.pseudo_count, self.names)
+        wide = on_grids_again(named, self.bins)
+        return wide.graph, wide.tables
+
+
+def on_grids_again(named: NamedIslands, bins: Sequence[Bins | None]) -> NamedIslands:
+    """Tables of continuous columns on their grids."""
+    graph, tables = named.graph, dict(named.tables)
+    states = list(graph.states)
+    for v, own in enumerate(bins):
+        if own is not None:
+            tables[v] = own.on_grid(tables[v])
+            states[v] = own.points + own.atoms
+    wide = LatentGraph(graph.names, graph.edges, graph.latent, tuple(states))
+    return replace(named, graph=wide, tables=tables)

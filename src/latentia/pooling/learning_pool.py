@@ -1,0 +1,179 @@
+"""Learning a pool: members of a part of the rows, weights by the rest, members of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.masses import cell_values
+from latentia.data.rows import Rows
+from latentia.data.sources.row_sample import split_rows
+from latentia.inference.many_rows import Asked, every_column
+from latentia.inference.operators import Operators
+from latentia.linear_algebra import one_thread
+from latentia.pooling.cell_scores import TableScores, score_columns
+from latentia.pooling.column_pool import ColumnPool, LogitMember, Pool, ToldScores
+from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
+from latentia.pooling.leaf_forest import LeafForest, grow_forest
+from latentia.pooling.pool_weights import chances_of, crps_form, least_form, likeliest
+from latentia.typing import Array
+
+FEWEST_ROWS = 60  # so that some can be held out
+MOST_COLUMNS = 100
+WORK = 1.2e6  # rows times columns times columns, at most …
+FEW_ROWS = 2000  # … but not fewer rows than this
+HELD_OUT = (0.2, 0.3)  # of the rows, at least and at most …
+ENOUGH = 150.0  # … so that there are as many as this
+MOST_HELD_OUT = 400
+TREES = (24, 40)  # least and most …
+GROWN = 60_000  # … rows times trees, about
+TRIAL_ROWS, TRIAL_TREES = 1500, 16  # of a forest that is weighed
+MOST_TRIED = 16  # features that a split looks at, about
+SMALLEST, SMALLEST_OF_STATES = 3, 5  # rows of a leaf
+MISSING = (0.99, 0.25)  # level of cells missing in training; share of the columns
+LOGIT_STEPS = 200
+
+
+def can_pool(columns: Sequence[Column], weight: float) -> bool:
+    """Is the table mixed, large enough to hold rows out, and not too wide?"""
+    mixed = any(c.continuous for c in columns)
+    return mixed and weight >= FEWEST_ROWS and 2 <= len(columns) <= MOST_COLUMNS
+
+
+def rows_to_pool(columns: int) -> int:
+    """Rows that members beside the joint model learn from, at most."""
+    return int(max(FEW_ROWS, WORK / columns**2))
+
+
+def learn_pool(
+    columns: Sequence[Column],
+    rows: Rows,
+    joint: Callable[[Rows], Operators],
+    rng: np.random.Generator,
+) -> Pool:
+    """A pool beside a joint model that `joint` learns from rows."""
+    share = float(np.clip(ENOUGH / max(rows.total, 1.0), *HELD_OUT))
+    large, small = split_rows(rows, share, rng)
+    if len(small) > MOST_HELD_OUT:
+        small = small[:MOST_HELD_OUT]
+    scores = score_columns(columns, rows)
+    with one_thread():
+        trial = _Members(columns, scores, large[:TRIAL_ROWS], TRIAL_TREES)
+        near = tuple(c.nearest(x) for c, x in zip(columns, small.codes, strict=True))
+        asked = Asked(len(small), near, None)
+        said = every_column(joint(large), columns, asked).values
+        weighed = [_weighed(trial, i, small, said[i]) for i in range(len(columns))]
+        trees = int(np.clip(GROWN / len(rows), *TREES))
+        whole = _Members(columns, scores, rows, trees)
+        pools = [whole.column_pool(i, *own) for i, own in enumerate(weighed)]
+    return Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows))
+
+
+def _most_missing(rows: Rows) -> int:
+    level, share = MISSING
+    lacking = np.sum([~is_present(np.asarray(x)) for x in rows.codes], axis=0)
+    return int(max(np.quantile(lacking, level), share * len(rows.codes)))
+
+
+class _Members:
+    """Members beside the joint model, learned from some rows."""
+
+    def __init__(
+        self, columns: Sequence[Column], scores: TableScores, rows: Rows, trees: int
+    ) -> None:
+        self.columns, self.scores, self.rows, self.trees = columns, scores, rows, trees
+        self.features = scores.of_codes(rows.codes, len(rows))
+        self.gaussian: GaussianScores = fit_gaussian(self.features, rows.weights)
+
+    def column_pool(
+        self, place: int, weights: tuple[float, float, float], spread: float
+    ) -> ColumnPool:
+        """The members of a column that count."""
+        column, own = self.columns[place], self.scores.own(place)
+        logit, forest = None, None
+        if weights[0] < 1.0:
+            there = is_present(np.asarray(self.rows.codes[place]))
+            told = ToldScores(*self.gaussian.filled(self.features[there], own), own)
+            kept = self.rows.where(there)
+            if weights[1] > 0 and not column.continuous:
+                logit = _logit(kept, place, told)
+            if weights[2] > 0:
+                forest = self._forest(column, kept, place, told)
+        return ColumnPool(weights, spread, logit, forest)
+
+    def _forest(self, column: Column, rows: Rows, place: int, told: ToldScores) -> LeafForest:
+        places = np.asarray(rows.codes[place])
+        cells = np.asarray(column.nearest(places), dtype=np.int64)
+        target: Any = cells
+        if column.continuous:
+            target = self.scores.columns[place].of_places(places)[:, 0]
+        smallest = SMALLEST if column.continuous else SMALLEST_OF_STATES
+        return grow_forest(
+            told.features,
+            target,
+            cells,
+            column.cells,
+            rows.weight,
+            self.trees,
+            smallest,
+            min(1.0, MOST_TRIED / max(told.features.shape[1], 1)),
+            not column.continuous,
+            place,
+        )
+
+
+def _logit(rows: Rows, place: int, told: ToldScores) -> LogitMember:
+    """A multinomial logit on what the other columns' scores tell, drawn to zero."""
+    import warnings
+
+    from sklearn.linear_model import LogisticRegression
+
+    codes, features = np.asarray(rows.codes[place]), told.features[:, ~told.own]
+    seen = np.unique(codes)
+    if len(seen) == 1:
+        return LogitMember((int(seen[0]),), np.zeros(1), np.zeros((1, features.shape[1])))
+    model = LogisticRegression(max_iter=LOGIT_STEPS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # not at rest is near enough: weights tell how good it is
+        model.fit(features, codes, sample_weight=rows.weight)
+    slopes, intercept = model.coef_, model.intercept_
+    if len(seen) == 2:  # of the second state against the first
+        slopes, intercept = np.vstack([0.0 * slopes, slopes]), np.concatenate([[0.0], intercept])
+    return LogitMember(tuple(map(int, seen)), np.asarray(intercept), np.asarray(slopes))
+
+
+def _weighed(
+    trial: _Members, place: int, held: Rows, joint: Array
+) -> tuple[tuple[float, float, float], float]:
+    """Weights of a column's members by rows held out, and how much the Gaussian is widened."""
+    alone = (1.0, 0.0, 0.0), 1.0
+    column, own = trial.columns[place], trial.scores.own(place)
+    places = np.asarray(held.codes[place])
+    there = is_present(places)
+    taught = is_present(np.asarray(trial.rows.codes[place]))
+    if there.sum() < 10 or taught.sum() < 20 or not (~own).any():
+        return alone
+    rows = held.where(there)
+    filled = trial.gaussian.filled(trial.scores.of_codes(rows.codes, len(rows)), own)
+    told, scores = ToldScores(*filled, own), trial.scores.columns[place]
+    spread = 1.0
+    if column.continuous:
+        truth = scores.of_places(places[there])[:, 0]
+        gap = (truth - filled[0][:, own][:, 0]) ** 2 / filled[1][:, own][:, 0]
+        spread = float(np.sqrt(np.clip(np.average(gap, weights=rows.weights), 1.0, 4.0)))
+    pool = trial.column_pool(place, (0.0, 0.5, 0.5), spread)
+    masses = np.stack(
+        [joint[:, there], *(pool.beside(m, column.cells, scores, told) for m in (1, 2))]
+    )
+    cells = np.asarray(column.nearest(places[there]), dtype=np.int64)
+    if column.continuous:
+        values = cell_values(column)  # type: ignore[arg-type]
+        form = crps_form(values, masses, values[cells], rows.weights)
+        found = least_form(form, rows.total)
+    else:
+        found = likeliest(np.maximum(chances_of(masses, cells), 1e-9), rows.weights)
+    first, second, third = map(float, found)
+    return (first, second, third), spread
