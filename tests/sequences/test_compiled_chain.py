@@ -23,6 +23,7 @@ from latentia.sequences.packing import InRow
 from latentia.sequences.potentials import uncut, wire_groups
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
+from latentia.sequences.window_starts import counts_of_beliefs
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -129,3 +130,13 @@ def test_no_steps_and_empty_sequences(kernel_level: str) -> None:
     assert belief.shape == (5, 3)
     np.testing.assert_allclose(belief.sum(axis=0), 1.0, rtol=1e-12)
     assert decode_states(chain, sequences)[1].shape == (3,)
+
+
+def test_counts_of_beliefs_do_not_mind_the_layout(kernel_level: str) -> None:
+    """Starts are counted on steps in a row as on steps side by side."""
+    *_, sequences, layout, _ = made("own memory", 0.3, [5, 1, 30])
+    belief = np.random.default_rng(0).dirichlet(np.ones(2), sequences.steps).T
+    (wired,) = in_row(layout, sequences, kernel_level)
+    found, plain = (counts_of_beliefs(w, belief) for w in (wired, uncut(wired)))
+    for n, x in plain.items():
+        np.testing.assert_allclose(found[n], x, **CLOSE)

@@ -100,6 +100,13 @@ class InRow:
         """First steps of sequences."""
         return np.asarray(self.offsets[:-1][np.diff(self.offsets) > 0])
 
+    @property
+    def before(self) -> Indices:
+        """The step before in its sequence, (steps,); -1: a first step."""
+        found = np.arange(-1, int(self.offsets[-1]) - 1)
+        found[self.heads] = -1
+        return found
+
 
 def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
     """Pieces of at most `longest` steps; None: chosen by the number of steps.

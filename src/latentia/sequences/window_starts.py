@@ -33,17 +33,18 @@ def counts_of_beliefs(wired: Wired, belief: Array) -> dict[int, Array]:
     """Counts of all tables if the latents' joint states had these beliefs: (joint, steps)."""
     layout = wired.layout
     code, _ = latent_codes(layout)
-    gamma = belief[:, wired.lockstep.order].take(code, axis=0)
+    gamma = belief[:, wired.packing.order].take(code, axis=0)
     for v in layout.masked:
-        x = wired.sequences.cells[v][wired.lockstep.order]
+        x = wired.sequences.cells[v][wired.packing.order]
         gamma = np.where((x < 0) | (layout.values[v, 0][:, None] == x), gamma, 0.0)
     gamma /= np.maximum(gamma.sum(axis=0), 1e-300)
-    later = np.flatnonzero(wired.lockstep.before >= 0)
+    before = wired.packing.before
+    later = np.flatnonzero(before >= 0)
     which = wired.which[later]
     moves = np.empty((layout.move_count, layout.width, layout.width))
     for c in range(len(moves)):
         own = later[which == c]
-        moves[c] = gamma[:, wired.lockstep.before[own]] @ gamma[:, own].T
+        moves[c] = gamma[:, before[own]] @ gamma[:, own].T
     return chain_counts(wired, gamma, moves)
 
 
