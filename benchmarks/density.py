@@ -33,7 +33,7 @@ PUBLISHED = {"nltcs": -6.00, "plants": -14.26, "jester": -52.46, "dna": -79.06}
 
 def load(name: str, part: str) -> np.ndarray:
     """Rows of a set: 0 and 1, (n, columns)."""
-    folder = Path(os.environ.get("LATENTIA_DATA", "../shared/data")) / name
+    folder = Path(os.environ["LATENTIA_DATA"]) / name
     plain = folder / f"{name}.{part}.data"
     if plain.exists():
         return np.loadtxt(plain, delimiter=",", dtype=np.int16)

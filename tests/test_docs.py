@@ -187,6 +187,7 @@ def test_everything_public_is_in_the_api() -> None:
     answers = {"CheckReport", "Finding"}  # of LatentModel.check
     answers |= {"Profile", "ColumnProfile", "Link", "Alignment", "Match"}  # of profile and align
     answers |= {"Comparison", "Candidate", "Coefficients", "Relation", "Outcome"}  # of latents
+    answers |= {"LineCoefficients"}  # of coefficients
     answers |= {"Effect", "Identification", "PageServer"}  # of effect and explore
     answers |= {"Explanation", "Sensitivity", "TableCell"}  # of explain and sensitivity
     assert documented - set(lt.__all__) <= answers

@@ -59,6 +59,26 @@ class Notes:
 _NOTES: ContextVar[Notes | None] = ContextVar("_NOTES", default=None)
 
 
+_CLIMBS: ContextVar[Callable[[int, float], None] | None] = ContextVar("_CLIMBS", default=None)
+
+
+@contextmanager
+def hearing_climbs(listener: Callable[[int, float], None] | None) -> Iterator[None]:
+    """Climbs meanwhile, in this thread, tell `listener` their steps and the last gain in nats."""
+    token = _CLIMBS.set(listener)
+    try:
+        yield
+    finally:
+        _CLIMBS.reset(token)
+
+
+def tell_climb(steps: int, gain: float) -> None:
+    """What a climb says after a step; nothing where nobody listens."""
+    listener = _CLIMBS.get()
+    if listener is not None:
+        listener(steps, gain)
+
+
 def note(
     kind: type[Warning], about: Any, count: int, first: Any, say: Callable[[int, Any], str]
 ) -> None:

@@ -1,6 +1,7 @@
 """`check` finds planted defects and stays calm on the true structure."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import latentia as lt
@@ -291,3 +292,23 @@ def test_check_on_the_command_line(tmp_path) -> None:
         assert done.exit_code == 0, done.output
         assert ("<svg" if name == "c.svg" else "<script>") in (tmp_path / name).read_text()
     assert CliRunner().invoke(application, [*arguments, "--out", "c.png"]).exit_code == 2
+
+
+def test_cells_that_hold_no_state() -> None:
+    """As predict and score have it: an error, missing, or missing and said so; files alike."""
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=500)
+    frame = pd.DataFrame({n: np.where(rng.random(500) < 0.8, h, 1 - h) for n in "abc"})
+    model = lt.LatentModel("H->a,b,c", {"H": 2}, learner=lt.PBP(refine=False)).fit(frame)
+    odd = frame.astype(object)
+    odd.loc[3, "a"], odd.loc[7, "a"] = 9, 8
+    parts = [odd[:5], odd[5:]]
+    quiet = model.check(odd)
+    assert quiet.fit.outside > 0
+    with pytest.raises(lt.errors.UnknownNameError, match="row 3"):
+        model.check(odd, unknown="error")
+    for rows in (odd, parts):
+        with pytest.warns(lt.errors.UnknownStateWarning, match="2 cell.s. of 'a'.*such as 9"):
+            assert str(model.check(rows, unknown="warn")) == str(quiet)
+    with pytest.raises(lt.errors.UnknownNameError, match="'missing'"):
+        model.check(odd, unknown="ignore")

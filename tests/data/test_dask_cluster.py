@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import latentia as lt
+from latentia.data.sources import table_rows
 
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
@@ -40,6 +41,12 @@ def table(pause: float = 0.0, rows: int = 500):
 def new_model(learner=None):
     """By default the closed form: few passes, so that sums weigh little beside the rows."""
     return lt.LatentModel(GRAPH, {"H": 3}, learner=learner or lt.PBP(refine=False))
+
+
+@pytest.fixture(autouse=True)
+def stay(monkeypatch):
+    """Small tables would be fetched; here they stay where they are."""
+    monkeypatch.setattr(table_rows, "FETCHED_BYTES", 0)
 
 
 @pytest.fixture

@@ -210,3 +210,17 @@ def test_few_rows_of_a_class_gain_by_normal_densities() -> None:
         for k in (lt.KernelSettings(pool=0.0), lt.KernelSettings())
     ]
     assert right[1] > right[0] + 0.02
+
+
+def test_no_rows_have_no_scores() -> None:
+    """Dask asks an empty table what an answer looks like."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    label = rng.integers(2, size=200)
+    frame = pd.DataFrame({c: rng.normal(label) for c in "xyz"})
+    model = lt.LatentClassifier("H->x; H->y; H->z", {"H": 2}).fit(frame, label)
+    assert len(model.predict_proba([frame[:0], frame[:3]])[1]) == 3
+    dask_frame = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+    found = model.predict_proba(dask_frame)
+    np.testing.assert_allclose(found.compute(), model.predict_proba(frame), rtol=0, atol=1e-9)

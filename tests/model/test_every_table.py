@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import latentia as lt
+from latentia.data.sources import table_rows
 from latentia.errors import IndependenceWarning
 
 GRAPH = "H1->H2; H2->H3; H1->a; H1->b; H2->c; H2->d; H3->e; H3->f"
@@ -201,6 +202,11 @@ def in_memory(learner: str, weighted: bool) -> lt.LatentModel:
 class TestSameModel:
     """Every engine, two or more partitions, empty and shuffled ones: the model of the table."""
 
+    @pytest.fixture(autouse=True)
+    def stay(self, monkeypatch):
+        """Small tables would be fetched from workers; here they stay where they are."""
+        monkeypatch.setattr(table_rows, "FETCHED_BYTES", 0)
+
     @pytest.mark.parametrize("kind", [*ENGINES, "spark"])
     def test_closed_form(self, kind, folder, request):
         found = new_model().fit(make_engine(kind, folder, request))
@@ -221,6 +227,15 @@ class TestSameModel:
             pytest.skip("a fold on Spark takes a second; see test_em_on_spark")
         found = new_model(LEARNERS[learner]()).fit(make_engine(kind, folder, request))
         assert_same(found, in_memory(learner, False))
+
+    def test_small_tables_are_fetched_from_spark(self, spark, monkeypatch):
+        """Their codes come to the driver, so that the tables climb along the same path."""
+        monkeypatch.setattr(table_rows, "FETCHED_BYTES", 2**20)
+        learner = lt.Tables(random_state=0)
+        expected = new_model(learner).fit(FRAME)
+        found = new_model(learner).fit(spark_frame(spark, ARROW, 2))
+        for v, table in expected.operators_.tables.items():
+            np.testing.assert_allclose(found.operators_.tables[v], table, rtol=0, atol=1e-9)
 
     def test_em_on_spark(self, spark):
         learner = lt.EM(restarts=1, max_iter=2, random_state=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,23 @@ def test_a_class_does_not_stay_on_a_poor_optimum() -> None:
     codes = np.column_stack([np.full(4000, -1), cells])  # the class comes first
     learned = lt.TabularModel(wide, {wide.names[v]: t for v, t in found.tables.items()})
     assert learned.log_evidence(codes).sum() > truth.log_evidence(codes).sum()
+
+
+def test_a_graph_too_wide_for_continuous_columns_has_a_way_on() -> None:
+    """Discrete columns are learned piece by piece; the error says so."""
+    rng = np.random.default_rng(0)
+    pairs = list(itertools.combinations(range(10), 2))
+    graph = {f"b{i}{k}": [f"a{i}", f"a{k}"] for i, k in pairs} | {
+        "x": ["H"],
+        "z": ["H"],
+        "H": ["a0"],
+    }
+    data: dict[Any, np.ndarray] = {f"a{i}": rng.integers(8, size=300) for i in range(10)}
+    data |= {name: rng.integers(2, size=300) for name in graph if name not in "xH"}
+    kinds = dict.fromkeys(data, "discrete")
+    data["x"] = rng.normal(size=300)
+    with pytest.raises(lt.errors.PlanError, match=r"continuous columns \(x\): cut these"):
+        lt.LatentModel(graph, latents={"H": 2}, kinds=kinds).fit(data)
+    data["x"] = np.digitize(data["x"], [-1, 0, 1])
+    model = lt.LatentModel(graph, latents={"H": 2}, kinds={**kinds, "x": "discrete"}).fit(data)
+    assert np.asarray(model.query("x", {"z": 1})).shape == (4,)

@@ -9,7 +9,7 @@ they can be had of any table, block by block.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import add
 from typing import final
@@ -19,15 +19,14 @@ import numpy as np
 from latentia.assess.latents import LatentFit, tell_latents
 from latentia.assess.residuals import PairFit, ResidualSums, column_bins, pair_fits, sum_residuals
 from latentia.data.columns.column import Column, is_present
-from latentia.data.columns.continuous import ContinuousColumn
-from latentia.data.columns.values import to_values
 from latentia.data.sources.engine import Engine
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
 from latentia.inference.evidence import Evidence, around
-from latentia.inference.many_rows import Asked, in_blocks, without_odd
+from latentia.inference.many_rows import Asked, in_blocks
 from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
+from latentia.inference.row_answers import Noted, check_unknown
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes, Label
 
@@ -96,6 +95,7 @@ class FitSums:
     residuals: ResidualSums
     clipped: float  # Σ of the mean share clipped
     repaired: float  # rows without positive probability
+    noted: Noted = field(default_factory=Noted)  # cells that hold no state
 
     def __add__(self, other: FitSums) -> FitSums:
         return FitSums(
@@ -107,18 +107,28 @@ class FitSums:
             self.residuals + other.residuals,
             self.clipped + other.clipped,
             self.repaired + other.repaired,
+            self.noted + other.noted,
         )
 
 
-def measure_fit(plan: Plan, operators: Operators, columns: Sequence[Column], engine: Engine) -> Fit:
+def measure_fit(
+    plan: Plan,
+    operators: Operators,
+    columns: Sequence[Column],
+    engine: Engine,
+    unknown: str = "missing",
+) -> Fit:
     """One pass over the rows of a table, and a look at every pair of columns."""
+    check_unknown(unknown)
     there = [i for i, c in enumerate(columns) if c.name in engine.names]
     marginals = {i: _marginal(operators, i) for i in there}
     bins = {i: column_bins(columns[i], mu) for i, mu in marginals.items()}
-    work = partial(sum_fit, operators, tuple(columns), marginals, bins)
+    work = partial(sum_fit, operators, tuple(columns), marginals, bins, unknown)
     sums: FitSums | None = engine.fold(work, [columns[i].name for i in there])
     if sums is None or sums.rows < 2:
         raise DataError(f"a check needs two rows at least, got {0 if sums is None else sums.rows}.")
+    if unknown == "warn":
+        sums.noted.tell()
     dense = [c.continuous for c in columns]
     return Fit(
         sums.rows,
@@ -139,20 +149,24 @@ def sum_fit(
     columns: Sequence[Column],
     marginals: Mapping[int, Array],
     bins: Mapping[int, Array],
+    unknown: str,
     table: Table,
 ) -> FitSums | None:
-    """The sums of one block; states that training never saw are as good as missing, and counted."""
+    """The sums of one block; what training never saw is an error, or as good as missing."""
     if table.length == 0:
         return None
     codes: dict[int, Codes] = {}
-    seen = np.zeros((len(columns), 2))
+    seen, strange = np.zeros((len(columns), 2)), []
     for i in marginals:
-        values, odd = without_odd(columns[i], table.column(columns[i].name))
-        codes[i] = columns[i].place(values)
+        column, values = columns[i], table.column(columns[i].name)
+        odd = np.zeros(len(values), dtype=bool)
+        if unknown != "error":
+            values, odd = column.known(given := values)
+            if odd.any():
+                strange.append((column.name, int(odd.sum()), given.cell(int(np.argmax(odd)))))
+        codes[i] = column.place(values)
         present = is_present(codes[i])
-        column = columns[i]
-        if isinstance(column, ContinuousColumn):
-            odd = odd | (column.outside(to_values(values)) & present)
+        odd = odd | column.beyond(values)
         seen[i] = float((present | odd).sum()), float(odd.sum())
     parts: dict[int, FitSums] = {}
 
@@ -163,7 +177,7 @@ def sum_fit(
     asked = tuple(codes.get(i) for i in range(len(columns)))
     in_blocks(operators, Asked(table.length, asked, None), work)
     total = reduce(add, (parts[k] for k in sorted(parts)))  # in order: the same on any machine
-    return replace(total, seen=seen)
+    return replace(total, seen=seen, noted=Noted(tuple(strange)))
 
 
 def _sum_block(

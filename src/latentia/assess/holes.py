@@ -11,7 +11,6 @@ enough to matter: Cramér's V of LEAST at least, for with millions of rows every
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,6 @@ import numpy as np
 from scipy.special import chdtrc
 
 from latentia.data.columns.column import Column, is_present
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.typing import Array, Codes, Label
@@ -133,17 +131,12 @@ def g_test(table: Array) -> tuple[float, float]:
 
 
 def _states(column: Column) -> int:
-    return len(column.states) if isinstance(column, DiscreteColumn) else BINS
+    return len(column.bin_names(BINS))
 
 
 def _one_hot(column: Column, codes: Codes, states: int) -> Array:
     """1 at the state of every row: (states, n); nothing where it is missing."""
-    there = is_present(codes)
-    if isinstance(column, DiscreteColumn):
-        own = np.where(there, codes, -1).astype(np.int64)
-    else:
-        share = np.where(there, codes, 0.0) / max(column.cells - 1, 1)
-        own = np.where(there, np.clip((share * BINS).astype(np.int64), 0, BINS - 1), -1)
+    own = column.bins(codes, BINS)
     return np.asarray(own[None, :] == np.arange(states)[:, None], dtype=float)
 
 
@@ -152,11 +145,6 @@ def _extremes(column: Column, table: Array) -> tuple[tuple[Any, float], ...]:
     weight = table.sum(axis=0)
     common = np.flatnonzero(weight >= min(0.02 * weight.sum(), weight.max()))
     share = table[1, common] / weight[common]
-    names = column.states if isinstance(column, DiscreteColumn) else _bin_names(column)
+    names = column.bin_names(BINS)
     low, high = int(common[share.argmin()]), int(common[share.argmax()])
     return (names[low], float(share.min())), (names[high], float(share.max()))
-
-
-def _bin_names(column: Any) -> list[str]:
-    edges = column.unscaled(np.linspace(column.low, column.high, BINS + 1))
-    return [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)]

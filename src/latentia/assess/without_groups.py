@@ -19,7 +19,6 @@ from latentia.assess.jackknife import (
 from latentia.assess.table_bars import network_replicates, with_tables_without
 from latentia.closed_form.frozen import Frozen, FrozenBasis
 from latentia.data.columns.column import Column
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Source
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
@@ -104,7 +103,7 @@ def replicate_once(
 def check_all_discrete(columns: Sequence[Column]) -> None:
     """Discrete columns only, or an error that says so."""
     for column in columns:
-        if not isinstance(column, DiscreteColumn):
+        if column.continuous:
             raise NotLearnedError(
                 f"error bars are made for discrete columns, and {column.name!r} is continuous. Bin "
                 "it or name its kind, kinds={column: 'discrete'}; its own spread is told by "

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from latentia.assess.report import CheckReport
-from latentia.cli.options import Data, Debug, Json, Model, Quiet, app
+from latentia.cli.options import Data, Debug, Json, Model, Quiet, Unknown, app
 from latentia.cli.reading import look_over, open_table, read_model
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
@@ -26,6 +26,7 @@ def check_command(
     model: Model,
     data: Data,
     out: Picture = None,
+    unknown: Unknown = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -52,7 +53,7 @@ def check_command(
         if count < 2:
             raise DataError(f"a check needs two rows at least, {data!r} has {count}.")
         with screen.working(f"checking {count:,} rows"):
-            report = loaded.check(table)
+            report = loaded.check(table, unknown=unknown or "missing")
         if out is not None:
             report.save(out)
         if as_json:

@@ -60,7 +60,7 @@ Unknown: TypeAlias = Annotated[
     typer.Option(
         metavar="WHAT",
         callback=_known_choice,
-        help="Cells that are no state of the model: error (as if not given), missing, or warn.",
+        help="What becomes of cells that are no state of the model: error, missing, or warn.",
     ),
 ]
 Weights: TypeAlias = Annotated[

@@ -36,7 +36,7 @@ UPDATES = 32  # M-steps between two looks at the rows held out, at least
 PATIENCE = 3
 GAIN = 2e-5  # of the log-likelihood: less is none
 CHUNK = 1000  # rows at a time
-FIXED = 5e6  # multiplications in the time that a step costs an island besides, about
+FIXED = 2.5e6  # multiplications in the time that a step costs an island besides, about
 RATE = 1.6e10  # multiplications a second, about, on one core
 BELL = 500.0  # … and in the time of a cell under a state's normal distribution
 

@@ -139,6 +139,7 @@ def upwards(
     Rows come last, (k, n): what is done state by state runs along them.
     """
     tree, n = layout.islands.tree, len(phi[0])
+    below = tree.below
     beliefs: list[Single] = [np.empty(0, np.float32)] * len(phi)
     sent: list[Single] = list(beliefs)
     log = np.zeros(n)
@@ -149,7 +150,7 @@ def upwards(
         belief -= top
         np.exp(belief, out=belief)
         log += top
-        for count, c in enumerate(tree.below[i], start=1):
+        for count, c in enumerate(below[i], start=1):
             belief *= sent[c]
             if count % SCALED_EVERY == 0:
                 log += _scale(belief)

@@ -17,7 +17,6 @@ from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import EStep, compile_estep
 from latentia.exact.leaf_pieces import widened
 from latentia.exact.own_network import OwnNetwork
-from latentia.inference.many_rows import without_odd
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
@@ -87,7 +86,7 @@ class AskingLatent:
             if c.name in table.names:
                 values = table.column(c.name)
                 if self.unknown != "error":
-                    values, odd = without_odd(c, values)
+                    values, odd = c.known(values)
                     if self.unknown == "warn" and odd.any():
                         note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
                 cells = c.place(values)

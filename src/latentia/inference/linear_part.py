@@ -165,6 +165,8 @@ def linear_masses(
 
 def _patterns(there: np.ndarray[Any, np.dtype[np.bool_]]) -> list[tuple[Any, Any]]:
     """Which coordinates are there together, and in which rows."""
+    if not there.shape[1]:
+        return []
     if (there == there[:, :1]).all():
         return [(there[:, 0], slice(None))]
     kinds, which = np.unique(there, axis=1, return_inverse=True)

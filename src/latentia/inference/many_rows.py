@@ -11,8 +11,6 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.discrete import DiscreteColumn, without_unknown
-from latentia.data.columns.values import Values, are_numbers
 from latentia.data.sources.memory import in_parallel
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
@@ -95,7 +93,7 @@ def read_asked(
             continue
         values = table.column(c.name)
         if lenient:
-            values, odd = without_odd(c, values)
+            values, odd = c.known(values)
             if odd.any():
                 unknown.append((c.name, int(odd.sum()), values.cell(int(odd.argmax()))))
         codes[i] = c.place(values)
@@ -107,15 +105,6 @@ def read_asked(
     first, place = found
     few = tuple(None if c is None else c[first] for c in codes)
     return Asked(len(first), few, place, tuple(unknown))
-
-
-def without_odd(column: Column, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
-    """The cells with those that are no state, or no number, made missing; and which these are."""
-    if isinstance(column, DiscreteColumn):
-        return without_unknown(column, values)
-    odd = ~are_numbers(values)
-    odd = odd if values.missing is None else odd & ~values.missing
-    return values.without(odd) if odd.any() else values, odd
 
 
 def distinct(
@@ -282,5 +271,5 @@ def row_scores(
     scores = asked.spread(out)
     for c in columns:
         if c.continuous and c.name in table.names:
-            scores = scores + c.log_factor(without_odd(c, table.column(c.name))[0])
+            scores = scores + c.log_factor(c.known(table.column(c.name))[0])
     return Scored(scores, asked.spread(none) & ~np.isneginf(scores))

@@ -33,7 +33,6 @@ from latentia.inference.many_rows import (
     one_column,
     read_asked,
     row_scores,
-    without_odd,
 )
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Bools, Label
@@ -178,7 +177,7 @@ class Asking:
                 out[c.name] = c.answers(best)
                 continue
             values = table.column(c.name)
-            known = values if self.unknown == "error" else without_odd(c, values)[0]
+            known = values if self.unknown == "error" else c.known(values)[0]
             out[c.name] = c.filled(known, best)
         return out
 

@@ -17,7 +17,6 @@ from latentia.data.columns.values import to_values
 from latentia.data.sources.engine import row_weights
 from latentia.data.sources.table import Table
 from latentia.exact.arrow_answers import log_joint, posterior_shares
-from latentia.inference.many_rows import without_odd
 from latentia.inference.row_answers import (
     SCORE,
     Found,
@@ -66,7 +65,7 @@ class ArrowAsking:
                 continue
             values = table.column(column.name)
             if self.unknown != "error":
-                values, odd = without_odd(column, values)
+                values, odd = column.known(values)
                 if self.unknown == "warn" and odd.any():
                     first = values.cells[int(odd.argmax())]
                     note_unknown([(column.name, int(odd.sum()), first)])
@@ -133,7 +132,7 @@ class ArrowAsking:
                 out[c.name] = c.answers(best)
                 continue
             values = table.column(c.name)
-            known = values if self.unknown == "error" else without_odd(c, values)[0]
+            known = values if self.unknown == "error" else c.known(values)[0]
             out[c.name] = c.filled(known, best)
         return out
 

@@ -9,7 +9,6 @@ from typing import final
 import numpy as np
 
 from latentia.data.columns.column import Column, is_present
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows, Source
 from latentia.errors import DataError
 from latentia.exact.estep import latent_posteriors, pack_rows, passed_up
@@ -125,8 +124,5 @@ def _log_units(columns: Sequence[Column], rows: Rows) -> Array:
     """log of what turns densities per step of a grid into those in the columns' units: (n,)."""
     total = np.zeros(len(rows))
     for column, codes in zip(columns, rows.codes, strict=True):
-        if isinstance(column, ContinuousColumn):
-            there = ~np.isnan(codes)
-            x = column.unscaled(column.at(np.asarray(codes[there], dtype=float)))
-            total[there] += column.log_density_factor(x)
+        total += column.log_units(codes)
     return total

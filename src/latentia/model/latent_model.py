@@ -12,6 +12,7 @@ import numpy as np
 from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.values import Values
 from latentia.errors import DataError, GraphError, NotLearnedError, PlanError
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
@@ -327,8 +328,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         total = 0.0
         for c in self.columns_:
             value = evidence.get(c.name)
-            if isinstance(c, ContinuousColumn) and isinstance(value, int | float | np.number):
-                total += float(c.log_density_factor(np.array([float(value)]))[0])
+            if isinstance(value, int | float | np.number):
+                total += float(c.log_factor(Values(np.array([value])))[0])
         return total
 
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:

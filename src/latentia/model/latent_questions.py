@@ -149,7 +149,7 @@ def own_tables(
         return None
     variables = variable_columns(graph, columns, name_states)
     cpts = {graph.names[v]: table for v, table in tables.items()}
-    names = {c.name: list(c.labels) for c in variables if isinstance(c, DiscreteColumn)}
+    names = {c.name: list(c.labels) for c in variables if not c.continuous}
     return OwnTables(TableAnswers(graph, cpts, state_names=names), operators.gaussians, variables)
 
 

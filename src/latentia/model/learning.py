@@ -9,12 +9,14 @@ from typing import Any, Self
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
+from latentia.announcing import hearing_climbs
 from latentia.assess.diagnostics import diagnose
 from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, group_count, replicate
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.indicators import INDICATED
+from latentia.data.sources.progress import as_progress
 from latentia.data.sources.table_rows import missing_shares, open_rows
 from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
@@ -119,7 +121,8 @@ class Learning(Learned):
         """Learn from a table: in memory, in files, or of an engine (docs/scale.md tells which).
 
         `sample_weight` is one number per row or the name of a column. `progress`: True, or a
-        function that is told of every pass over rows that are read block by block. With
+        function that is told of passes over rows that are read block by block, and of the gains of
+        climbs. With
         `error_bars` (True, or a number of groups of rows) questions can be asked with a confidence.
         """
         groups = 0 if error_bars is False else group_count(error_bars)
@@ -130,7 +133,8 @@ class Learning(Learned):
         wishes = (self.graph, self.order_by, self.name_states, self.link, self.mechanism)
         if not groups and all(each is None for each in wishes):
             opened = sought_by_default(opened, learner)
-        return self._fit_opened(opened, learner, groups, progress)
+        with hearing_climbs(as_progress(progress).climbing()):
+            return self._fit_opened(opened, learner, groups, progress)
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
         """From a table whose columns are known to what the model keeps."""

@@ -58,7 +58,7 @@ def make_profile(
     columns = []
     for v, (table, overall, told) in found.columns.items():
         column = own.variables[v]
-        discrete = not isinstance(column, ContinuousColumn)
+        discrete = not column.continuous
         columns.append(
             ColumnProfile(
                 column.name,

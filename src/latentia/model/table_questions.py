@@ -352,16 +352,17 @@ class TableQuestions(Learning):
         found.noted.tell()
         return found.log, found.weight
 
-    def check(self, X: Any) -> CheckReport:
+    def check(self, X: Any, *, unknown: str = "missing") -> CheckReport:
         """Does the model fit these rows? Best asked of rows that it was not learned from.
 
         Log loss of every column against its marginal, calibration, the worst-fitting pairs of
         columns, clipped mass and identifiability: in words, as a table, and as values. Cells that
-        hold no state which was learned are as good as missing, and counted.
+        hold no state which was learned are as good as missing, and counted; with `unknown`
+        ``"warn"`` it is said which, with ``"error"`` the first of them is an error.
         """
         self._check_fitted()
         self._refuse_arrows("check")
-        fit = measure_fit(self.plan_, self.operators_, self.columns_, self._open(X))
+        fit = measure_fit(self.plan_, self.operators_, self.columns_, self._open(X), unknown)
         return make_report(fit, (*self.plan_.notes, *self.operators_.provenance.notes))
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:

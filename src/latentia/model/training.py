@@ -246,7 +246,21 @@ def plan_continuous(
         free = learner.abilities.chooses_ranks  # no need to count states then
         count = None if free else _class_states(opened.columns, first())
         graph = latent_class(columns_of(graph), count)
-    return prepare_mixed(graph, opened.columns, learner.abilities, opened.seen.columns, bent)
+    try:
+        return prepare_mixed(graph, opened.columns, learner.abilities, opened.seen.columns, bent)
+    except PlanError as error:
+        if not graph.directed:
+            raise
+        raise PlanError(f"{error} {_why_planned(opened.columns)}") from error
+
+
+def _why_planned(columns: Sequence[Column]) -> str:
+    """A way on where the whole graph is too wide, and discrete columns would not need it whole."""
+    names = ", ".join(str(c.name) for c in columns if c.continuous)
+    return (
+        f"The whole graph is planned because of continuous columns ({names}): cut these into a few "
+        "values each (pandas.qcut), and tables are learned and asked piece by piece."
+    )
 
 
 def _class_states(columns: Sequence[Column], first: Source) -> int:

@@ -19,7 +19,6 @@ from latentia.exact.reading_evidence import labels_of
 from latentia.exact.sensitivity import Sensitivity, sensitivity_of
 from latentia.exact.surgery import check_apart, check_can_be_set, read_do
 from latentia.exact.table_answers import TableAnswers
-from latentia.inference.many_rows import without_odd
 from latentia.inference.operators import Operators
 from latentia.inference.posterior import Posterior
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
@@ -323,7 +322,7 @@ class AskingSet:
                 continue
             values = table.column(c.name)
             if self.unknown != "error":
-                values, odd = without_odd(c, values)
+                values, odd = c.known(values)
                 if self.unknown == "warn" and odd.any():
                     note_unknown([(c.name, int(odd.sum()), values.cells[int(odd.argmax())])])
             cells = c.place(values)

@@ -16,6 +16,7 @@ from typing import TypeAlias, final
 
 import numpy as np
 
+from latentia.announcing import tell_climb
 from latentia.typing import Array, Codes
 
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, itself)
@@ -227,6 +228,7 @@ def accelerate(
             memory.note(here, there)
         gain, here = there.level - here.level, there
         history.append(here.level)
+        tell_climb(used, gain)
     return Refined(at.tables(here.after), quiet >= 2, used, tuple(history), here.fit)
 
 

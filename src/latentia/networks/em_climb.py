@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from latentia.announcing import announcing
+from latentia.announcing import announcing, tell_climb
 from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Source
@@ -73,6 +73,7 @@ def climb(problem: Posed, start: Tables, max_iter: int, tol: float) -> Climb:
         moments = problem.sum(tables)
         path.append(level(problem, tables, moments))
         gain = path[-1] - path[-2]
+        tell_climb(len(path) - 1, gain * problem.weight)
         if gain < -ROUNDING * (1.0 + abs(path[-1])):
             raise LatentiaError(
                 f"the likelihood fell by {-gain:.3g} per row in iteration {len(path) - 1}; EM "

@@ -19,7 +19,7 @@ from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.known_tables import as_prior, pseudo_counts_of, read_known
 from latentia.sequences.potentials import Wired, wire_groups, wire_steps
 from latentia.sequences.step_data import Sequences
-from latentia.sequences.window_moments import StepWindows, look_through_windows
+from latentia.sequences.window_moments import StepWindows, look_through_windows, symbols_of
 from latentia.sequences.window_starts import (
     by_time,
     clustered,
@@ -31,8 +31,12 @@ from latentia.sequences.window_starts import (
 )
 from latentia.typing import Array
 
-SAMPLE = 20_000  # steps on which starts race
-RACE = ((5, 4), (8, 2), (12, 1))  # E-steps, and how many go on
+SAMPLE = 30_000  # steps on which starts race
+FIRST = (5, 5)  # E-steps of EM, and how many starts go on
+SECOND = 15  # E-steps of the climb
+FINALISTS = (2, 5)  # how many go on and come to rest: at the least, at the most
+STEPS_TO_TELL = 5_000  # for one finalist: the more steps there are, the more optima differ
+SAME = 1e-4  # nats per step: climbs that end so near each other found the same
 
 
 @final
@@ -42,8 +46,8 @@ class ChainLearning:
 
     pseudo_counts: Any = PSEUDO_COUNTS  # a number, or by name of the table
     eigen: int = 4  # starts of each kind
-    clusters: int = 3
-    random: int = 2
+    clusters: int = 4
+    random: int = 1
     max_iter: int = 200
     tol: float = 1e-6  # gain per step of a sequence at which climbing stops (continuous columns)
     known: Any = None  # cells of tables, by name
@@ -105,8 +109,12 @@ def learn_chain(
     prior = chain_prior(layout, sequences, how.pseudo_counts, how.known)
     with one_thread():
         groups = wire_groups(layout, sequences)
-        name, start = _raced(layout, sequences, prior, how, rng)
-        return replace(climb_chain(groups, start, prior, how), start=name)
+        few = sample_steps(sequences, SAMPLE, rng)
+        racing = groups if few is sequences else (wire_steps(layout, few),)
+        best = _raced(few, racing, prior, how, rng)
+        if few is sequences:
+            return best
+        return replace(climb_chain(groups, best.tables, prior, how), start=best.start)
 
 
 def climb_chain(
@@ -143,29 +151,53 @@ def plain_climb(
 
 
 def _raced(
-    layout: ChainLayout,
-    sequences: Sequences,
+    few: Sequences,
+    groups: Sequence[Wired],
     prior: ChainPrior,
     how: ChainLearning,
     rng: np.random.Generator,
-) -> tuple[str, Tables]:
-    """The best start after two rounds on a sample."""
-    few = sample_steps(sequences, SAMPLE, rng)
-    wired = wire_steps(layout, few)
+) -> LearnedChain:
+    """The best of a few starts that came to rest on a sample.
+
+    All take some steps of EM, the best of them some of the climb, and the best of those, if they
+    are not on their way to the same place, climb to rest, until two of them end on the same top.
+    """
+    wired = groups[0] if len(groups) == 1 else wire_steps(groups[0].layout, few)
     running = [
-        (name, prior.maximise(counts)) for name, counts in starts(wired, how, rng, prior.known)
+        LearnedChain(prior.maximise(counts), name, False, (), 0.0)
+        for name, counts in starts(wired, how, rng, prior.known)
     ]
-    for rounds, keep in RACE:
-        if len(running) == 1:
-            break
-        ended = [
-            (found.history[-1], -k, name, found.tables)
-            for k, (name, tables) in enumerate(running)
-            for found in [plain_climb([wired], tables, prior, rounds, 0.0)]
+    if len(running) > 1:
+        rounds, keep = FIRST
+        climbs = [
+            replace(plain_climb(groups, r.tables, prior, rounds, 0.0), start=r.start)
+            for r in running
         ]
-        ended.sort(key=lambda e: e[:2], reverse=True)
-        running = [(name, tables) for _, _, name, tables in ended[:keep]]
-    return running[0]
+        running = _best(climbs, keep, 0.0)
+        some = replace(how, max_iter=SECOND)
+        climbs = [
+            replace(climb_chain(groups, r.tables, prior, some), start=r.start) for r in running
+        ]
+        keep = int(np.clip(few.steps // STEPS_TO_TELL, *FINALISTS))
+        running = _best(climbs, keep, SAME * few.steps)
+    ended: list[LearnedChain] = []
+    for r in running:
+        found = replace(climb_chain(groups, r.tables, prior, how), start=r.start)
+        top = max((e.history[-1] for e in ended), default=-np.inf)
+        ended.append(found)
+        if abs(found.history[-1] - top) < SAME * few.steps:  # the best was found twice
+            break
+    return _best(ended, 1, 0.0)[0]
+
+
+def _best(climbs: Sequence[LearnedChain], keep: int, same: float) -> list[LearnedChain]:
+    """So many of the highest, no two of which are on the same level."""
+    found: list[LearnedChain] = []
+    for climb in sorted(climbs, key=lambda c: -c.history[-1]):
+        near = any(abs(climb.history[-1] - other.history[-1]) < same for other in found)
+        if len(found) < keep and not near:
+            found.append(climb)
+    return found
 
 
 def starts(
@@ -191,7 +223,8 @@ def starts(
                 belief = by_time(wired.sequences, belief)
             yield name, counts_of_beliefs(wired, belief)
     for _ in range(max(how.random, int(windows is None))):
-        yield "random", counts_of_beliefs(wired, random_beliefs(steps, count, rng))
+        belief = random_beliefs(*symbols_of(layout, wired.sequences), count, rng)
+        yield "random", counts_of_beliefs(wired, belief)
 
 
 def _closed_form(

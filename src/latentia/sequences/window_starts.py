@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from latentia.linear_algebra import eig, pseudo_inverse
@@ -64,9 +66,16 @@ def by_time(sequences: Sequences, belief: Array) -> Array:
     return np.asarray(belief[np.argsort(middle, kind="stable")])
 
 
-def random_beliefs(steps: int, count: int, rng: np.random.Generator) -> Array:
-    """Every step in a state of its own liking: so all tables start near the marginals."""
-    return np.asarray(rng.dirichlet(np.full(count, 0.3), size=steps).T)
+def random_beliefs(
+    symbols: Sequence[Indices], counts: Sequence[int], count: int, rng: np.random.Generator
+) -> Array:
+    """Every symbol has states of its own liking, and every step a little: (states, steps)."""
+    belief = rng.dirichlet(np.full(count, 1.0), size=len(symbols[0])).T
+    for x, m in zip(symbols, counts, strict=True):
+        liking = np.concatenate([rng.dirichlet(np.full(count, 0.3), size=m), np.ones((1, count))])
+        belief *= liking.T[:, x] + 1e-3
+        belief /= belief.sum(axis=0)
+    return np.asarray(belief)
 
 
 def clustered(

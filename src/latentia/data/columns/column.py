@@ -51,6 +51,14 @@ class Column(Protocol):
         """Cells of a table as codes or positions; what cannot be placed is an error."""
         ...
 
+    def known(self, values: Values) -> tuple[Values, Bools]:
+        """The cells with those that cannot be placed made missing; and which these are."""
+        ...
+
+    def beyond(self, values: Values) -> Bools:
+        """Which cells can be placed, but lie where training saw none."""
+        ...
+
     def nothing(self, count: int) -> Places:
         """The places of so many missing cells."""
         ...
@@ -89,6 +97,18 @@ class Column(Protocol):
 
     def log_factor(self, values: Values) -> Array:
         """log of what turns probability of a place into density of a value; 0 if discrete."""
+        ...
+
+    def log_units(self, places: Places) -> Array:
+        """The same of places; 0 where missing."""
+        ...
+
+    def bins(self, places: Places, most: int) -> Any:
+        """Codes, or positions in so many bins; -1 where missing."""
+        ...
+
+    def bin_names(self, most: int) -> tuple[Any, ...]:
+        """The states, or from where to where the bins reach."""
         ...
 
     def draw(self, cells: Any, rng: np.random.Generator) -> Any:

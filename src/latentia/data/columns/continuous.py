@@ -10,6 +10,7 @@ otherwise continuous column (zero inflation) is an atom with a point of its own 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -19,7 +20,7 @@ from latentia.data.columns import masses
 from latentia.data.columns.column import KINDS as KINDS
 from latentia.data.columns.column import Column as Column
 from latentia.data.columns.scales import Knots, bend, steepness, straighten
-from latentia.data.columns.values import Values, first_odd
+from latentia.data.columns.values import Values, are_numbers, first_odd
 from latentia.data.columns.values import to_values as to_values
 from latentia.errors import DataError
 from latentia.typing import Array, Bools, Codes, Label
@@ -181,6 +182,15 @@ class ContinuousColumn:
             )
         return self.positions(to_values(values))
 
+    def known(self, values: Values) -> tuple[Values, Bools]:
+        odd = ~are_numbers(values)
+        odd = odd if values.missing is None else odd & ~values.missing
+        return values.without(odd) if odd.any() else values, np.asarray(odd)
+
+    def beyond(self, values: Values) -> Bools:
+        x = to_values(values)
+        return self.outside(x) & ~np.isnan(x)
+
     def nothing(self, count: int) -> Array:
         return np.full(count, np.nan)
 
@@ -223,6 +233,21 @@ class ContinuousColumn:
 
     def log_factor(self, values: Values) -> Array:
         return self.log_density_factor(to_values(values))
+
+    def log_units(self, places: Array) -> Array:
+        """Atoms have no units: 0, as where missing."""
+        inside = np.where(places < self.points, places, np.nan)
+        return self.log_density_factor(self.unscaled(self.at(inside)))
+
+    def bins(self, places: Array, most: int) -> Codes:
+        there = ~np.isnan(places)
+        share = np.where(there, places, 0.0) / max(self.cells - 1, 1)
+        own = np.clip((share * most).astype(np.int64), 0, most - 1)
+        return np.where(there, own, -1)
+
+    def bin_names(self, most: int) -> tuple[Any, ...]:
+        edges = self.unscaled(np.linspace(self.low, self.high, most + 1))
+        return tuple(f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges))
 
     def draw(self, cells: Codes, rng: np.random.Generator) -> Array:
         return masses.draw(self, cells, rng)

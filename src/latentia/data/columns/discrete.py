@@ -78,11 +78,18 @@ class DiscreteColumn:
             return bool
         if kinds <= {int}:
             return _whole_type([s for s in self.states if isinstance(s, int)])
-        return float if kinds <= {int, float} else str
+        exact = kinds <= {int, float} and all(map(_is_float, self.states))
+        return float if exact else str
 
     def place(self, values: Values) -> Codes:
         """Codes of the cells, -1 where missing; an unseen state is an error."""
         return encode(self, values)
+
+    def known(self, values: Values) -> tuple[Values, Bools]:
+        return without_unknown(self, values)
+
+    def beyond(self, values: Values) -> Bools:
+        return np.zeros(len(values), dtype=bool)
 
     def nothing(self, count: int) -> Codes:
         return np.full(count, -1, dtype=np.int8)
@@ -121,6 +128,15 @@ class DiscreteColumn:
     def log_factor(self, values: Values) -> Array:
         """Probabilities need no factor."""
         return np.zeros(len(values))
+
+    def log_units(self, places: Codes) -> Array:
+        return np.zeros(len(places))
+
+    def bins(self, places: Codes, most: int) -> Codes:
+        return np.where(places < 0, -1, places).astype(np.int64)
+
+    def bin_names(self, most: int) -> tuple[Any, ...]:
+        return self.states
 
     def draw(self, cells: Codes, rng: np.random.Generator) -> np.ndarray[Any, Any]:
         return decode(self, cells)
@@ -161,10 +177,10 @@ def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
     states = np.empty(len(column.states), dtype=object)
     states[:] = column.states
     kinds = {type(s) for s in column.states}
-    if kinds <= {int} or kinds <= {float, int} or kinds <= {bool}:
-        numbers: np.ndarray[Any, Any] = np.asarray(column.states)
-        exact = numbers.tolist() == list(column.states)
-        if exact and (float in kinds or numbers.dtype.kind != "f"):  # 2⁶³ and −1 are no floats
+    kind = column.answer_type
+    if kinds <= {int, float, bool} and kind is not str:
+        numbers: np.ndarray[Any, Any] = states.astype(kind)
+        if numbers.tolist() == list(column.states):  # 2⁵³ + 1 and ½ are no floats together
             return numbers[codes]
     return states[codes]
 

@@ -4,7 +4,7 @@ One set of rules for every file of text and for words of the command line:
 
 - A cell that holds one of `MISSING`, blanks around it aside, is missing.
 - A column is of integers if every other cell is spelled as an integer is printed: 0, 7, -12. If
-  one of them does not fit into 64 bits, all are text.
+  no type of 64 bits, signed or not, holds all of them, all are text.
 - It is of true and false if every cell is one of these words, in small, large or first large
   letters.
 - It is of decimals if every cell is a number. There 1, 1.0 and 1e0 are one number. But a cell
@@ -55,7 +55,7 @@ SURE = 15  # so many digits every decimal can hold
 FEW = 1000  # cells that are looked at first
 
 Cells: TypeAlias = np.ndarray[Any, Any] | Words
-Kind: TypeAlias = Literal["integers", "truths", "decimals", "text"]
+Kind: TypeAlias = Literal["integers", "unsigned", "truths", "decimals", "text"]
 
 
 @final
@@ -64,7 +64,9 @@ class CellLook:
     """What the cells of a column may be, as far as they were seen."""
 
     integers: bool = True  # every cell is spelled as one
-    large: bool = False  # some of them do not fit into 64 bits
+    large: bool = False  # some of them are 2^63 or more …
+    negative: bool = False  # … some below zero …
+    beyond: bool = False  # … and some fit into no 64 bits at all
     truths: bool = True
     decimals: bool = True
     padded: bool = False  # blanks around cells
@@ -74,6 +76,8 @@ class CellLook:
         return CellLook(
             self.integers and other.integers,
             self.large or other.large,
+            self.negative or other.negative,
+            self.beyond or other.beyond,
             self.truths and other.truths,
             self.decimals and other.decimals,
             self.padded or other.padded,
@@ -86,13 +90,18 @@ class CellLook:
         if not self.seen:
             return "text"
         if self.integers:
-            return "text" if self.large else "integers"
+            return "text" if self._too_wide else "unsigned" if self.large else "integers"
         return "truths" if self.truths else "decimals" if self.decimals else "text"
+
+    @property
+    def _too_wide(self) -> bool:
+        """No type of 64 bits holds all integers."""
+        return self.beyond or (self.large and self.negative)
 
     @property
     def settled(self) -> bool:
         """Nothing but text is left, whatever comes."""
-        numbers = self.decimals or (self.integers and not self.large)
+        numbers = self.decimals or (self.integers and not self._too_wide)
         return self.seen and not (numbers or self.truths)
 
 
@@ -118,15 +127,22 @@ def look_at_cells(texts: Any, before: CellLook | None = None) -> CellLook:
         return before + CellLook(padded=padded)
     integers = before.integers and _every(there, INTEGER)
     decimals = integers or (before.decimals and _every(there, NUMBER))
-    large = False
+    wide: tuple[bool, bool, bool] = (False, False, False)
     if decimals:
         whole = there if integers else there.filter(pc.match_substring_regex(there, WHOLE))
         long = whole.filter(pc.greater(pc.binary_length(whole), SURE)).to_pylist()
         codes = not integers and pc.any(pc.match_substring_regex(whole, CODE)).as_py()
-        large = not all(-(2**63) <= int(text) < 2**63 for text in long)
+        negative = integers and bool(pc.any(pc.starts_with(there, "-")).as_py())
+        wide = _width([int(text) for text in long], negative)
         decimals = not codes and all(map(_is_exact, long))
     truths = before.truths and bool(pc.all(pc.is_in(there, _words((*TRUE, *FALSE)))).as_py())
-    return before + CellLook(integers, large, truths, decimals, padded, True)
+    return before + CellLook(integers, *wide, truths, decimals, padded, True)
+
+
+def _width(long: list[int], negative: bool) -> tuple[bool, bool, bool]:
+    """Whether any is 2^63 or more, any is negative, and any fits into no 64 bits."""
+    low, high = min(long, default=0), max(long, default=0)
+    return high >= 2**63, negative, low < -(2**63) or high >= 2**64
 
 
 def _every(cells: Any, pattern: str) -> bool:
@@ -168,6 +184,8 @@ def typed(texts: Any, look: CellLook) -> Any:
     match look.kind:
         case "integers":
             return pc.cast(kept, pa.int64())
+        case "unsigned":
+            return pc.cast(kept, pa.uint64())
         case "truths":
             return pc.cast(pc.utf8_lower(kept), pa.bool_())
         case "decimals":
@@ -221,12 +239,21 @@ def plain_cells(words: list[Any], codes: np.ndarray[Any, Any]) -> Cells:
     if kinds == {float}:
         found = np.array([np.nan if word is None else word for word in words])
         return _taken(found, codes)
-    if kinds == {bool} or (kinds == {int} and all(-(2**63) <= word < 2**63 for word in there)):
-        found = np.array([0 if word is None else word for word in words], dtype=kinds.pop())
+    whole = _whole_kind(there) if kinds == {int} else None
+    if kinds == {bool} or whole is not None:
+        found = np.array([0 if word is None else word for word in words], dtype=whole or bool)
         if len(there) < len(words):
             found = np.ma.array(found, mask=[word is None for word in words])
         return _taken(found, codes)
     return Words(as_objects(words), codes)
+
+
+def _whole_kind(words: list[int]) -> type | None:
+    """The type of 64 bits that holds all of these integers."""
+    low, high = min(words), max(words)
+    if low >= -(2**63) and high < 2**63:
+        return np.int64
+    return np.uint64 if low >= 0 and high < 2**64 else None
 
 
 def _taken(values: np.ndarray[Any, Any], codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

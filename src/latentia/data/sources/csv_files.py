@@ -113,9 +113,8 @@ def known_blocks(
         cells: dict[Any, Cells] = {}
         for name in wanted:
             column, look, text = known.get(name), looks[name], texts.column(name)
-            numbers = (
-                column is not None and column.continuous and look.kind in ("integers", "decimals")
-            )
+            numeric = look.kind in ("integers", "unsigned", "decimals")
+            numbers = column is not None and column.continuous and numeric
             if column is None or numbers:
                 cells[name if column is None else column.name] = array_cells(typed(text, look))
             else:

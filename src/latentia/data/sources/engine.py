@@ -43,7 +43,7 @@ class Engine(Protocol):
 
     @property
     def local(self) -> bool:
-        """Are its blocks read by this process? Then small tables may be kept in memory."""
+        """Are its blocks read by this process? Else small tables are fetched from workers."""
         ...
 
     @property
@@ -146,13 +146,14 @@ class Marked(Generic[Sum]):
 class EngineRows:
     """A source over the rows of an engine: blocks are encoded where they are read.
 
-    Every pass must read the rows that the first one read.
+    Every pass must read the rows that the first one read, as many as were looked at before.
     """
 
     engine: Engine
     columns: tuple[Column, ...]
     weight: Label | None = None  # the column that holds the weights
     only: tuple[int, int] | None = None  # rows whose column of that place, left out, has that code
+    looked: tuple[int, float] | None = None  # rows and weight of the pass before
     first: list[Marks] = field(default_factory=list, compare=False)  # of the first pass
 
     def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
@@ -163,6 +164,8 @@ class EngineRows:
         if found is None:
             raise DataError("there are no rows to learn from, or their weights are all zero.")
         if not self.first:
+            if self.looked is not None:
+                check_same(Marks(*self.looked, found.marks.sums), found.marks)
             self.first.append(found.marks)
         check_same(self.first[0], found.marks)
         return found.value
@@ -213,7 +216,7 @@ def rows_with(rows: Rows, place: int, code: int) -> Rows:
 def restrict(source: Source, place: int, code: int) -> Source:
     """The same of a source."""
     if isinstance(source, EngineRows):
-        return replace(source, only=(place, code), first=[])
+        return replace(source, only=(place, code), looked=None, first=[])
     if isinstance(source, LocalRows):
         return replace(source, rows=rows_with(source.rows, place, code))
     raise LatentiaError(f"a {type(source).__name__} cannot be restricted to some of its rows.")

@@ -124,7 +124,7 @@ def arrow_batch(found: Mapping[Any, np.ndarray[Any, Any]], schema: Any) -> Any:
 
     arrays = [
         pa.array([_text(v) for v in values], field.type)
-        if values.dtype == object
+        if values.dtype == object and field.type == pa.string()
         else pa.array(values).cast(field.type)
         for values, field in zip(found.values(), schema, strict=True)
     ]

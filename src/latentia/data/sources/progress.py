@@ -27,10 +27,22 @@ class Step:
             return None
         return self.seconds * max(self.total - self.rows, 0) / self.rows
 
+    @property
+    def rate(self) -> float | None:
+        """Rows a second, so far."""
+        return self.rows / self.seconds if self.seconds > 0 else None
+
     def __str__(self) -> str:
+        """Rows, their share, the rate and the time left, as far as they are known.
+
+        >>> print(Step(2, 500, 2000, 0.25))
+        pass 2: 500 of 2,000 rows (25%), 2,000 rows/s, 1 s left
+        """
         of = "" if self.total is None else f" of {self.total:,}"
+        share = f" ({self.rows / self.total:.0%})" if self.total else ""
+        rate = "" if self.rate is None else f", {self.rate:,.0f} rows/s"
         left = "" if self.left is None else f", {self.left:.0f} s left"
-        return f"pass {self.number}: {self.rows:,}{of} rows{left}"
+        return f"pass {self.number}: {self.rows:,}{of} rows{share}{rate}{left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,25 @@ class Share:
         return f"{self.what}: {self.share:.0%}{left}"
 
 
-Report: TypeAlias = Callable[[Step | Share], None]
+@dataclass(frozen=True, slots=True)
+class ClimbStep:
+    """How far a climb of the likelihood has come; where it ends is not known before."""
+
+    steps: int
+    gain: float  # of the last step, in nats
+    seconds: float  # since learning began
+
+    def __str__(self) -> str:
+        """
+        >>> print(ClimbStep(12, 0.5, 2.0))
+        climbing: step 12, which gained 0.5 nats, 2 s
+        """
+        return (
+            f"climbing: step {self.steps}, which gained {self.gain:.3g} nats, {self.seconds:.0f} s"
+        )
+
+
+Report: TypeAlias = Callable[[Step | Share | ClimbStep], None]
 
 
 class PassProgress:
@@ -110,23 +140,52 @@ class PassProgress:
 
         return done
 
+    def climbing(self) -> Callable[[int, float], None] | None:
+        """A function that takes steps of a climb and the gain of the last; None: nobody listens."""
+        if self.report is None:
+            return None
+        began = last = time.perf_counter()
+        report = self.report
+
+        def climbed(steps: int, gain: float) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            if now - last >= SECONDS:
+                last = now
+                report(ClimbStep(steps, gain, now - began))
+
+        return climbed
+
     def _tell(self, now: float) -> None:
         if self.report is not None:
             self.report(Step(self.number, self.rows, self.total, now - self.started))
 
 
 def as_progress(wanted: Any) -> PassProgress:
-    """None or False: silent; True: a line on the screen; else a function of steps and shares."""
+    """None or False: silent; True: a line on the screen; else a function of steps and shares.
+
+    True is silent, too, where nobody looks: standard error is neither a terminal nor a notebook.
+    """
     if wanted is None or wanted is False:
         return PassProgress(None)
-    return PassProgress(_line_writer() if wanted is True else wanted)
+    if wanted is True:
+        return PassProgress(_line_writer() if _is_watched() else None)
+    return PassProgress(wanted)
+
+
+def _is_watched() -> bool:
+    notebook = "ipykernel" in sys.modules
+    return notebook or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def _line_writer() -> Report:
-    """One line, written over; by rich where it is installed."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        return lambda step: print(f"\r{step}   ", end="", file=sys.stderr, flush=True)
-    console = Console(stderr=True)
-    return lambda step: console.print(f"{step}   ", end="\r", highlight=False)
+    """One line, written over; what was longer before is wiped out."""
+    before = 0
+
+    def write(step: Step | Share | ClimbStep) -> None:
+        nonlocal before
+        line = str(step)
+        print(f"\r{line.ljust(before)}", end="", file=sys.stderr, flush=True)
+        before = len(line)
+
+    return write

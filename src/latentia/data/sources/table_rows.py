@@ -18,9 +18,7 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.engine import (
     Engine,
     EngineRows,
-    Marks,
     OneBlock,
-    check_same,
     encode_table,
     sketch_table,
 )
@@ -36,6 +34,7 @@ from latentia.typing import Label
 
 KEPT_CELLS = 2**23  # of a table in blocks that is kept in memory as it is, and read once …
 KEPT_BYTES = 2**26  # … and bytes of its codes, instead of being read again and again
+FETCHED_BYTES = 2**20  # … where workers read it, and its codes must travel
 
 
 @final
@@ -143,14 +142,13 @@ class TableRows:
             return _in_memory(columns, rows, plain)
         if seen is not None and seen.kept is not None:
             return _in_memory(columns, self._encoded(columns, seen.kept), plain)
-        engine = EngineRows(self.engine, tuple(columns), self.weight)
-        small = seen is not None and _bytes(columns, seen.rows) <= KEPT_BYTES
-        if not small or self.once or not self.engine.local:
+        looked = None if seen is None or self.once else (seen.rows, seen.weight)
+        engine = EngineRows(self.engine, tuple(columns), self.weight, looked=looked)
+        most = KEPT_BYTES if self.engine.local else FETCHED_BYTES
+        small = seen is not None and _bytes(columns, seen.rows) <= most
+        if not small or self.once:
             return engine
         kept: Kept = engine.fold(keep_block)
-        if seen is not None:  # the rows of pass 0, as far as it tells
-            marks = engine.first[0]
-            check_same(Marks(seen.rows, seen.weight, marks.sums), marks)
         return _in_memory(columns, kept.rows, plain)
 
     def pilot(self, columns: Sequence[Column], plain: bool = False) -> Source:
