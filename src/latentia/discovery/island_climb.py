@@ -20,8 +20,8 @@ from latentia.discovery.island_features import Single
 from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
-    IslandTables,
     IslandRoom,
+    IslandTables,
     island_counts,
     maximise_islands,
     random_islands,
