@@ -180,8 +180,9 @@ def say_boosted(case: Case) -> Told:
                 own.append(model.predict(X[case.hidden[c]]))
             found[c] = np.sort(np.stack(own, axis=1), axis=1)
         else:
+            often = case.frame[c].value_counts().min() >= 2  # rows held out need one of each state
             model = HistGradientBoostingClassifier(
-                categorical_features="from_dtype", max_iter=60, early_stopping=True
+                categorical_features="from_dtype", max_iter=60, early_stopping=bool(often)
             )
             model.fit(X[there], case.frame.loc[there, c])
             p = model.predict_proba(X[case.hidden[c]])

@@ -44,7 +44,7 @@ def evaluator(
     grouped = [_group(tables) for tables in stacked]
     starts = [np.cumsum([0, *(1 + side.size for _, _, side in wanted[p])]) for p in panels]
     looked_up = leaf_tables(plan, basis)
-    room = Room()
+    room = BlockMemory()
     own = [
         [
             (k, layout.span(p, (plan.nodes[k].first,)))
@@ -85,7 +85,7 @@ def evaluator(
 
 
 def _advance(
-    plan: Plan, number: int, done: Mapping[int, Round], values: FeatureValues, room: Room
+    plan: Plan, number: int, done: Mapping[int, Round], values: FeatureValues, room: BlockMemory
 ) -> FeatureValues:
     """One round for all nodes at once, each from the previous round's coordinates.
 
@@ -107,7 +107,7 @@ def _advance(
 
 
 @final
-class Room:
+class BlockMemory:
     """Memory by name that the next block of rows takes over: new pages cost as much as the sums."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Room:
         return held[: rows * n].reshape(rows, n)
 
 
-def products_with_one(room: Room, n: int, *sides: Sequence[Array]) -> Array:
+def products_with_one(room: BlockMemory, n: int, *sides: Sequence[Array]) -> Array:
     """Ones, then of each side its factors and their pairwise products: (1 + features, n)."""
     pairs = [list(itertools.combinations(factors, 2)) for factors in sides]
     size = sum(len(f) for factors in sides for f in factors)

@@ -19,9 +19,9 @@ from typing import final
 import numpy as np
 
 from latentia.closed_form.evaluating import (
+    BlockMemory,
     Factor,
     FeatureValues,
-    Room,
     factor_value,
     neighbour_factors,
     products_with_one,
@@ -44,7 +44,7 @@ class NearSums:
     turn: Array  # T: (groups, 1 + features, length of v); of one group: none
 
     def gathered(
-        self, values: FeatureValues, leaves: Sequence[Codes], root: Array | None, room: Room
+        self, values: FeatureValues, leaves: Sequence[Codes], root: Array | None, room: BlockMemory
     ) -> Array:
         """Σ w v vᵀ by group, of a block of rows: (groups, length of v, length of v)."""
         n = len(leaves[0])

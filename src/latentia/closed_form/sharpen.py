@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from latentia.closed_form.basis import Basis, Round
-from latentia.closed_form.evaluating import Room, evaluator, leaf_marks, leaf_tables
+from latentia.closed_form.evaluating import BlockMemory, evaluator, leaf_marks, leaf_tables
 from latentia.closed_form.near_sums import NearSums, blocks, near_sums
 from latentia.closed_form.pairs import PairLayout, leaf_codes
 from latentia.data.moments import Moments, add_to
@@ -71,7 +71,7 @@ def sum_neighbours(
     plan = layout.plan
     sums: dict[str, Array] = {}
     width = max(map(layout.width, range(len(layout.spans)))) + MOST_FEATURES
-    evaluate, room = evaluator(layout, basis), Room()
+    evaluate, room = evaluator(layout, basis), BlockMemory()
     for part in row_chunks(len(rows), width):
         block = rows[part]
         values = evaluate(block)

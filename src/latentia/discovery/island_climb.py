@@ -20,8 +20,8 @@ from latentia.discovery.island_features import Single
 from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
+    IslandRoom,
     IslandTables,
-    Room,
     island_counts,
     maximise_islands,
     random_islands,
@@ -94,7 +94,7 @@ class IslandClimb:
         seed: int,
     ) -> None:
         self.layout, self.train, self.held_out = layout, train, held_out
-        self._room = Room()
+        self._room = IslandRoom()
         self.pseudo_count = pseudo_count
         self._phi, self._watched = phi
         self._rng = np.random.default_rng(seed)
@@ -165,7 +165,7 @@ class IslandClimb:
             self.best, self.best_rows, self.best_round = level, found, self.rounds
             self.best_counts = self._counts
         if self._stale >= PATIENCE:
-            self.done, self._counts, self._room = True, None, Room()  # let the memory go
+            self.done, self._counts, self._room = True, None, IslandRoom()  # let the memory go
 
     def _epoch(self) -> None:
         n = len(self.train)
@@ -197,7 +197,7 @@ class IslandClimb:
 
 def likelihoods_of(layout: IslandLayout, tables: IslandTables, phi: Sequence[Single]) -> Array:
     """log P(row), (n,), some rows at a time."""
-    n, room = len(phi[0]), Room()
+    n, room = len(phi[0]), IslandRoom()
     parts = [
         row_likelihoods(layout, tables, [own[start : start + CHUNK] for own in phi], room)
         for start in range(0, n, CHUNK)

@@ -117,7 +117,7 @@ def island_layout(
 
 
 @final
-class Room:
+class IslandRoom:
     """Memory for messages, used again: fresh pages cost more time than the numbers."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Room:
 
 
 def upwards(
-    layout: IslandLayout, tables: IslandTables, phi: Sequence[Single], room: Room
+    layout: IslandLayout, tables: IslandTables, phi: Sequence[Single], room: IslandRoom
 ) -> tuple[list[Single], list[Single], Array]:
     """β of every latent, u of every latent but roots, and log P(row), (n,).
 
@@ -170,10 +170,13 @@ def _scale(belief: Single) -> Single:
 
 
 def row_likelihoods(
-    layout: IslandLayout, tables: IslandTables, phi: Sequence[Single], room: Room | None = None
+    layout: IslandLayout,
+    tables: IslandTables,
+    phi: Sequence[Single],
+    room: IslandRoom | None = None,
 ) -> Array:
     """log P(row), (n,)."""
-    return upwards(layout, tables, phi, room or Room())[2]
+    return upwards(layout, tables, phi, room or IslandRoom())[2]
 
 
 def island_counts(
@@ -181,10 +184,10 @@ def island_counts(
     tables: IslandTables,
     phi: Sequence[Single],
     weight: Single | None = None,
-    room: Room | None = None,
+    room: IslandRoom | None = None,
 ) -> tuple[IslandCounts, Array]:
     """The E-step: counts of all rows, and log P(row), (n,)."""
-    tree, room = layout.islands.tree, room or Room()
+    tree, room = layout.islands.tree, room or IslandRoom()
     beliefs, sent, log = upwards(layout, tables, phi, room)
     told: list[Single] = list(beliefs)
     links: list[Single] = list(beliefs)
