@@ -76,3 +76,14 @@ def test_climbs_tell_their_gain(learner: str, monkeypatch: pytest.MonkeyPatch) -
     gains = [step.gain for step in told if isinstance(step, ClimbStep)]
     assert len(gains) > 2
     assert all(np.isfinite(gains))
+
+
+@pytest.mark.parametrize("kind", ["words", "numbers"])
+def test_climbs_of_chains_are_heard(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("latentia.data.sources.progress.SECONDS", 0.0)
+    rng = np.random.default_rng(0)
+    z = np.cumsum(rng.random(300) < 0.1) % 2
+    x = np.where(rng.random(300) < 0.9, z, 1 - z) if kind == "words" else z + rng.normal(size=300)
+    heard: list[object] = []
+    lt.SequenceModel("z -> z', z -> x", latents={"z": 2}).fit({"x": x}, progress=heard.append)
+    assert any(isinstance(step, ClimbStep) for step in heard)

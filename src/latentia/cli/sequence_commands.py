@@ -85,8 +85,8 @@ def fit_sequences(
         table = open_table(data, columns)
         _, count = look_over(table)
     start = clock.perf_counter()
-    with screen.working(f"learning from {count:,} rows"):
-        model.fit(table, sequence=sequence, time=time)
+    with screen.working(f"learning from {count:,} rows") as say:
+        model.fit(table, sequence=sequence, time=time, progress=lambda step: say(str(step)))
     seconds = clock.perf_counter() - start
     model.save(out)
     facts = {"model": out, "rows": count, "seconds": seconds, **sequence_facts(model)}

@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
+from latentia.announcing import tell_climb
 from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import FLOOR, PSEUDO_COUNTS, Prior, accelerate
 from latentia.networks.knowledge import Knowledge
@@ -144,8 +145,11 @@ def plain_climb(
     for _ in range(most):
         counts, fit, groups = chain_estep(groups, tables)
         history.append(fit + prior.log_density(tables))
-        if len(history) > 1 and history[-1] - history[-2] < enough:
-            return LearnedChain(dict(tables), "", True, tuple(history), fit)
+        if len(history) > 1:
+            gain = history[-1] - history[-2]
+            tell_climb(len(history), gain)
+            if gain < enough:
+                return LearnedChain(dict(tables), "", True, tuple(history), fit)
         tables = prior.maximise(counts)
     return LearnedChain(dict(tables), "", False, tuple(history), fit)
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from latentia import doors
+from latentia.announcing import hearing_climbs
+from latentia.data.sources.progress import as_progress
 from latentia.errors import DataError
 from latentia.exact.gaussian_leaves import as_table
 from latentia.model.aligning import Alignment
@@ -142,13 +144,14 @@ class SequenceModel(SequenceQuestions):
         sequence: Label | None = None,
         time: Label | None = None,
         lengths: Any = None,
+        progress: Any = None,
     ) -> SequenceModel:
         """Learn from a long table, a list of tables, or an array with `lengths`.
 
         `sequence` names the column that tells which sequence a row belongs to, `time` the one that
         tells its place in it. Without them rows are one sequence in their order; of a list of
         tables each is a sequence. Whole-number times and dates may leave gaps: these are steps of
-        which nothing was seen.
+        which nothing was seen. `progress`: True, or a function that hears how climbs go.
         """
         slice_ = read_slice(self.slice, self.latents, self.given)
         naming = Naming(sequence, time, lengths)
@@ -156,7 +159,8 @@ class SequenceModel(SequenceQuestions):
         rng = as_generator(self.random_state)
         prepared = prepare(slice_, X, naming, self.kinds, self.state_names)
         wishes = StateWishes(self.order_by, self.name_states)
-        self.fitted_ = fit_chain(prepared, how, rng, self.learner, wishes)
+        with hearing_climbs(as_progress(progress).climbing()):
+            self.fitted_ = fit_chain(prepared, how, rng, self.learner, wishes)
         return self
 
     def with_state_names(self, name_states: Mapping[Any, Any]) -> Self:
