@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import latentia as lt
-from latentia.errors import DataError, ImpossibleRowWarning, NotLearnedError, PlanError
+from latentia.errors import ImpossibleRowWarning, NotLearnedError, PlanError
 
 GRAPH = "H->a,b,c; a->d; b->d; d->e"
 LATENTS = {"H": 2}
@@ -121,12 +121,17 @@ def test_an_impossible_row_costs_one_row():
 def test_what_it_cannot_do():
     with pytest.raises(PlanError, match="directed"):
         lt.LatentModel("a--b; b--c", learner="tables").fit({c: rows()[c] for c in "abc"})
-    with pytest.raises(DataError, match="discrete columns only"):
-        lt.LatentModel("a->x", learner="tables").fit(
-            {"a": rows()["a"], "x": np.random.default_rng(0).normal(size=2000)}
-        )
     with pytest.raises(NotLearnedError, match="messages"):
         lt.LatentModel("a->b", learner="tables").fit({c: rows()[c] for c in "ab"}).draw({"a": 1})
+
+
+def test_a_continuous_child_of_a_column():
+    a = rows()["a"]
+    x = 3.0 * a + np.random.default_rng(0).normal(size=len(a))
+    model = lt.LatentModel("a->x", learner="tables").fit({"a": a, "x": x})
+    for state in np.unique(a):
+        # the mean of some hundred cells of spread one
+        assert model.query("x", {"a": state}).mean == pytest.approx(3.0 * state, abs=0.3)
 
 
 @pytest.mark.parametrize("learner", ["tables", lt.EM(2, random_state=0)])

@@ -98,7 +98,7 @@ def _advance(
             if k not in new or (new is theta and plan.nodes[k].is_leaf):
                 continue  # a column that is a part by itself has nothing outside
             some = [factor_value(values, f) for f in factors]
-            n = some[0].shape[1]
+            n = new[k].shape[1]
             found = room.take((number, k, new is theta), 1 + matrix.shape[1], n)
             found[0] = 1.0
             np.matmul(matrix.T, products_with_one(room, n, some), out=found[1:])

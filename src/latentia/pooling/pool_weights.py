@@ -13,6 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
+from latentia.linear_algebra import pseudo_inverse
 from latentia.typing import Array, Codes
 
 DRAWN = 5.0  # rows of equal weights
@@ -52,7 +53,7 @@ def least_form(form: Array, rows: float) -> Array:
 
 def _on_simplex(form: Array, aim: Array) -> Array | None:
     """argmin wᵀ A w − 2 wᵀ b with Σ w = 1; None where a weight is negative."""
-    inverse = np.linalg.pinv(form)
+    inverse = pseudo_inverse(form)
     ones = inverse.sum(axis=1)
     free = inverse @ aim
     found = free + ones * (1.0 - free.sum()) / max(float(ones.sum()), 1e-300)

@@ -96,9 +96,9 @@ def bells_of_states(z: Array, states: int) -> StateBells:
 
     >>> z = np.random.default_rng(0).normal(size=4000)
     >>> found = bells_of_states(z, 1)
-    >>> abs(found.level + 0.5 * (1 + np.log(2 * np.pi * z.var()))) < 1e-9
+    >>> bool(abs(found.level + 0.5 * (1 + np.log(2 * np.pi * z.var()))) < 1e-9)
     True
-    >>> 0.9 < bells_of_states(np.concatenate([z, z + 20]), 2).inside < 1.1
+    >>> bool(0.9 < bells_of_states(np.concatenate([z, z + 20]), 2).inside < 1.1)
     True
     """
     z = _some(z)
