@@ -40,7 +40,7 @@ def structure_command(
     kinds: Kinds = "",
     seed: Annotated[int, typer.Option(min=0, help="Of starts and of rows held out.")] = 0,
     time_budget: Annotated[
-        float | None, typer.Option(min=0.1, metavar="SECONDS", help="About how long to search.")
+        float | None, typer.Option(min=0.1, metavar="SECONDS", help="How long to search.")
     ] = None,
     out: Annotated[
         str | None, typer.Option(metavar="FILE.svg", help="The graph as a picture.")

@@ -40,7 +40,7 @@ class Structure:
     """How to find a graph, in its place: ``LatentModel(lt.Structure("tree", max_states=3))``.
 
     `require` and `forbid` are pairs of columns; `members` above 1 mixes so many structures at most,
-    for densities; `time_budget` are seconds, about. See `lt.learn_structure`.
+    for densities; `time_budget` are seconds by the clock. See `lt.learn_structure`.
     """
 
     method: str = "auto"
