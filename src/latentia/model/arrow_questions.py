@@ -37,11 +37,11 @@ from latentia.model.arrow_figures import (
 from latentia.model.arrow_learning import (
     ArrowModel,
     asked_links,
-    counted_latents,
     dense_parents,
     learn_arrows,
 )
 from latentia.model.arrow_rows import ArrowAsking, ArrowLatent
+from latentia.model.class_counts import counted_latents
 from latentia.model.coefficients import Coefficients
 from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.links import is_linked_class
@@ -78,7 +78,9 @@ class ArrowQuestions(LinkedQuestions):
         if opened.wish is None and self._takes_arrows(opened, learner):
             return self._fit_arrows(opened, learner, groups)
         if isinstance(learner, EM | Tables) and self._has_linked_class(opened):
-            opened = replace(opened, graph=counted_latents(opened))
+            first = opened.first(opened.columns)
+            counted = counted_latents(opened.graph, opened.columns, first)
+            opened = replace(opened, graph=counted)
         super()._fit_opened(opened, learner, groups, progress)
         if opened.wish is None and not groups and self._needs_names(opened):
             self._add_names(opened)
@@ -91,8 +93,7 @@ class ArrowQuestions(LinkedQuestions):
             return False
         linked = asked_links(graph, columns, self.link)
         lines = dense_parents(graph, columns)
-        plain = isinstance(learner, Tables) and has_continuous(columns)
-        if not (linked or lines or plain):
+        if not (linked or lines):
             return False
         told = sorted(linked | {b for a, b in graph.edges if a in lines})
         return not (len(told) == 1 and is_linked_class(graph, told[0], columns))

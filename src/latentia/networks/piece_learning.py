@@ -7,9 +7,9 @@ all rows, holes and all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
@@ -44,8 +44,6 @@ from latentia.networks.sampled_holes import MOST_ROWS as MOST_DRAWN_ROWS
 from latentia.networks.sampled_holes import SampledClimb, climb_sampled
 from latentia.networks.tied import matched
 from latentia.typing import Array, Label
-
-Hold: TypeAlias = Callable[[Tables], Tables] | None
 
 RACE_ROWS = 5000  # of the sample that starts race on …
 LEAST_RACE_ROWS = 1000  # … and where a row is wide
@@ -180,11 +178,7 @@ def _climb(whole: PieceProblem, start: Tables, rest: float, most: int, effective
     moving = whole.shrink(start)
     enough = rest * effective / max(free_parameters(moving), 1)
     prior, estep = whole.climbed_prior, whole.climbed_estep
-    return accelerate(moving, prior, estep, enough, most, _held(whole))
-
-
-def _held(problem: PieceProblem) -> Hold:
-    return problem.knowledge.held if problem.knowledge.cells else None
+    return accelerate(moving, prior, estep, enough, most, whole.hold)
 
 
 def _race(
@@ -198,7 +192,7 @@ def _race(
     enough = settings.enough * effective / max(free_parameters(small.shrink(first)), 1)
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
-        Course(small.climbed_estep, small.climbed_prior, enough, _held(whole), small.repeated),
+        Course(small.climbed_estep, small.climbed_prior, enough, whole.hold, small.repeated),
         lambda turn: (
             replace(start, tables=small.shrink(start.tables))
             for start in _starts(maker, whole, settings, rng, turn)
@@ -229,7 +223,7 @@ def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings) -> list[
 
 def _best_of(whole: PieceProblem, starts: Sequence[Runner], settings: TableSettings) -> Runner:
     """The one that does best on all rows after a few E-steps; whole tables."""
-    course = Course(whole.climbed_estep, whole.climbed_prior, settings.enough, _held(whole))
+    course = Course(whole.climbed_estep, whole.climbed_prior, settings.enough, whole.hold)
     moving = [replace(start, tables=whole.shrink(start.tables)) for start in starts]
     winner = run_round(course, moving, FINAL_SCHEDULE).winner
     return replace(winner, tables=whole.grow(winner.tables))
