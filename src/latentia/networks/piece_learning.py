@@ -38,8 +38,17 @@ from latentia.networks.piece_problem import (
     pose_piece,
     rows_to_race,
 )
-from latentia.networks.piece_starts import StartMaker
-from latentia.networks.race import MOST_ROUNDS, Course, Race, Runner, agreement, race, run_round
+from latentia.networks.piece_starts import StartMaker, drawn_tables
+from latentia.networks.race import (
+    MOST_ROUNDS,
+    Course,
+    Race,
+    Runner,
+    Schedule,
+    agreement,
+    race,
+    run_round,
+)
 from latentia.networks.sampled_holes import MOST_ROWS as MOST_DRAWN_ROWS
 from latentia.networks.sampled_holes import SampledClimb, climb_sampled
 from latentia.networks.tied import matched
@@ -56,7 +65,9 @@ PRECISE_FINALISTS = 6  # … and who may come to rest there
 EASY_PIECE = 20_000  # numbers of an E-step: too few to ask the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
-MOST_CHANGES = 5  # finalists of pieces with holes, in all
+MOST_CHANGES = 5  # finalists of pieces with holes, in all …
+HOLED_STARTS = 8  # … and starts at random beside them: rows without holes may miss the best one
+HOLED_SCHEDULE = ((15, 6), (40, 3), (80, 2), (160, 1))
 COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
 
 
@@ -160,7 +171,7 @@ def learn_piece(
         starts = _final(whole, raced[0], settings)
     else:
         inner, raced, counted = _without_holes(problem, piece, settings, rng)
-        starts = _run_off(whole, inner, raced, counted, settings)
+        starts = _run_off(whole, inner, raced, counted, settings, rng)
     tables = [_agreeing(whole, start).tables for start in starts]
     if len(raced) == 1 and raced[0].small is whole:
         effective = raced[0].effective
@@ -221,11 +232,17 @@ def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings) -> list[
     return [_best_of(whole, fresh, settings)]
 
 
-def _best_of(whole: PieceProblem, starts: Sequence[Runner], settings: TableSettings) -> Runner:
+def _best_of(
+    whole: PieceProblem,
+    starts: Sequence[Runner],
+    settings: TableSettings,
+    schedule: Schedule = FINAL_SCHEDULE,
+) -> Runner:
     """The one that does best on all rows after a few E-steps; whole tables."""
-    course = Course(whole.climbed_estep, whole.climbed_prior, settings.enough, whole.hold)
+    prior, estep = whole.climbed_prior, whole.climbed_estep
+    course = Course(estep, prior, settings.enough, whole.hold, whole.repeated)
     moving = [replace(start, tables=whole.shrink(start.tables)) for start in starts]
-    winner = run_round(course, moving, FINAL_SCHEDULE).winner
+    winner = run_round(course, moving, schedule).winner
     return replace(winner, tables=whole.grow(winner.tables))
 
 
@@ -326,8 +343,12 @@ def _run_off(
     raced: Sequence[_Raced],
     tables: Tables,
     settings: TableSettings,
+    rng: np.random.Generator,
 ) -> list[Runner]:
-    """The winners of all races, or one finalist in place of its winner, if that does better."""
+    """The winners of all races, a finalist in place of its winner, or a start at random.
+
+    The one that does best on all rows, holes and all.
+    """
     own = whole.piece
     kind = ", ".join(r.race.winner.kind for r in raced) or "counts"
     starts = [Runner(kind, own.inside(tables))]
@@ -335,10 +356,14 @@ def _run_off(
         for other in r.race.finalists(FINALISTS, r.effective, bool(settings.precise))[1:]:
             changed = {**tables, **part.outside(r.small.grow(other.tables))}
             starts.append(Runner(kind, own.inside(changed)))
-    if len(starts) == 1 or settings.precise:
+    if not inner or settings.precise:
         return starts[:MOST_CHANGES]
-    fresh = [_agreeing(whole, start) for start in starts[:MOST_CHANGES]]
-    return [_best_of(whole, fresh, settings)]
+    starts = starts[:MOST_CHANGES]
+    for _ in range(HOLED_STARTS):
+        drawn = {v: t for part in inner for v, t in part.outside(drawn_tables(part, rng)).items()}
+        starts.append(Runner("random", own.inside({**tables, **drawn})))
+    fresh = [_agreeing(whole, start) for start in starts]
+    return [_best_of(whole, fresh, settings, HOLED_SCHEDULE)]
 
 
 def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem:
