@@ -116,7 +116,7 @@ def with_ordered_states(
     values = {v: cell_values(c) for v, c in observed.items() if isinstance(c, ContinuousColumn)}
     able = learner.abilities
     knowledge = read_knowledge(graph, able.known, able.tied, getattr(learner, "smoothing", 0.0))
-    orders = state_orders(graph, tables, checked_order(graph, order_by), values)
+    orders = state_orders(graph, tables, checked_order(graph, order_by), values, operators.weight)
     return renumber_states(operators, users, knowledge.orders(orders))
 
 
