@@ -50,6 +50,7 @@ from latentia.model.profile import Profile
 from latentia.model.state_names import checked_names
 from latentia.model.training import Opened
 from latentia.networks.em import EM
+from latentia.networks.learner import Abilities
 from latentia.networks.tables import Tables, column_plan
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
@@ -334,13 +335,11 @@ class ArrowQuestions(LinkedQuestions):
 
 def _settings(learner: Any) -> tuple[float, Any]:
     """Smoothing and seed of a learner; an error for what arrows cannot take."""
-    smoothing = getattr(learner, "smoothing", 0.0)
-    if isinstance(smoothing, Mapping):
+    able: Abilities = learner.abilities
+    if isinstance(able.smoothing, Mapping):
         raise DataError("expected one number as smoothing where continuous columns are parents.")
-    for name in ("known", "tied"):
-        if getattr(learner, name, None):
+    asked = {"known": able.known, "tied": able.tied, "mixture": able.mixture > 1}
+    for name, given in asked.items():
+        if given:
             raise DataError(f"{name}=… is not made for graphs with continuous parents or logits.")
-    if getattr(learner, "mixture", 1) > 1:
-        raise DataError("mixture=… is not made for graphs with continuous parents or logits.")
-    seed = getattr(learner, "random_state", None)
-    return float(smoothing), 0 if seed is None else seed
+    return float(able.smoothing), 0 if able.random_state is None else able.random_state

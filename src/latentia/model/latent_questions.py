@@ -64,11 +64,9 @@ class OwnTables:
         """The latents by name."""
         return tuple(self.graph.names[v] for v in sorted(self.graph.latent))
 
-    def latent(self, name: Label) -> DiscreteColumn:
+    def latent(self, name: Label) -> Column:
         """A latent as a column."""
-        found = self.variables[self.graph.index(name)]
-        assert isinstance(found, DiscreteColumn)
-        return found
+        return self.variables[self.graph.index(name)]
 
 
 @final
