@@ -20,8 +20,9 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.discovery.cell_bells import cell_line
 from latentia.discovery.column_tree import Edge, column_tree
-from latentia.discovery.island_climb import IslandClimb, Known
+from latentia.discovery.island_climb import IslandClimb, Known, column_marginals
 from latentia.discovery.island_features import Single
 from latentia.discovery.island_network import IslandLayout, island_layout
 from latentia.discovery.islands import Islands, cut_islands
@@ -93,12 +94,16 @@ class Search:
         timed: bool = False,
     ) -> None:
         self._began = time.perf_counter() if timed else None
-        self.ordered = tuple(ordered)
         self.sizes, self.train, self.held_out = tuple(sizes), train, held_out
         self.bounds, self.seed = bounds or Bounds(), seed
         gaps = (train.codes < 0).any(axis=0) | (held_out.codes < 0).any(axis=0)
         self.holes = tuple(map(int, np.flatnonzero(gaps)))
         self.childless = {*self.holes, *(i for i, line in enumerate(ordered) if line)}
+        self.lines = {
+            c: cell_line(shares, ordered[c])
+            for c, shares in enumerate(column_marginals(sizes, train) if any(ordered) else ())
+            if ordered[c]
+        }
         self.information = self._pairs(train)
         self.climbs: dict[IslandCandidate, IslandClimb] = {}
         self.counted = 0.0  # seconds of work
@@ -132,7 +137,7 @@ class Search:
             self.childless,
             self.bounds.require,
         )
-        return island_layout(islands, self.sizes, candidate.states, self.holes, self.ordered)
+        return island_layout(islands, self.sizes, candidate.states, self.holes, self.lines)
 
     def run(self, candidate: IslandCandidate, rounds: int, dearest: float = math.inf) -> None:
         """Start a candidate, or let it go on; unless a round of it costs too much."""
