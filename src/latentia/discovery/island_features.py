@@ -74,9 +74,9 @@ class IslandFeatures:
         """Expected counts (features, k) as tables of each group: (c, d, k) or (c, p, d, k)."""
         return [_spread(counts, group) for group in self.groups]
 
-    def weights(self, logs: Sequence[Single]) -> Single:
+    def weights(self, logs: Sequence[Single], states: int) -> Single:
         """W from logarithms of the tables of each group, (features, k)."""
-        found = np.zeros((self.width, logs[0].shape[-1]), dtype=np.float32)
+        found = np.zeros((self.width, states), dtype=np.float32)
         for group, log in zip(self.groups, logs, strict=True):
             _gather(found, group, log)
         return found

@@ -217,7 +217,7 @@ def maximise_islands(
     weights = []
     for features, own in zip(layout.features, counts.features, strict=True):
         logs = [np.log(t) for t in column_tables(features, own, pseudo_count)]
-        weights.append(features.weights(logs))
+        weights.append(features.weights(logs, own.shape[1]))
     return IslandTables(tuple(linked(own, pseudo_count) for own in counts.links), tuple(weights))
 
 
@@ -271,7 +271,7 @@ def random_islands(
             if group.parent_states:
                 drawn = np.repeat(drawn[:, None], group.parent_states, axis=1)
             logs.append(np.log(drawn))
-        weights.append(features.weights(logs))
+        weights.append(features.weights(logs, k))
     return IslandTables(tuple(links), tuple(weights))
 
 
