@@ -76,6 +76,8 @@ class Tables(BaseEstimator):
             gaussian=True,
             known=self.known,
             tied=self.tied,
+            smoothing=self.smoothing,
+            random_state=self.random_state,
         )
 
     def learn(self, plan: Plan, source: Source) -> Operators:
