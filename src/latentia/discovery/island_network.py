@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from latentia.discovery.island_features import LEAST, IslandFeatures, Single, island_features
 from latentia.discovery.islands import Islands
@@ -257,7 +257,9 @@ def bell_masses(counts: Single, pooled: Single, ordered: int) -> Single:
     share = line.sum(axis=-2, keepdims=True)
     ends = np.cumsum(line, axis=-2) / share
     ends = np.concatenate([np.zeros_like(ends[..., :1, :]), ends], axis=-2)
-    z = np.clip(ndtri(np.clip(ends, 1e-6, 1 - 1e-6)), -5.0, 5.0)  # (…, ordered + 1, 1)
+    z = np.clip(
+        scipy.special.ndtri(np.clip(ends, 1e-6, 1 - 1e-6)), -5.0, 5.0
+    )  # (…, ordered + 1, 1)
     bell = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     mass = np.maximum(line / share, 1e-9)
     first = (bell[..., :-1, :] - bell[..., 1:, :]) / mass  # E[z | cell]
@@ -269,7 +271,7 @@ def bell_masses(counts: Single, pooled: Single, ordered: int) -> Single:
     square = ((own * second).sum(axis=-2, keepdims=True) + 1.0) / total
     spread = np.sqrt(np.maximum(square - mean * mean, 0.01))
     z[..., 0, :], z[..., -1, :] = -50.0, 50.0
-    masses = np.diff(ndtr((z - mean) / spread), axis=-2) * share
+    masses = np.diff(scipy.special.ndtr((z - mean) / spread), axis=-2) * share
     rest = np.broadcast_to(
         pooled[..., ordered:, :], (*counts.shape[:-2], counts.shape[-2] - ordered, counts.shape[-1])
     )

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
-from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
-
 from latentia.announcing import hearing_climbs
 from latentia.assess.diagnostics import diagnose
 from latentia.assess.jackknife import Replicates
@@ -48,6 +45,7 @@ from latentia.model.training import (
     warn_of,
 )
 from latentia.networks.learner import freeze_learner
+from latentia.parameters import offered_if, unfitted
 from latentia.typing import Label
 
 
@@ -235,9 +233,9 @@ class Learning(Learned):
         plan = plan_for(graph, learner)
         note_plan(plan.notes)
         columns = tuple(c for c in opened.columns if isinstance(c, DiscreteColumn))
-        return FrozenModel(clone(self), plan, columns, freeze_learner(learner, plan, first))
+        return FrozenModel(unfitted(self), plan, columns, freeze_learner(learner, plan, first))
 
-    @available_if(_goes_on)  # type: ignore[untyped-decorator]
+    @offered_if(_goes_on)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from the rows of a table; the first call fixes columns and states.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.special import softmax
+import scipy
 
 from latentia.data.columns.column import is_present
 from latentia.pooling.cell_scores import CellScores, TableScores
@@ -35,7 +35,9 @@ class LogitMember:
 
     def masses(self, features: Array, cells: int) -> Array:
         found = np.zeros((cells, len(features)))
-        found[list(self.states)] = softmax(features @ self.slopes.T + self.intercept, axis=1).T
+        found[list(self.states)] = scipy.special.softmax(
+            features @ self.slopes.T + self.intercept, axis=1
+        ).T
         return found
 
 

@@ -1,0 +1,154 @@
+"""Parameters of estimators, after scikit-learn's contract, without loading it before it is used.
+
+Loading scikit-learn takes longer than reading a model and asking it. Estimators here start out
+plain; they become scikit-learn's own (`BaseEstimator` takes the place of `Plain` among their bases)
+as soon as it is loaded and one of them is made, or asked for what only it can answer. Nobody who
+hands an estimator to scikit-learn meets the plain form.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from threading import RLock
+from types import MethodType
+from typing import Any, Generic, Self, TypeVar
+
+Made = TypeVar("Made")
+Answered = TypeVar("Answered")
+
+LOCK = RLock()
+SCIKIT_LEARN = "sklearn.base"
+SHOWN = ("_repr_html_", "_repr_mimebundle_")  # what notebooks ask for before anybody loads it
+
+
+class Plain:
+    """What parameters can do while scikit-learn is not loaded; the rest loads it."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        _become_if_loaded()
+        return super().__new__(cls)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with `deep` those of parameters too, as ``learner__smoothing``."""
+        found: dict[str, Any] = {}
+        for name in sorted(inspect.signature(type(self)).parameters):
+            value = found[name] = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                found |= {f"{name}__{of}": x for of, x in value.get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters by name: ``learner="em"``, or ``learner__restarts=3``."""
+        return as_estimator(self).set_params(**params)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return str(as_estimator(self).__repr__(N_CHAR_MAX))
+
+    def __dir__(self) -> Iterable[str]:
+        return dir(as_estimator(self))
+
+    def __sklearn_tags__(self) -> Any:
+        become_estimators()
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator.__sklearn_tags__(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(type(self), name):  # a property, or a method that is not offered: say why
+            return object.__getattribute__(self, name)
+        if SCIKIT_LEARN in sys.modules or name in SHOWN or name.endswith(("_request", "_routing")):
+            return getattr(as_estimator(self), name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class Parameters(Plain):
+    """The root of all estimators: what `__init__` takes is kept under the same names."""
+
+
+def as_estimator(parameters: Parameters | Plain) -> Any:
+    """The same object, which is an estimator of scikit-learn from now on."""
+    become_estimators()
+    return parameters
+
+
+def become_estimators() -> None:
+    """`BaseEstimator` in place of `Plain` among the bases; once, and for good."""
+    from sklearn.base import BaseEstimator
+
+    with LOCK:
+        if Plain in Parameters.__bases__:
+            Parameters.__bases__ = (BaseEstimator,)
+            for each in _subclasses(Parameters):  # what it does with every class that inherits it
+                BaseEstimator.__init_subclass__.__func__(each)
+
+
+def _become_if_loaded() -> None:
+    if SCIKIT_LEARN in sys.modules:
+        become_estimators()
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    """A class and all that inherit it, heirs after those they inherit from."""
+    yield kind
+    for heir in kind.__subclasses__():
+        yield from _subclasses(heir)
+
+
+def shown_with(estimator: Any, shown: Mapping[str, Any], most: int) -> str:
+    """scikit-learn's line for an estimator, as if its parameters were these shorter ones."""
+    from sklearn.base import BaseEstimator
+
+    become_estimators()
+    return str(BaseEstimator.__repr__(type(estimator)(**shown), most))
+
+
+def unfitted(estimator: Made) -> Made:
+    """A new estimator of the same parameters: scikit-learn's `clone`, before it is loaded too."""
+    if SCIKIT_LEARN in sys.modules:
+        from sklearn.base import clone
+
+        found: Made = clone(estimator)
+        return found
+    assert isinstance(estimator, Plain)  # nobody has made another kind
+    params = estimator.get_params(deep=False)
+    return type(estimator)(
+        **{
+            name: unfitted(x) if isinstance(x, Plain) else copy.deepcopy(x)
+            for name, x in params.items()
+        }
+    )
+
+
+class offered_if(Generic[Answered]):  # noqa: N801
+    """A method that an object has only if `check(object)` holds; what `check` raises tells why."""
+
+    def __init__(self, check: Callable[[Any], bool]) -> None:
+        self.check = check
+
+    def __call__(self, method: Callable[..., Answered]) -> _Offered[Answered]:
+        return _Offered(method, self.check)
+
+
+class _Offered(Generic[Answered]):
+    def __init__(self, method: Callable[..., Answered], check: Callable[[Any], bool]) -> None:
+        self.method = method
+        self.check = check
+        self.__doc__ = method.__doc__
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Callable[..., Answered]:
+        if owner is None:
+            return self.method
+        told = f"This {type(owner).__name__!r} has no attribute {self.method.__name__!r}"
+        try:
+            offered = self.check(owner)
+        except Exception as error:
+            raise AttributeError(told) from error
+        if not offered:
+            raise AttributeError(told)
+        return MethodType(self.method, owner)
+
+
+_become_if_loaded()
