@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
 
-from latentia.assess.jackknife import Replicates
 from latentia.errors import EvidenceError
 from latentia.inference.operators import Operators
 from latentia.typing import Array
+
+if TYPE_CHECKING:
+    from latentia.assess.jackknife import Replicates
 
 Found = Mapping[Any, np.ndarray[Any, Any]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,19 +11,22 @@ from latentia.data.sources.table import Table
 from latentia.errors import NotLearnedError
 from latentia.exact.latent_rows import AskingLatent
 from latentia.inference.row_answers import Found
-from latentia.model.learners import as_learner
-from latentia.model.relating import Relation, relate_outcomes
 from latentia.model.table_questions import TableQuestions
-from latentia.networks.em import EM
-from latentia.networks.stepwise import StepwiseEM
-from latentia.networks.tables import Tables
 from latentia.parameters import offered_if
 from latentia.spelling import printable
 from latentia.typing import Label
 
+if TYPE_CHECKING:
+    from latentia.model.relating import Relation
+
 
 def _tells_latents(model: Any) -> bool:
     """Has the model tables of its latents, or will it have them once it is fitted?"""
+    from latentia.model.learners import as_learner
+    from latentia.networks.em import EM
+    from latentia.networks.stepwise import StepwiseEM
+    from latentia.networks.tables import Tables
+
     if hasattr(model, "operators_"):
         told = any(model._is_told_latent(name) for name in model.states_)
     else:
@@ -101,6 +104,8 @@ class LatentUses(TableQuestions):
         ("proportional"). Of numbers means are told, of discrete columns shares of states; ML takes
         numbers as normal in every class.
         """
+        from latentia.model.relating import relate_outcomes
+
         self._check_fitted()
         return relate_outcomes(
             self, latent, X, outcomes, correction, assignment, kinds, sample_weight
