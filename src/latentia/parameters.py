@@ -21,15 +21,11 @@ Answered = TypeVar("Answered")
 
 LOCK = RLock()
 SCIKIT_LEARN = "sklearn.base"
-SHOWN = ("_repr_html_", "_repr_mimebundle_")  # what notebooks ask for before anybody loads it
+SHORT = 60  # characters of a line that scikit-learn would not break
 
 
 class Plain:
     """What parameters can do while scikit-learn is not loaded; the rest loads it."""
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        _become_if_loaded()
-        return super().__new__(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with `deep` those of parameters too, as ``learner__smoothing``."""
@@ -42,30 +38,38 @@ class Plain:
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters by name: ``learner="em"``, or ``learner__restarts=3``."""
-        return as_estimator(self).set_params(**params)
+        found: Self = as_estimator(self).set_params(**params)
+        return found
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return str(as_estimator(self).__repr__(N_CHAR_MAX))
+        return shown_with(self, self.get_params(deep=False), N_CHAR_MAX)
 
     def __dir__(self) -> Iterable[str]:
         return dir(as_estimator(self))
 
-    def __sklearn_tags__(self) -> Any:
-        become_estimators()
-        from sklearn.base import BaseEstimator
+    def __sklearn_tags__(self) -> Any:  # this and the next two: heirs extend them
+        return become_estimators().__sklearn_tags__(self)
 
-        return BaseEstimator.__sklearn_tags__(self)
+    def _repr_html_inner(self) -> Any:
+        return become_estimators()._repr_html_inner(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        return become_estimators()._repr_mimebundle_(self, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(type(self), name):  # a property, or a method that is not offered: say why
             return object.__getattribute__(self, name)
-        if SCIKIT_LEARN in sys.modules or name in SHOWN or name.endswith(("_request", "_routing")):
+        if SCIKIT_LEARN in sys.modules or name.endswith(("_request", "_routing", "_repr_html_")):
             return getattr(as_estimator(self), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class Parameters(Plain):
     """The root of all estimators: what `__init__` takes is kept under the same names."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        _become_if_loaded()
+        return object.__new__(cls)
 
 
 def as_estimator(parameters: Parameters | Plain) -> Any:
@@ -74,8 +78,8 @@ def as_estimator(parameters: Parameters | Plain) -> Any:
     return parameters
 
 
-def become_estimators() -> None:
-    """`BaseEstimator` in place of `Plain` among the bases; once, and for good."""
+def become_estimators() -> Any:
+    """`BaseEstimator`, in place of `Plain` among the bases: once, and for good."""
     from sklearn.base import BaseEstimator
 
     with LOCK:
@@ -83,6 +87,7 @@ def become_estimators() -> None:
             Parameters.__bases__ = (BaseEstimator,)
             for each in _subclasses(Parameters):  # what it does with every class that inherits it
                 BaseEstimator.__init_subclass__.__func__(each)
+    return BaseEstimator
 
 
 def _become_if_loaded() -> None:
@@ -93,16 +98,25 @@ def _become_if_loaded() -> None:
 def _subclasses(kind: type) -> Iterator[type]:
     """A class and all that inherit it, heirs after those they inherit from."""
     yield kind
-    for heir in kind.__subclasses__():
+    heirs: list[type] = kind.__subclasses__()
+    for heir in heirs:
         yield from _subclasses(heir)
 
 
 def shown_with(estimator: Any, shown: Mapping[str, Any], most: int) -> str:
     """scikit-learn's line for an estimator, as if its parameters were these shorter ones."""
-    from sklearn.base import BaseEstimator
+    if SCIKIT_LEARN not in sys.modules and (short := _short_line(type(estimator), shown)):
+        return short
+    return str(become_estimators().__repr__(type(estimator)(**shown), most))
 
-    become_estimators()
-    return str(BaseEstimator.__repr__(type(estimator)(**shown), most))
+
+def _short_line(kind: type, shown: Mapping[str, Any]) -> str:
+    """The same line, if it is a short one of plain values; else nothing."""
+    usual = {name: x.default for name, x in inspect.signature(kind).parameters.items()}
+    changed = {n: x for n, x in sorted(shown.items()) if repr(x) != repr(usual[n])}
+    plain = all(x is None or isinstance(x, str | int | float) for x in changed.values())
+    line = f"{kind.__name__}({', '.join(f'{n}={x!r}' for n, x in changed.items())})"
+    return line if plain and len(line) <= SHORT else ""
 
 
 def unfitted(estimator: Made) -> Made:
@@ -112,11 +126,11 @@ def unfitted(estimator: Made) -> Made:
 
         found: Made = clone(estimator)
         return found
-    assert isinstance(estimator, Plain)  # nobody has made another kind
+    assert isinstance(estimator, Parameters)  # nobody has made another kind
     params = estimator.get_params(deep=False)
     return type(estimator)(
         **{
-            name: unfitted(x) if isinstance(x, Plain) else copy.deepcopy(x)
+            name: unfitted(x) if isinstance(x, Parameters) else copy.deepcopy(x)
             for name, x in params.items()
         }
     )

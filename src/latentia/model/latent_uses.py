@@ -61,7 +61,7 @@ class LatentUses(TableQuestions):
 
         self._check_fitted()
         asking = [self._asking_latent(name, "error") for name in self._told_latents()]
-        names = [str(name) for name in self.get_feature_names_out()]
+        names = list(map(str, self.get_feature_names_out()))
         found = self._ask(X, _Side(asking, names), dict.fromkeys(names, float))
         return _wrap_data_with_container("transform", found, X, self)
 
