@@ -112,7 +112,10 @@ def test_a_plain_model_becomes_an_estimator_by_whatever_comes_first(path: Path) 
     run(f"FIRST = {FIRST!r}\n{BECOMES}", path)
 
 
-def test_loaded_before_it_is_there_at_once() -> None:
+def test_a_class_that_is_made_later_is_an_estimator_at_once() -> None:
+    made = type("Later", (Parameters,), {"fit": lambda self, X, sample_weight=None: self})
+    assert issubclass(made, BaseEstimator)
+    assert hasattr(made, "set_fit_request")
     assert issubclass(lt.LatentModel, BaseEstimator)
     assert issubclass(lt.EM, BaseEstimator)
     assert Plain not in Parameters.__mro__

@@ -67,6 +67,10 @@ class Plain:
 class Parameters(Plain):
     """The root of all estimators: what `__init__` takes is kept under the same names."""
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        _become_if_loaded()
+
     def __new__(cls, *_: Any, **__: Any) -> Self:
         _become_if_loaded()
         return object.__new__(cls)
