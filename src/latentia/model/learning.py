@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from latentia.announcing import hearing_climbs
 from latentia.assess.diagnostics import diagnose
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.indicators import INDICATED
 from latentia.data.sources.progress import as_progress
@@ -246,8 +245,9 @@ class Learning(Learned):
         graph = counted_graph(opened.graph, opened.columns, first, opened.counted)
         plan = plan_for(graph, learner)
         note_plan(plan.notes)
-        columns = tuple(c for c in opened.columns if isinstance(c, DiscreteColumn))
-        return FrozenModel(unfitted(self), plan, columns, freeze_learner(learner, plan, first))
+        return FrozenModel(
+            unfitted(self), plan, opened.columns, freeze_learner(learner, plan, first)
+        )
 
     @offered_if(_goes_on)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
