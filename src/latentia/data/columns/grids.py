@@ -28,6 +28,7 @@ FEWEST_AT_ATOM = 5
 FEWEST_BETWEEN = 10  # values that are left to be measured, where ends of whole numbers are atoms
 LONELY = 0.5  # … if this share of the other values is seen only once
 HEAPED = 3.0  # … or, of whole numbers, if an end is seen so many times as often as what is next
+FEW_OF_ALL = 0.5  # … or, of decimals on no lattice, if so few of the values are frequent
 MARGIN = 0.05  # of the range, on sides that are not bounds
 LARGEST_VALUE = 1e100  # of a column in training
 FEWEST_STEPS = 1e4  # of rounding, from the smallest to the largest of large integers
@@ -151,7 +152,7 @@ def find_atoms(numbers: NumberSketch) -> list[float]:
     """Values with a share of the rows, where most others are seen once, or all of them far less.
 
     Whole numbers and fixed decimals are seen often as such: of them ends, and heaps, which are
-    seen far more than what is beside. Other decimals that come again and again stand alone.
+    seen far more than what is beside. Of other decimals few frequent values stand alone.
     """
     seen, weights = numbers.seen.astype(float), numbers.weights
     least = max(ATOM * numbers.weight, FEWEST_AT_ATOM)
@@ -166,7 +167,8 @@ def find_atoms(numbers: NumberSketch) -> list[float]:
     others = weights[~np.isin(seen, often)]
     if not often or len(others) < 2:
         return []
-    if (others <= 1).mean() >= LONELY or not find_lattice(seen)[0]:
+    few = len(often) < FEW_OF_ALL * len(seen)
+    if (others <= 1).mean() >= LONELY or (few and not find_lattice(seen)[0]):
         return often
     if len(others) <= FEWEST_BETWEEN:
         return []
