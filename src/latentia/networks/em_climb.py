@@ -16,7 +16,7 @@ from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Source
 from latentia.errors import DataError, LatentiaError
-from latentia.exact.estep import Tables
+from latentia.exact.estep_factors import Tables
 from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf, rescaled
 from latentia.exact.leaf_pieces import Pieces, cell_masses
 from latentia.inference.operators import Operators

@@ -16,7 +16,8 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import DataError
-from latentia.exact.estep import Tables, pack_rows, packed_counts, sum_counts
+from latentia.exact.estep import pack_rows, packed_counts, sum_counts
+from latentia.exact.estep_factors import Tables
 from latentia.exact.estep_wiring import EStep, check_graph, compile_estep
 from latentia.exact.gaussian_leaves import features
 from latentia.exact.leaf_pieces import WideGraph

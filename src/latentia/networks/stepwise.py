@@ -26,7 +26,7 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import DataError
-from latentia.exact.estep import Tables
+from latentia.exact.estep_factors import Tables
 from latentia.exact.gaussian_leaves import leaf_sums, rescaled
 from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.exact.tabular_model import TabularModel
