@@ -103,7 +103,7 @@ def test_rows_near_the_smallest_numbers_are_counted_with_care(single: bool, monk
 
 @pytest.mark.parametrize("single", [True, False])
 def test_impossible_rows_are_told_by_their_number(single: bool) -> None:
-    estep, tables, rows = case("class", 200)
+    estep, tables, _ = case("class", 200)
     graph = estep.graph
     first = graph.observed[0]
     tables[first] = np.stack([np.ones(40), np.zeros(40)], axis=1)

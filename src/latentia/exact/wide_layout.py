@@ -9,7 +9,7 @@ there. Packs of the same shape are made together, however many there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -32,6 +32,7 @@ class WideClique:
     children: tuple[int, ...]
     families: tuple[Codes, ...]  # places of each table, (upper, lower)
     sizes: tuple[int, int]  # upper, lower
+    depths: tuple[float, ...]  # log of the codes of each pack
 
 
 @final
@@ -41,6 +42,9 @@ class AlikePacks:
 
     packs: tuple[int, ...]
     places: tuple[Codes, ...]  # of each witness in turn, (packs, codes, states)
+    half: int  # witnesses of the first half, which are multiplied out together
+    high: Codes  # of each joint code of each pack: its code of the first half, packs in turn
+    low: Codes  # … and of the second
 
 
 @final
@@ -109,6 +113,7 @@ def _made(estep: EStep) -> WideLayout:
             children=tuple(x.child for x in clique.inputs if x.child >= 0),
             families=tuple(_family_places(clique, starts[f.variable], f) for f in clique.families),
             sizes=clique.sizes[1:],
+            depths=tuple(math.log(estep.packs[p].codes) for x in clique.inputs for p in x.packs),
         )
         for clique in estep.cliques
     )
@@ -120,7 +125,7 @@ def _made(estep: EStep) -> WideLayout:
     for p, places in own.items():
         shaped.setdefault(tuple(x.shape for x in places), []).append(p)
     alike = tuple(
-        AlikePacks(tuple(ps), tuple(np.stack(x) for x in zip(*(own[p] for p in ps), strict=True)))
+        _alike(ps, [np.stack(x) for x in zip(*(own[p] for p in ps), strict=True)])
         for ps in shaped.values()
     )
     every = [x.ravel() for c in cliques for x in c.families]
@@ -128,6 +133,13 @@ def _made(estep: EStep) -> WideLayout:
     marks = tuple(_marks(pack) for pack in estep.packs)
     single = tuple(x.astype(np.float32) for x in marks)
     return WideLayout(estep, cliques, shapes, size, alike, np.concatenate(every), marks, single)
+
+
+def _alike(packs: Sequence[int], places: Sequence[Codes]) -> AlikePacks:
+    half = (len(places) + 1) // 2
+    many, few = (math.prod(x.shape[1] for x in part) for part in (places[:half], places[half:]))
+    pack, high, low = np.indices((len(packs), many, few)).reshape(3, -1)
+    return AlikePacks(tuple(packs), tuple(places), half, pack * many + high, pack * few + low)
 
 
 def _places(witness: Witness, states: int, starts: Mapping[int, Codes], size: int) -> Codes:

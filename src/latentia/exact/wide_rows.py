@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -26,6 +28,7 @@ BLOCK_CELLS = 2**17  # of one product of a block
 BLOCK_ROWS = (256, 2048)  # least and most
 SCALED_AFTER = 18.0  # Σ log codes of the columns in a product
 NEAR_SMALLEST = {"f": 1e-25, "d": 1e-200}  # a product below: the row is left to others
+MOST_VIEWS = 2**12  # of memory, that are kept at hand
 SMALLEST = {"f": 1e-37, "d": 1e-300}  # cells below are none: numbers near the smallest are slow
 
 
@@ -41,82 +44,122 @@ class WideSums:
 
 def wide_sums(layout: WideLayout, vector: Array, rows: Rows, single: bool) -> WideSums:
     """Sums over packed rows but those that are lost, and which these are."""
-    passes = _Passes(layout, vector.astype(np.float32 if single else float))
-    widest = max(max(c.sizes) for c in layout.cliques)
-    step = int(np.clip(BLOCK_CELLS // widest, *BLOCK_ROWS))
-    logs, lost = np.zeros(len(rows)), [np.zeros(0, dtype=np.intp)]
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        logs[part], bad = passes.add(rows[part])
-        lost.append(start + np.flatnonzero(bad))
-    return WideSums(passes.counts(), logs, np.concatenate(lost))
+    return WidePasses(layout, single).sums(vector, rows)
 
 
-_held = threading.local()
+class _Room(threading.local):
+    """Memory of each thread, used again: fresh pages cost more than the numbers."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, int], Any] = {}
+        self.views: dict[tuple[Any, ...], Any] = {}
+
+    def of(self, kind: Any, name: str, k: int, *shape: int) -> Any:
+        """An array with anything in it; what was under this name is overwritten."""
+        found = self.views.get((kind, name, k, shape))
+        if found is None:
+            size = math.prod(shape) * kind.itemsize
+            if (name, k) not in self.held or len(self.held[name, k]) < size:
+                self.held[name, k] = np.empty(size, np.uint8)
+                self.views.clear()  # some are of the memory before
+            if len(self.views) >= MOST_VIEWS:
+                self.views.clear()
+            found = self.held[name, k][:size].view(kind).reshape(shape)
+            self.views[kind, name, k, shape] = found
+        return found
 
 
-def _room() -> dict[tuple[str, int], Any]:
-    """Memory of this thread, whatever E-step it is for."""
-    if not hasattr(_held, "room"):
-        _held.room = {}
-    found: dict[tuple[str, int], Any] = _held.room
+_ROOM = _Room()
+
+
+def _cells(vector: Any, families: Sequence[Codes], sizes: tuple[int, int]) -> Any:
+    """M(s, u): the product of a clique's tables, (upper, lower)."""
+    if not families:
+        return np.ones(sizes, vector.dtype)
+    return math.prod((vector.take(x) for x in families[1:]), start=vector.take(families[0]))
+
+
+def _multiplied(tables: list[Any]) -> Any:
+    """All products of codes, the last fastest: (packs, codes, states)."""
+    found = tables[0]
+    for more in tables[1:]:
+        found = (found[:, :, None] * more[:, None]).reshape(len(more), -1, more.shape[2])
     return found
 
 
-class _Passes:
-    """Passes over blocks of rows, and what they have added up."""
+class WidePasses:
+    """Passes over blocks of rows, and what they have added up; one thread at a time."""
 
-    def __init__(self, layout: WideLayout, vector: Any) -> None:
-        self.layout, self.kind = layout, vector.dtype
+    def __init__(self, layout: WideLayout, single: bool) -> None:
+        self.layout, self.kind = layout, np.dtype(np.float32 if single else float)
         self.near, self.smallest = NEAR_SMALLEST[self.kind.char], SMALLEST[self.kind.char]
-        vector[vector < self.smallest] = 0
-        self.room = _room()
-        self.maps = [
-            math.prod((vector[x] for x in c.families), start=np.ones(c.sizes, self.kind))
-            for c in layout.cliques
-        ]
+        self.of = partial(_ROOM.of, self.kind)
+        self.marks = layout.single_marks if single else layout.marks
         self.looked_up: dict[int, Any] = {}  # (joint codes, states) of each pack
-        for group in layout.alike:
-            self.looked_up |= zip(group.packs, self.joint(group, vector), strict=True)
-        self.marks = layout.marks if self.kind.char == "d" else layout.single_marks
-        self.pairs = [np.zeros(c.sizes) for c in layout.cliques]
-        self.columns = {
-            p: np.zeros((self.marks[p].shape[1], table.shape[1]))
-            for p, table in sorted(self.looked_up.items())
-        }
+        self.maps: list[Any] = []
+        self.cells = np.zeros(len(layout.every))  # sums, in the order of the places
+        self.pairs, self.columns = list[Any](), list[Any]()  # views of them
+        start = 0
+        for clique in layout.cliques:
+            size = math.prod(clique.sizes)
+            self.pairs.append(self.cells[start : start + size] if clique.families else None)
+            start += size * len(clique.families)
+        for pack, marks in zip(layout.estep.packs, self.marks, strict=True):
+            shape = marks.shape[1], layout.estep.size(pack.scope)
+            self.columns.append(self.cells[start : start + math.prod(shape)].reshape(shape))
+            start += math.prod(shape)
+        self.codes = np.array([len(m) for m in self.marks])
 
-    def of(self, name: str, k: int, *shape: int) -> Any:
-        """Anything in memory that is used again: fresh pages cost more than the numbers."""
-        size = math.prod(shape) * self.kind.itemsize
-        held = self.room.get((name, k))
-        if held is None or len(held) < size:
-            held = self.room[name, k] = np.empty(size, np.uint8)
-        return held[:size].view(self.kind).reshape(shape)
+    def sums(self, vector: Array, rows: Rows) -> WideSums:
+        """The E-step with these tables."""
+        self.load(vector)
+        widest = max(max(c.sizes) for c in self.layout.cliques)
+        step = int(np.clip(BLOCK_CELLS // widest, *BLOCK_ROWS))
+        logs, lost = np.zeros(len(rows)), [np.zeros(0, dtype=np.intp)]
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            logs[part], bad = self.add(rows[part])
+            lost.append(start + np.flatnonzero(bad))
+        return WideSums(self.counts(), logs, np.concatenate(lost))
+
+    def load(self, vector: Array) -> None:
+        """Factors of these tables; nothing is added up yet."""
+        self.cells.fill(0.0)
+        own = vector.astype(self.kind)
+        own[own < self.smallest] = 0
+        self.maps = [_cells(own, c.families, c.sizes) for c in self.layout.cliques]
+        for group in self.layout.alike:
+            self.looked_up |= zip(group.packs, self.joint(group, own), strict=True)
 
     def joint(self, group: AlikePacks, vector: Any) -> Any:
-        """P(x | u) of all columns of packs by their joint code: (packs, codes, states)."""
-        table = vector[group.places[0]]
-        for w, places in enumerate(group.places[1:], start=1):
-            more = vector[places]
-            packs, codes, states = more.shape
-            made = self.of(f"joint {group.packs[0]}", w, packs, table.shape[1], codes, states)
-            np.multiply(table[:, :, None], more[:, None], out=made)
-            table = made.reshape(packs, -1, states)
-        return table
+        """P(x | u) of all columns of packs by their joint code: (packs, codes, states).
+
+        Two halves are multiplied out, and then put together row by row, which copies.
+        """
+        half = group.half
+        first = _multiplied([vector[x] for x in group.places[:half]])
+        if half == len(group.places):
+            return first
+        last = _multiplied([vector[x] for x in group.places[half:]])
+        size, states = len(group.high), first.shape[2]
+        table, other = (self.of(f"{x} {group.packs[0]}", 0, size, states) for x in ("one", "two"))
+        first.reshape(-1, states).take(group.high, axis=0, out=table, mode="clip")
+        last.reshape(-1, states).take(group.low, axis=0, out=other, mode="clip")
+        table *= other
+        return table.reshape(len(group.packs), -1, states)
 
     def add(self, rows: Rows) -> tuple[Array, Any]:
         """Add a block of rows; log P(row), and which rows are left out."""
         log, bad = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
-        codes = [c.astype(np.intp) for c in rows.codes]
-        for p, table in self.looked_up.items():
-            if codes[p].min(initial=0) < 0 or codes[p].max(initial=0) >= len(table):
-                raise IndexError("a code of a packed row is out of bounds")
+        codes = np.array(rows.codes, dtype=np.intp)  # (packs, n)
+        if codes.min() < 0 or (codes.max(axis=1) >= self.codes).any():
+            raise IndexError("a code of a packed row is out of bounds")
         products, messages = self.up(codes, log, bad)
         share = np.where(bad, 0.0, rows.weights).astype(self.kind)
         self.down(codes, products, messages, share)
         return np.where(bad, 0.0, log), bad
 
-    def up(self, codes: list[Any], log: Array, bad: Any) -> tuple[list[Any], list[Any]]:
+    def up(self, codes: Codes, log: Array, bad: Any) -> tuple[list[Any], list[Any]]:
         """P, (n, lower), and m, (n, upper), of every clique; at a root 1 / m."""
         n, cliques = len(log), self.layout.cliques
         products: list[Any] = [None] * len(cliques)
@@ -132,10 +175,14 @@ class _Passes:
                 table.take(codes[p], axis=0, out=to, mode="clip")  # that they fit is known
                 if at:
                     P *= to
-                depth[k] = self.scaled(P, depth[k] + math.log(len(table)), log, bad)
+                depth[k] += clique.depths[at]
+                if depth[k] > SCALED_AFTER:
+                    depth[k] = self.scale(P, log, bad)
             for c in clique.children:
                 P *= messages[c]
-                depth[k] = self.scaled(P, depth[k] + depth[c], log, bad)
+                depth[k] += depth[c]
+                if depth[k] > SCALED_AFTER:
+                    depth[k] = self.scale(P, log, bad)
             m = messages[k] = self.of("message", k, n, upper)
             np.matmul(P, self.maps[k].T, out=m)
             if clique.parent == k:
@@ -144,13 +191,14 @@ class _Passes:
                 m += self.smallest
         return products, messages
 
-    def down(self, codes: list[Any], products: list[Any], messages: list[Any], share: Any) -> None:
+    def down(self, codes: Codes, products: list[Any], messages: list[Any], share: Any) -> None:
         """Beliefs from the roots on; what they add to counts."""
         for k, clique in enumerate(self.layout.cliques):
             P, D = products[k], messages[k]
             if clique.parent == k:
                 D *= share[:, None]
-            self.pairs[k] += D.T @ P
+            if clique.families:
+                self.pairs[k] += (D.T @ P).ravel()
             belief = self.of("belief", 0, *P.shape)
             if clique.sizes[0] == 1:
                 np.multiply(D, self.maps[k], out=belief)
@@ -164,11 +212,9 @@ class _Passes:
             for c in clique.children:
                 np.divide(belief, messages[c], out=messages[c])
 
-    def scaled(self, P: Any, depth: float, log: Array, bad: Any) -> float:
-        """Divide a product that holds many columns by its sum; how many it then holds."""
-        if depth <= SCALED_AFTER:
-            return depth
-        P *= self.inverse(P @ np.ones(P.shape[1], self.kind), log, bad)[:, None]
+    def scale(self, P: Any, log: Array, bad: Any) -> float:
+        """Divide a product that holds many columns by its sum; none of them is left in it."""
+        P *= self.inverse(P.sum(axis=1), log, bad)[:, None]
         return 0.0
 
     def inverse(self, total: Any, log: Array, bad: Any) -> Any:
@@ -180,9 +226,12 @@ class _Passes:
 
     def counts(self) -> Array:
         """The vector of counts; what fell on its one and nought is left out."""
-        cells = []
+        start = 0
         for clique, M, pairs in zip(self.layout.cliques, self.maps, self.pairs, strict=True):
-            cells += [(M * pairs).ravel()] * len(clique.families)
-        cells += [x.ravel() for x in self.columns.values()]
-        found: Any = np.bincount(self.layout.every, np.concatenate(cells), self.layout.size + 2)
+            if clique.families:
+                pairs *= M.ravel()
+            for _ in clique.families:
+                self.cells[start : start + pairs.size] = pairs
+                start += pairs.size
+        found: Any = np.bincount(self.layout.every, self.cells, self.layout.size + 2)
         return np.asarray(found[:-2], dtype=float)

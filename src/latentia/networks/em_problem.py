@@ -21,6 +21,7 @@ from latentia.exact.estep_factors import Tables
 from latentia.exact.estep_wiring import EStep, check_graph, compile_estep
 from latentia.exact.gaussian_leaves import features
 from latentia.exact.leaf_pieces import WideGraph
+from latentia.exact.wide_layout import wide_layout
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
 from latentia.networks.knowledge import Knowledge, Smoothing, check_kinds, read_smoothing
@@ -54,8 +55,13 @@ class Posed(Protocol):
     @property
     def knowledge(self) -> Knowledge: ...
 
-    def sum(self, tables: Tables) -> Moments:
-        """One E-step: "counts/<variable>" and "log_likelihood"."""
+    @property
+    def coarse(self) -> bool:
+        """Are E-steps in single precision cheaper?"""
+        ...
+
+    def sum(self, tables: Tables, single: bool = False) -> Moments:
+        """One E-step: "counts/<variable>" and "log_likelihood"; in single precision if it can."""
         ...
 
     def block(self, tables: Tables, rows: Rows) -> Moments:
@@ -92,10 +98,15 @@ class Problem:
     def graph(self) -> LatentGraph:
         return self.estep.graph
 
-    def sum(self, tables: Tables) -> Moments:
+    @property
+    def coarse(self) -> bool:
+        """Are E-steps in single precision cheaper?"""
+        return self.packed and wide_layout(self.estep) is not None
+
+    def sum(self, tables: Tables, single: bool = False) -> Moments:
         """One E-step."""
         if self.packed:
-            return self.source.fold(partial(packed_counts, self.estep, tables))
+            return self.source.fold(partial(packed_counts, self.estep, tables, single=single))
         return self.source.fold(partial(_counts_of, self.estep, tables, self.scales, self.wide))
 
     def block(self, tables: Tables, rows: Rows) -> Moments:
