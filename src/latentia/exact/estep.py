@@ -25,7 +25,7 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows, block_codes
 from latentia.errors import DataError
 from latentia.exact.compiled_rows import compiled_sums, fits_kernel
-from latentia.exact.estep_factors import Tables, table_counts, make_factors
+from latentia.exact.estep_factors import Tables, counted_tables, make_factors
 from latentia.exact.estep_passes import (
     Factors,
     Upward,
@@ -159,7 +159,7 @@ def _narrow_counts(
             by_group += np.bincount(groups[own], logs * rows[own].weights, len(by_group))
         start += len(logs)
     totals.log_likelihood += sum(_free_log(factors.packs[p], totals.packs[p]) for p in estep.free)
-    sums = table_counts(estep, factors, totals.pairs, totals.packs)
+    sums = counted_tables(estep, factors, totals.pairs, totals.packs)
     sums |= {f"counts/{v}": total for v, total in totals.leaves.items()}
     sums["log_likelihood"] = np.array([totals.log_likelihood]) if by_group is None else by_group
     return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)

@@ -68,7 +68,7 @@ def _map(clique: Clique, psi: Array) -> Array:
     return np.ascontiguousarray(left.transpose(clique.sums.back[:-1])).reshape(clique.sizes)
 
 
-def table_counts(
+def counted_tables(
     estep: EStep, factors: Factors, sums: Sequence[Array], packs: Sequence[Array]
 ) -> dict[str, Array]:
     """Counts of every table, (parents …, variable).
