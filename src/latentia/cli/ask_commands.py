@@ -23,7 +23,6 @@ from latentia.cli.asking import (
     find_variable,
     read_soft,
 )
-from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
 from latentia.cli.options import (
     Confidence,
     Data,
@@ -47,7 +46,6 @@ from latentia.cli.views import (
     posterior_view,
 )
 from latentia.cli.writing import check_out, give_numbers, give_rows
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.located import TableFile
 from latentia.errors import DataError
 from latentia.inference.posterior_density import Density
@@ -161,6 +159,8 @@ def predict(
       latentia predict m.latentia new.csv --target D --keep id --out predicted.csv
       latentia predict m.latentia holes.csv --fill --out filled.csv
     """
+    from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
+
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
         if fill == (target is not None) or (fill and (proba or quantiles)):
@@ -192,8 +192,8 @@ def predict(
             )
             return
         facts: dict[str, Any] = {"target": target, "rows": count}
-        if isinstance(column, DiscreteColumn):
-            facts["states"] = list(column.states)
+        if column is not None and not column.continuous:
+            facts["states"] = list(column.labels)
         _give(screen, answer, out, facts, target, proba)
 
 
@@ -213,8 +213,8 @@ def _predictions(
         labels = () if column is None else column.labels
         return answer_of([str(label) for label in labels], found)
     best = answer_of([str(name)], model.predict(table, target=name, **more))
-    if isinstance(column, DiscreteColumn):
-        best = as_states(best, column.states)
+    if column is not None and not column.continuous:
+        best = as_states(best, column.labels)
     if not levels:
         return best
     spread = model.predict_quantiles(table, name, levels, **more)

@@ -10,7 +10,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
-from latentia.data.sources.progress import as_progress
+from latentia.data.sources.progress import as_progress, show_progress
 from latentia.data.sources.table_rows import discover_columns, open_rows
 from latentia.discovery.column_bins import BinnedSource, binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
@@ -90,11 +90,12 @@ def learn_structure(
     ----------
     table
         Any table that `LatentModel.fit` takes.
-    method : "auto", "islands", "tree", "class" or "chow-liu"
-        "tree": latents of few states that people can understand. "class": one latent tells every
-        column. "chow-liu": a tree of columns without latents; where cells are missing, or columns
-        are continuous, a tree of latents that tell one column each. "auto" and "islands":
-        whatever tells rows held out best.
+    method : "auto", "islands", "tree", "grouping", "class" or "chow-liu"
+        "tree": latents of few states that people can understand. "grouping": the same by
+        recursive grouping (Choi et al. 2011), where some latents tell latents only. "class": one
+        latent tells every column. "chow-liu": a tree of columns without latents; where cells are
+        missing, or columns are continuous, a tree of latents that tell one column each. "auto" and
+        "islands": whatever tells rows held out best.
     max_states, max_latents
         Bounds.
     require, forbid : pairs of columns
@@ -119,10 +120,6 @@ def learn_structure(
     >>> found.latents
     {'latent(c, b, d, …)': 2}
     """
-    rows = open_rows(table, None, sample_weight, progress)
-    names = list(rows.names)
-    seen = rows.look(names)
-    columns = discover_columns(seen, names, kinds or {}, state_names or {})
     wish = Structure(
         method,
         max_states,
@@ -133,15 +130,17 @@ def learn_structure(
         time_budget,
         random_state,
     )
-    apart = None
-    if held_out is not None:
-        apart = (
-            open_rows(held_out, None, None, known=columns)
-            .source(columns)
-            .sample(10**6, np.random.default_rng(0))
-        )
-    say = as_progress(progress).sharing(SEARCHING)
-    return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart, say)
+    with show_progress(progress):
+        rows = open_rows(table, None, sample_weight)
+        names = list(rows.names)
+        seen = rows.look(names)
+        columns = discover_columns(seen, names, kinds or {}, state_names or {})
+        apart = None
+        if held_out is not None:
+            others = open_rows(held_out, None, None, known=columns).source(columns)
+            apart = others.sample(10**6, np.random.default_rng(0))
+        say = as_progress(None).sharing(SEARCHING)
+        return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart, say)
 
 
 def find_structure(

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import ContinuousColumn, dense_columns
 from latentia.data.columns.scales import Knots
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
@@ -62,12 +62,8 @@ def gaussian_tables(
     graph: LatentGraph, leaves: Mapping[int, Array], columns: Sequence[Column]
 ) -> dict[Label, GaussianTable]:
     """The leaves of continuous columns by name, in their own units."""
-    own = dict(zip(graph.observed, columns, strict=True))
-    return {
-        graph.names[v]: as_table(leaf, column)
-        for v, leaf in leaves.items()
-        if isinstance(column := own[v], ContinuousColumn)
-    }
+    own = dense_columns(graph.observed, columns)
+    return {graph.names[v]: as_table(leaf, own[v]) for v, leaf in leaves.items() if v in own}
 
 
 LOG_2PI = math.log(2 * math.pi)
@@ -232,7 +228,7 @@ def grid_masses(leaf: Array, points: int) -> Array:
     u = (np.arange(points) - mean[..., None]) / sd  # (parents …, components, points)
     # G(x) = E[min(X, x)] up to a constant has the hats' masses as its second differences
     phi = np.exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
-    ramp = sd * (u * ndtr(u) + phi)  # E[max(x − X, 0)]
+    ramp = sd * (u * scipy.special.ndtr(u) + phi)  # E[max(x − X, 0)]
     rise = np.diff(ramp, axis=-1)  # from 0 to 1
     edges = np.concatenate([np.zeros_like(rise[..., :1]), rise, np.ones_like(rise[..., :1])], -1)
     masses = np.maximum(np.diff(edges, axis=-1), 0.0)

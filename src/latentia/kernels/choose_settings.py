@@ -14,7 +14,7 @@ from functools import partial, reduce
 from typing import final
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
@@ -397,5 +397,5 @@ def _class_score(
     logs = log_prior[:, None] + pool_scores(logs, lines, together, settings.pool)
     label = np.repeat(np.arange(len(held)), [len(r) for r in held])
     weight = np.concatenate([r.weights for r in held])
-    true = logs[label, np.arange(len(label))] - logsumexp(logs, axis=0)
+    true = logs[label, np.arange(len(label))] - scipy.special.logsumexp(logs, axis=0)
     return np.asarray(true * weight)

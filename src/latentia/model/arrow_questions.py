@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from latentia.announcing import warn
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import dense_columns
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.table_rows import missing_shares
 from latentia.errors import (
@@ -26,33 +26,20 @@ from latentia.exact.arrow_answers import best_joint, draw_arrows, log_joint, pos
 from latentia.exact.arrows import LineArrow, LogitArrow, TableArrow
 from latentia.inference.operators import independent
 from latentia.inference.posterior import Assignment, Posterior
-from latentia.inference.posterior_density import Density
+from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
-from latentia.model.arrow_figures import (
-    LineCoefficients,
-    coefficients_of,
-    labels_in,
-    profile_arrows,
-)
-from latentia.model.arrow_learning import (
-    ArrowModel,
-    asked_links,
-    counted_latents,
-    dense_parents,
-    learn_arrows,
-)
-from latentia.model.arrow_rows import ArrowAsking, ArrowLatent
-from latentia.model.coefficients import Coefficients
 from latentia.model.linked_questions import LinkedQuestions
-from latentia.model.links import is_linked_class
-from latentia.model.mixed_plans import has_continuous
 from latentia.model.profile import Profile
 from latentia.model.state_names import checked_names
-from latentia.model.training import Opened
-from latentia.networks.em import EM
-from latentia.networks.tables import Tables, column_plan
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.model.arrow_figures import LineCoefficients
+    from latentia.model.arrow_learning import ArrowModel
+    from latentia.model.coefficients import Coefficients
+    from latentia.model.training import Opened
+    from latentia.networks.learner import Abilities
 
 
 class ArrowQuestions(LinkedQuestions):
@@ -74,6 +61,10 @@ class ArrowQuestions(LinkedQuestions):
     # -- learning ------------------------------------------------------------------------------
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+        from latentia.model.arrow_learning import counted_latents
+        from latentia.networks.em import EM
+        from latentia.networks.tables import Tables
+
         self.__dict__.pop("arrows_", None)
         if opened.wish is None and self._takes_arrows(opened, learner):
             return self._fit_arrows(opened, learner, groups)
@@ -86,6 +77,12 @@ class ArrowQuestions(LinkedQuestions):
 
     def _takes_arrows(self, opened: Opened, learner: Any) -> bool:
         """Is this a graph that tables alone, or a class with covariates, cannot tell?"""
+        from latentia.model.arrow_learning import asked_links, dense_parents
+        from latentia.model.links import is_linked_class
+        from latentia.model.mixed_plans import has_continuous
+        from latentia.networks.em import EM
+        from latentia.networks.tables import Tables
+
         graph, columns = opened.graph, opened.columns
         if not graph.directed or not isinstance(learner, EM | Tables):
             return False
@@ -99,6 +96,9 @@ class ArrowQuestions(LinkedQuestions):
 
     def _has_linked_class(self, opened: Opened) -> bool:
         """Is a latent class told by covariates?"""
+        from latentia.model.arrow_learning import asked_links, dense_parents
+        from latentia.model.links import is_linked_class
+
         graph, columns = opened.graph, opened.columns
         if opened.wish is not None or not graph.directed:
             return False
@@ -107,6 +107,9 @@ class ArrowQuestions(LinkedQuestions):
         return any(is_linked_class(graph, v, columns) for v in told)
 
     def _fit_arrows(self, opened: Opened, learner: Any, groups: int) -> Self:
+        from latentia.model.arrow_learning import asked_links, learn_arrows
+        from latentia.networks.tables import column_plan
+
         self.__dict__.pop("link_", None)
         self.__dict__.pop("structure_", None)
         if groups:
@@ -131,6 +134,8 @@ class ArrowQuestions(LinkedQuestions):
 
     def _needs_names(self, opened: Opened) -> bool:
         """Mixed columns whose model tells nothing of the latents that the graph names."""
+        from latentia.model.mixed_plans import has_continuous
+
         graph = opened.graph
         if not graph.latent or not graph.directed or not has_continuous(opened.columns):
             return False
@@ -140,6 +145,8 @@ class ArrowQuestions(LinkedQuestions):
 
     def _add_names(self, opened: Opened) -> None:
         """Arrows beside what answers for the columns, so that latents can be asked for."""
+        from latentia.model.arrow_learning import asked_links, learn_arrows
+
         try:
             linked = asked_links(opened.graph, opened.columns, self.link)
             found = learn_arrows(opened, linked, 1.0, 0, self.order_by, alone=False)
@@ -180,6 +187,8 @@ class ArrowQuestions(LinkedQuestions):
         Errors are of the observed information, or, if `robust`, of the sandwich form, which holds
         where the model is not quite right.
         """
+        from latentia.model.arrow_figures import coefficients_of
+
         self._check_fitted()
         found = self._arrows
         if found is None:
@@ -204,12 +213,16 @@ class ArrowQuestions(LinkedQuestions):
     # -- rows ----------------------------------------------------------------------------------
 
     def _asking(self, unknown: str) -> Any:
+        from latentia.model.arrow_rows import ArrowAsking
+
         self._check_fitted()
         found = self._alone
         return super()._asking(unknown) if found is None else ArrowAsking(found, unknown)
 
     def _latent_column(self, name: Label) -> DiscreteColumn:
         """A latent of the arrows with the names of its states."""
+        from latentia.model.arrow_figures import labels_in
+
         found = self._arrows
         assert found is not None
         if name not in found.hidden:
@@ -218,6 +231,8 @@ class ArrowQuestions(LinkedQuestions):
         return DiscreteColumn(name, labels)
 
     def _asking_latent(self, name: Any, unknown: str) -> Any:
+        from latentia.model.arrow_rows import ArrowAsking, ArrowLatent
+
         found = self._arrows
         if found is None:
             return super()._asking_latent(name, unknown)
@@ -252,11 +267,10 @@ class ArrowQuestions(LinkedQuestions):
         variables = self._arrow_variables()
         codes, likelihoods = one_row(variables, found.graph.names, names, evidence, soft)
         row = np.full(len(variables), np.nan)
-        for v, column in enumerate(variables):
-            if codes[v] is None:
-                continue
-            row[v] = float(codes[v][0])
-            if isinstance(column, ContinuousColumn):
+        for v, code in enumerate(codes):
+            row[v] = np.nan if code is None else float(code[0])
+        for v, column in dense_columns(range(len(variables)), variables).items():
+            if codes[v] is not None:
                 row[v] = float(column.scaled(np.array([float(evidence[column.name])]))[0])
         seen = [v for v in range(len(row)) if not np.isnan(row[v])]
         return found, row, {v: x[:, 0] for v, x in likelihoods.items()}, found.unit_shift(seen)
@@ -288,9 +302,7 @@ class ArrowQuestions(LinkedQuestions):
         }
         own = self._arrow_variables()
         columns, level = [own[v] for v in places], float(log[0]) + shift
-        if len(columns) == 1 and isinstance(columns[0], ContinuousColumn):
-            return Density(columns[0], p[0], level, 0.0, shown)
-        return Posterior(tuple(names), tuple(c.labels for c in columns), p[0], level, 0.0, shown)
+        return as_answer(columns, p[0], level, 0.0, shown)
 
     def _best_arrows(
         self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
@@ -315,13 +327,12 @@ class ArrowQuestions(LinkedQuestions):
         drawn = {}
         for v in (*hidden, *found.graph.observed):
             column = variables[v]
-            if isinstance(column, ContinuousColumn):
-                drawn[column.name] = column.unscaled(cells[:, v])
-            else:
-                drawn[column.name] = column.draw(cells[:, v].astype(np.int64), rng)
+            drawn[column.name] = column.of_measures(cells[:, v])
         return drawn
 
     def _profile_arrows(self, name: Label) -> Profile:
+        from latentia.model.arrow_figures import profile_arrows
+
         found = self._arrows
         assert found is not None
         if name not in found.hidden:
@@ -340,13 +351,11 @@ class ArrowQuestions(LinkedQuestions):
 
 def _settings(learner: Any) -> tuple[float, Any]:
     """Smoothing and seed of a learner; an error for what arrows cannot take."""
-    smoothing = getattr(learner, "smoothing", 0.0)
-    if isinstance(smoothing, Mapping):
+    able: Abilities = learner.abilities
+    if isinstance(able.smoothing, Mapping):
         raise DataError("expected one number as smoothing where continuous columns are parents.")
-    for name in ("known", "tied"):
-        if getattr(learner, name, None):
+    asked = {"known": able.known, "tied": able.tied, "mixture": able.mixture > 1}
+    for name, given in asked.items():
+        if given:
             raise DataError(f"{name}=… is not made for graphs with continuous parents or logits.")
-    if getattr(learner, "mixture", 1) > 1:
-        raise DataError("mixture=… is not made for graphs with continuous parents or logits.")
-    seed = getattr(learner, "random_state", None)
-    return float(smoothing), 0 if seed is None else seed
+    return float(able.smoothing), 0 if able.random_state is None else able.random_state

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
 from latentia.assess.diagnostics import diagnose
-from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.column import Column
 from latentia.data.columns.values import Values
 from latentia.data.sources.engine import Engine, row_weights
 from latentia.data.sources.table import Table
@@ -20,16 +20,17 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
 from latentia.inference.questions import named
 from latentia.inference.row_answers import SCORE, Found, Noted, ScoreSum, note_impossible
-from latentia.model.coefficients import Coefficients
 from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
-from latentia.model.links import LogitLink, learn_linked, linked_latents
 from latentia.model.state_names import checked_names
-from latentia.model.training import Opened
-from latentia.networks.em import EM
-from latentia.networks.tables import Tables, as_operators
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.model.coefficients import Coefficients
+    from latentia.model.links import LogitLink
+    from latentia.model.training import Opened
+    from latentia.networks.learner import Abilities
 
 
 class LinkedQuestions(LatentUses):
@@ -44,6 +45,10 @@ class LinkedQuestions(LatentUses):
         return found
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+        from latentia.model.links import learn_linked, linked_latents
+        from latentia.networks.em import EM
+        from latentia.networks.tables import Tables, as_operators
+
         self.__dict__.pop("link_", None)
         able = isinstance(learner, EM | Tables)
         linked = linked_latents(opened.graph, opened.columns, self.link, able)
@@ -60,12 +65,12 @@ class LinkedQuestions(LatentUses):
             raise DataError(
                 f"expected two states or more of {names[0]!r}: latents={{{names[0]!r}: 2}}."
             )
-        smoothing = getattr(learner, "smoothing", 0.0)
-        if isinstance(smoothing, Mapping):
+        asked: Abilities = learner.abilities
+        if isinstance(asked.smoothing, Mapping):
             raise DataError("expected one number as smoothing of a model with covariates.")
-        seed = getattr(learner, "random_state", None)
+        seed = 0 if asked.random_state is None else asked.random_state
         found, link, columns, fit = learn_linked(
-            opened, linked[0], float(smoothing), 0 if seed is None else seed, self.order_by
+            opened, linked[0], float(asked.smoothing), seed, self.order_by
         )
         checked_names(found.graph, self.name_states)
         operators = as_operators(found)
@@ -170,7 +175,7 @@ class AskingLinked:
         return self.plain.latent
 
     @property
-    def column(self) -> DiscreteColumn:
+    def column(self) -> Column:
         return self.plain.column
 
     def read(self, table: Table) -> tuple[Any, dict[Label, Array]]:

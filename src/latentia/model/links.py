@@ -13,8 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, is_present
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.column import Column
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table import Table
@@ -83,11 +82,8 @@ def design_matrix(columns: Sequence[Column], places: Sequence[Any]) -> Array:
     """(n, features): 1, numbers in their own units, and marks of all states but the first."""
     features = [np.ones(len(places[0]))]
     for column, own in zip(columns, places, strict=True):
-        if isinstance(column, ContinuousColumn):
-            x = np.full(len(own), np.nan)
-            there = is_present(own)
-            x[there] = column.unscaled(column.at(np.asarray(own[there], dtype=float)))
-            features.append(x)
+        if column.continuous:
+            features.append(column.of_measures(column.of_places(own)))
             continue
         for k in range(1, column.cells):
             features.append(np.where(own < 0, np.nan, own == k))
@@ -204,7 +200,7 @@ def _best_fit(
     rng = np.random.default_rng(seed)
     (v,) = graph.latent
     classes, D = graph.states[v] or 1, rows.X.shape[1]
-    settings = TableSettings(smoothing=smoothing)
+    settings = TableSettings(smoothing=smoothing, precise=False)  # a start, no more
     alone = learn_tables(graph, LocalRows(codes), settings, rng).tables
     first = np.concatenate([alone[u] for u in graph.observed], axis=1)
     share = np.maximum(alone[v], 1e-6)
@@ -228,7 +224,10 @@ def _in_order(
     (v,) = graph.latent
     parts = {u: fit.table[:, span] for u, span in zip(graph.observed, rows.spans, strict=True)}
     share = np.average(row_memberships(rows, fit)[0], axis=0, weights=rows.weight)
-    order = state_orders(graph, {v: share, **parts}, checked_order(graph, order_by))[v]
+    orders = state_orders(
+        graph, {v: share, **parts}, checked_order(graph, order_by), weight=float(rows.weight.sum())
+    )
+    order = orders[v]
     B = fit.B[order] - fit.B[order[0]]
     fit = LogitFit(B, fit.table[order], fit.log_likelihood, fit.converged, fit.steps)
     share = np.average(shares_of(fit.B, rows.X), axis=0, weights=rows.weight)

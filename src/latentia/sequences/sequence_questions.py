@@ -11,7 +11,7 @@ from latentia.announcing import warn
 from latentia.data.sources.opening import open_question
 from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
 from latentia.inference.posterior import Posterior
-from latentia.inference.posterior_density import Density
+from latentia.inference.posterior_density import Density, as_answer
 from latentia.model.contract import Estimator
 from latentia.seeds import as_generator
 from latentia.sequences.chain_forecasts import forecast_steps, latent_headings, sampled_inputs
@@ -21,7 +21,6 @@ from latentia.sequences.chain_questions import (
     believed_cells,
     decode_states,
     filter_states,
-    own_values,
     sample_steps_of,
     smooth_states,
 )
@@ -37,7 +36,6 @@ from latentia.sequences.long_rows import (
 from latentia.sequences.online_state import OnlineState
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_answers import (
-    as_answer,
     like_column,
     like_tables,
     new_table,
@@ -144,9 +142,10 @@ class SequenceQuestions(Estimator):
         found = smooth_states(self._chain, sequences)
         self._note_impossible(found)
         if v in self.slice_.latent:
-            return as_answer(None, variable, found.of(v)[:, at], self._chain.labels(v))
-        p = believed_cells(self._chain, found, sequences, v, np.array([at]))
-        return as_answer(self._chain.columns[v], variable, p[:, 0])
+            p = found.of(v)[:, at]
+            return Posterior((variable,), (self._chain.labels(v),), p / p.sum())
+        p = believed_cells(self._chain, found, sequences, v, np.array([at]))[:, 0]
+        return as_answer([self._chain.columns[v]], p / p.sum())
 
     def start(self) -> OnlineState:
         """Begin a sequence: `observe` row by row, and `forecast`."""
@@ -175,7 +174,7 @@ class SequenceQuestions(Estimator):
             flat = x.ravel()
             name = chain.slice.names[v]
             hidden = v in chain.slice.latent
-            found[name] = chain.labelled(v, flat) if hidden else own_values(chain.columns[v], flat)
+            found[name] = chain.labelled(v, flat) if hidden else chain.columns[v].of_measures(flat)
         return found
 
     # -- behind them ---------------------------------------------------------------------------
