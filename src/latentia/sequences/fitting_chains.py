@@ -16,7 +16,7 @@ from latentia.data.sources.table_rows import TableRows, discover_columns, open_r
 from latentia.errors import ConvergenceWarning, DataError, IgnoredColumnWarning, UnknownNameError
 from latentia.model.mixed_plans import without_atoms
 from latentia.model.state_names import named_states, ordered_along
-from latentia.sequences.chain_learners import learn_as_told
+from latentia.sequences.chain_learners import closed_form_asked, learn_as_told
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.column_scales import standardised_steps
 from latentia.sequences.expectation import chain_estep
@@ -26,6 +26,9 @@ from latentia.sequences.known_tables import read_known
 from latentia.sequences.learn_chain import ChainLearning, LearnedChain
 from latentia.sequences.long_rows import Naming, listed_sequences, read_long
 from latentia.sequences.potentials import wire_groups
+from latentia.sequences.signed_chain import SignedChain
+from latentia.sequences.signed_learning import learn_signed
+from latentia.sequences.signed_questions import signed_scores
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
@@ -41,6 +44,7 @@ class FittedChain:
     naming: Naming
     step: int | None  # time between two steps; None: rows are steps
     counts: Tables | None = None  # expected counts of all tables
+    signed: SignedChain | None = None  # in closed form: then there are no tables
 
 
 @final
@@ -110,6 +114,9 @@ def fit_chain(
 ) -> FittedChain:
     """Learn the tables of a slice."""
     wishes = StateWishes() if wishes is None else wishes
+    closed = closed_form_asked(learner)
+    if closed is not None:
+        return _fit_signed(prepared, how, wishes, closed)
     named, along = wishes.named(prepared.slice), wishes.along(prepared.slice)
     chain, sequences = Chain(prepared.slice, prepared.columns, {}), prepared.sequences
     layout = chain.layout(sequences.holes())
@@ -129,6 +136,26 @@ def fit_chain(
     fitted = replace(learned, tables=tables)
     told = replace(chain, tables=tables, named=named)
     return FittedChain(told, fitted, kept, prepared.step, counts)
+
+
+def _fit_signed(
+    prepared: Prepared, how: ChainLearning, wishes: StateWishes, regularize: bool
+) -> FittedChain:
+    """The closed form: a predictive state without names, and no tables."""
+    for name, value in (
+        ("known", how.known), ("order_by", wishes.order_by), ("name_states", wishes.name_states)
+    ):  # fmt: skip
+        if value is not None:
+            raise DataError(
+                f"the closed form has no tables and no named states, so that {name}= has nothing "
+                "to act on. Leave it out, or fit with learner=None."
+            )
+    chain, sequences = Chain(prepared.slice, prepared.columns, {}), prepared.sequences
+    signed = learn_signed(chain.layout(sequences.holes()), sequences, regularize)
+    level = float(signed_scores(chain, signed, sequences).sum())
+    kept = replace(prepared.naming, lengths=None, blocks=False, cut=False)
+    learned = LearnedChain({}, "closed form", True, (), level)
+    return FittedChain(chain, learned, kept, prepared.step, None, signed)
 
 
 def _check_names(rows: TableRows, slice_: Slice, naming: Naming) -> None:

@@ -67,9 +67,11 @@ class SequenceModel(SequenceQuestions):
         Cells of tables that are known and held fixed, NaN where they are to be learned; a zero
         stays a zero. Names and axes as in `cpts_`. States of latents with known tables keep their
         numbers; others are put in order of their size.
-    learner : None, "em", "stepwise", EM(...) or StepwiseEM(...)
-        None: starts from the closed form and at random race, the best climbs. Others start at
-        random, as often as they say; their smoothing and known, if any, take the place of these.
+    learner : None, "closed-form", "em", "stepwise", PBP(...), EM(...) or StepwiseEM(...)
+        None (or PBP()): starts from the closed form and at random race, the best climbs.
+        "closed-form" (or PBP(refine=False)) is the closed form itself, two passes over discrete
+        columns: signed, it tells columns and no states. The other learners start at random, as
+        often as they say; their smoothing and known, if any, take the place of these.
     order_by : column, or dict of latent -> column, optional
         States go along the mean of a column (of states, of their places); default: by size.
     name_states : dict of latent -> list of names, optional
@@ -312,5 +314,5 @@ class SequenceModel(SequenceQuestions):
         `given`, the inputs to come, if the slice has some; `lengths` as for `decode`; `title`,
         `port` and `browser` as for any model.
         """
-        self._check_fitted()
+        self._chain  # noqa: B018 a model in closed form has no states to show
         return doors.explore(self, to, rows=rows, **options)

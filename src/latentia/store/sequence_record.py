@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
+from latentia.model.learners import PBP
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
 from latentia.sequences.chain_questions import Chain
@@ -17,6 +19,7 @@ from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.learn_chain import LearnedChain
 from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_model import SequenceModel
+from latentia.sequences.signed_chain import SignedChain
 from latentia.sequences.slices import Slice
 from latentia.store.array_table import Fetch, check_shares, check_sizes
 from latentia.store.column_record import read_column, write_column
@@ -27,7 +30,8 @@ MOST = 2**20  # variables, states, points of a grid
 LONGEST_STEP = 2**62
 PARAMETERS = ("pseudo_counts", "max_iter", "tol", "known", "learner")
 NEWER = ("order_by", "name_states")  # written where they are told
-LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM}
+LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM, "pbp": PBP}
+SIGNED = "signed"  # written of models in closed form: coordinates, and the share of the marginal
 
 
 def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Array]]:
@@ -56,16 +60,21 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
     for name in NEWER:
         if getattr(model, name) is not None:
             record[name] = pack(_plain(getattr(model, name)), name)
+    if fitted.signed is not None:
+        own = fitted.signed
+        record[SIGNED] = {"coordinates": len(own.start), "mix": float(own.mix)}
+        return record, [own.operators, own.start, own.low, own.high]
     tables = [chain.tables, *([] if fitted.counts is None else [fitted.counts])]
     return record, [x[n] for x in tables for n in range(len(families_of(slice_)))]
 
 
 def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     """The model of a record."""
-    newer = {}
+    newer, closed = {}, None
     if isinstance(record, dict):
         newer = {name: unpack(record[name]) for name in NEWER if name in record}
-        record = {key: value for key, value in record.items() if key not in NEWER}
+        closed = record.get(SIGNED)
+        record = {key: value for key, value in record.items() if key not in (*NEWER, SIGNED)}
     (_, given, names, latent, inputs, counts, parents, cells, states, sequence, time, step, start,
      converged, history, level, counted) = fields(
         record, "kind", "parameters", "names", "latent", "given", "counts", "parents", "cells",
@@ -83,7 +92,9 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     for name, flag in (("converged", converged), ("counted", counted)):
         if type(flag) is not bool:
             raise StoreError(f"expected true or false for {name}, got {flag!r:.80}.")
-    tables, sums = _read_tables(Chain(slice_, columns, {}), fetch, counted)
+    bare = Chain(slice_, columns, {})
+    signed = None if closed is None else _read_signed(bare, closed, fetch)
+    tables, sums = ({}, None) if signed else _read_tables(bare, fetch, counted)
     chain = Chain(slice_, columns, tables, _read_names(slice_, newer.get("name_states")))
     path = tuple(number(x, -1e300, 1e300) for x in items(history))
     learned = LearnedChain(
@@ -97,8 +108,21 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     for name, value in newer.items():
         setattr(model, name, value)
     naming = Naming(unpack(sequence), unpack(time))
-    model.fitted_ = FittedChain(chain, learned, naming, every, sums)
+    model.fitted_ = FittedChain(chain, learned, naming, every, sums, signed)
     return model
+
+
+def _read_signed(chain: Chain, record: Any, fetch: Fetch) -> SignedChain:
+    coordinates, mix = fields(record, "coordinates", "mix")
+    sizes = tuple(chain.sizes[v] for v in chain.slice.columns)
+    if chain.slice.given or not all(sizes):
+        raise StoreError("expected discrete columns and no inputs of a chain in closed form.")
+    k = whole(coordinates, MOST, lowest=1)
+    operators, start, low, high = fetch([(math.prod(sizes), k, k), (k,), (k,), (k,)])
+    check_sizes([operators, start, low, high], "the operators")
+    if start[0] != 1.0 or not (low <= high).all() or not (operators[:, 0, 0] > 0).any():
+        raise StoreError("the operators of a chain in closed form tell no probabilities.")
+    return SignedChain(operators, start, low, high, sizes, number(mix, 0.0, 1.0))
 
 
 def _read_names(slice_: Slice, name_states: Any) -> dict[int, tuple[Any, ...]]:
