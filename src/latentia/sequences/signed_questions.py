@@ -16,9 +16,9 @@ from latentia.sequences.long_rows import LongSteps, Naming, cells_of, one_value
 from latentia.sequences.packing import Indices
 from latentia.sequences.signed_chain import (
     SignedChain,
-    step_behind,
     predicted,
     run_forward,
+    step_behind,
     told_steps,
 )
 from latentia.sequences.step_answers import as_answer, repeated_labels
