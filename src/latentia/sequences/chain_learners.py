@@ -48,14 +48,23 @@ def learn_as_told(
     chosen = as_chain_learner(learner)
     if chosen.random_state is not None:
         rng = as_generator(chosen.random_state)
-    known = how.known if chosen.known is None else chosen.known
-    pseudo = chosen.smoothing or how.pseudo_counts
-    prior = chain_prior(layout, sequences, pseudo, known)
+    prior = prior_as_told(chosen, layout, sequences, how)
     with one_thread():
         climb = _em_climb if isinstance(chosen, EM) else _stepwise_climb
         task = _Task(layout, sequences, wire_groups(layout, sequences), prior)
         found = [climb(chosen, task, rng) for _ in range(int(chosen.restarts))]
     return max(found, key=lambda f: f.history[-1])
+
+
+def prior_as_told(
+    learner: Any, layout: ChainLayout, sequences: Sequences, how: ChainLearning
+) -> ChainPrior:
+    """Pseudo-counts and known cells: those of the learner, if it has any, or those of the model."""
+    if learner is None or isinstance(learner, PBP):
+        return chain_prior(layout, sequences, how.pseudo_counts, how.known)
+    chosen = as_chain_learner(learner)
+    known = how.known if chosen.known is None else chosen.known
+    return chain_prior(layout, sequences, chosen.smoothing or how.pseudo_counts, known)
 
 
 def closed_form_asked(learner: Any) -> bool | None:

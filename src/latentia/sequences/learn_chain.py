@@ -12,7 +12,7 @@ import numpy as np
 
 from latentia.announcing import tell_climb
 from latentia.linear_algebra import one_thread
-from latentia.networks.accelerate import FLOOR, PSEUDO_COUNTS, Prior, accelerate
+from latentia.networks.accelerate import ENOUGH, FLOOR, PSEUDO_COUNTS, Prior, accelerate
 from latentia.networks.knowledge import Knowledge
 from latentia.sequences.bell_priors import BellPrior, bell_prior
 from latentia.sequences.expectation import chain_estep
@@ -119,9 +119,13 @@ def learn_chain(
 
 
 def climb_chain(
-    groups: Sequence[Wired], start: Tables, prior: ChainPrior, how: ChainLearning
+    groups: Sequence[Wired],
+    start: Tables,
+    prior: ChainPrior,
+    how: ChainLearning,
+    enough: float = ENOUGH,
 ) -> LearnedChain:
-    """To rest, on all sequences."""
+    """To rest, on all sequences; `enough` is the gain per parameter at which discrete ones do."""
     if prior.bells:
         steps = sum(wired.sequences.steps for wired in groups)
         return plain_climb(groups, start, prior, how.max_iter, how.tol * steps)
@@ -132,7 +136,7 @@ def climb_chain(
         return counts, level
 
     hold = prior.known.held if prior.known.cells else None
-    found = accelerate(start, prior.discrete, estep, most=how.max_iter, hold=hold)
+    found = accelerate(start, prior.discrete, estep, most=how.max_iter, hold=hold, enough=enough)
     return LearnedChain(found.tables, "", found.converged, found.history, found.log_likelihood)
 
 

@@ -8,18 +8,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from latentia.announcing import warn
+from latentia.assess.intervals import checked_confidence
 from latentia.data.sources.opening import open_question
 from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
 from latentia.inference.posterior import Posterior
 from latentia.inference.posterior_density import Density
 from latentia.model.contract import Estimator
 from latentia.seeds import as_generator
+from latentia.sequences.chain_errors import asked_replicates
 from latentia.sequences.chain_forecasts import (
     forecast_steps,
     latent_headings,
     next_columns,
     sampled_inputs,
 )
+from latentia.sequences.chain_intervals import with_intervals
 from latentia.sequences.chain_questions import (
     Beliefs,
     Chain,
@@ -159,11 +162,18 @@ class SequenceQuestions(Estimator):
             told = signed_forecast(self._known, self._signed, read, naming, count)
         return new_table(read.tables, told)
 
-    def query(self, variable: Label, at: int, given: Any = None) -> Posterior | Density:
+    def query(
+        self, variable: Label, at: int, given: Any = None, *, confidence: float | None = None
+    ) -> Posterior | Density:
         """P(variable at step `at` of one sequence | its rows): steps count from 0.
 
-        Steps behind the last row are forecast. `given` is the table of one sequence.
+        Steps behind the last row are forecast. `given` is the table of one sequence. With a
+        `confidence`, such as 0.9, shares have `lower` and `upper` (after ``error_bars=True``).
         """
+        bars = None
+        if confidence is not None:
+            confidence = checked_confidence(confidence)
+            bars = asked_replicates(self.fitted_.replicates if self._chain else None)
         v = self.slice_.index(variable)
         if isinstance(at, bool) or not isinstance(at, int | np.integer) or at < 0:
             raise EvidenceError(f"expected at as a step from 0 on, got {at!r}.")
@@ -187,9 +197,13 @@ class SequenceQuestions(Estimator):
         found = smooth_states(self._chain, sequences)
         self._note_impossible(found)
         if v in self.slice_.latent:
-            return as_answer(None, variable, found.of(v)[:, at], self._chain.labels(v))
-        p = believed_cells(self._chain, found, sequences, v, np.array([at]))
-        return as_answer(self._chain.columns[v], variable, p[:, 0])
+            answer = as_answer(None, variable, found.of(v)[:, at], self._chain.labels(v))
+        else:
+            p = believed_cells(self._chain, found, sequences, v, np.array([at]))
+            answer = as_answer(self._chain.columns[v], variable, p[:, 0])
+        if bars is None or confidence is None:
+            return answer
+        return with_intervals(answer, self._chain, bars, sequences, v, int(at), confidence)
 
     def start(self) -> OnlineState | SignedOnline:
         """Begin a sequence: `observe` row by row, and `forecast`."""
