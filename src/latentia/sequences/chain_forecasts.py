@@ -65,7 +65,7 @@ def next_columns(chain: Chain, sequences: Sequences) -> dict[Any, Any]:
     starts, moves = starts_of(layout, chain.tables), moves_of(layout, chain.tables)
     parts = []
     for wired in wire_groups(layout, sequences, questions=True):
-        found, used = filtered(wired, chain.tables)
+        found, used = filtered(wired, chain.tables, scored=False)
         before, expected = used.packing.before, np.empty_like(found.alpha)
         first = before < 0
         expected[:, first] = starts[:, used.which[first]]

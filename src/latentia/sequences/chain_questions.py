@@ -76,12 +76,12 @@ class Beliefs:
         return latent_beliefs(self.layout, v, self.belief)
 
 
-def filter_states(chain: Chain, sequences: Sequences) -> Beliefs:
-    """P(z_t | x_1 … x_t)."""
+def filter_states(chain: Chain, sequences: Sequences, scored: bool = True) -> Beliefs:
+    """P(z_t | x_1 … x_t); not `scored`: log P(cells | before) is told where it is -inf only."""
     layout = chain.layout(sequences.holes())
     parts = []
     for wired in wire_groups(layout, sequences, questions=True):
-        found, used = filtered(wired, chain.tables)
+        found, used = filtered(wired, chain.tables, scored)
         place = used.packing.place
         parts.append((found.alpha[:, place], found.log_scale[place]))
     return _beliefs(layout, parts)

@@ -43,7 +43,7 @@ class FittedChain:
     chain: Chain
     learned: LearnedChain
     naming: Naming
-    step: int | None  # time between two steps; None: rows are steps
+    step: int | None  # time between two steps, months below 0; None: rows are steps
     counts: Tables | None = None  # expected counts of all tables
     signed: SignedChain | None = None  # in closed form: then there are no tables
     replicates: ChainReplicates | None = None  # where error bars were asked for

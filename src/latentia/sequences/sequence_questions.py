@@ -79,7 +79,8 @@ class SequenceQuestions(Estimator):
     def filter(self, X: Any, *, lengths: Any = None) -> Any:
         """P(latent | rows so far) for every row: a table with columns ``z=0``, ``z=1``, …"""
         steps, naming = self._read(X, lengths)
-        return self._told(steps, naming, filter_states(self._chain, steps.sequences))
+        found = filter_states(self._chain, steps.sequences, scored=False)
+        return self._told(steps, naming, found)
 
     def smooth(self, X: Any, *, lengths: Any = None) -> Any:
         """P(latent | all rows of the sequence) for every row."""

@@ -109,7 +109,7 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     learned = LearnedChain(
         dict(chain.tables), text(start), converged, path, number(level, -1e300, 1e300)
     )
-    every = None if step is None else whole(step, LONGEST_STEP)
+    every = None if step is None else _read_step(step)
     latents = {slice_.names[v]: slice_.states[v] for v in sorted(slice_.latent)}
     model = SequenceModel(slice_, latents, [slice_.names[v] for v in sorted(slice_.given)])
     for name, value in zip(PARAMETERS, fields(given, *PARAMETERS), strict=True):
@@ -119,6 +119,13 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     naming = Naming(unpack(sequence), unpack(time))
     model.fitted_ = FittedChain(chain, learned, naming, every, sums, signed, replicates)
     return model
+
+
+def _read_step(step: Any) -> int:
+    """Below 0: months."""
+    if type(step) is int and step < 0:
+        return -whole(-step, MOST, lowest=1)
+    return whole(step, LONGEST_STEP)
 
 
 def _read_groups(record: Any) -> tuple[int, bool]:
