@@ -59,11 +59,9 @@ def replicate(
     able = learner.abilities
     if operators.network is not None:
         knowledge = read_knowledge(operators.network.graph, able.known, able.tied)
-        smoothing = learner.smoothing
-        return network_replicates(operators, source, groups, seed, knowledge, smoothing)
+        return network_replicates(operators, source, groups, seed, knowledge, able.smoothing)
     found = _replicated(learner, operators, source, groups, seed, frozen)
-    smoothing = getattr(learner, "smoothing", 0.0)
-    return with_tables_without(found, operators, source, seed, smoothing=smoothing)
+    return with_tables_without(found, operators, source, seed, smoothing=able.smoothing)
 
 
 def _replicated(

@@ -47,7 +47,6 @@ from latentia.cli.views import (
     posterior_view,
 )
 from latentia.cli.writing import check_out, give_numbers, give_rows
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.located import TableFile
 from latentia.errors import DataError
 from latentia.inference.posterior_density import Density
@@ -192,8 +191,8 @@ def predict(
             )
             return
         facts: dict[str, Any] = {"target": target, "rows": count}
-        if isinstance(column, DiscreteColumn):
-            facts["states"] = list(column.states)
+        if column is not None and not column.continuous:
+            facts["states"] = list(column.labels)
         _give(screen, answer, out, facts, target, proba)
 
 
@@ -213,8 +212,8 @@ def _predictions(
         labels = () if column is None else column.labels
         return answer_of([str(label) for label in labels], found)
     best = answer_of([str(name)], model.predict(table, target=name, **more))
-    if isinstance(column, DiscreteColumn):
-        best = as_states(best, column.states)
+    if column is not None and not column.continuous:
+        best = as_states(best, column.labels)
     if not levels:
         return best
     spread = model.predict_quantiles(table, name, levels, **more)

@@ -9,7 +9,6 @@ from typing import Any
 import typer
 
 from latentia.data.columns.column import KINDS, Column
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
@@ -211,11 +210,9 @@ def find_variable(model: LatentModel, name: Label) -> Column | None:
 def find_state_of(model: LatentModel, name: Label, text: str) -> Any:
     """The state that a word means: of a column as it was learned, of a latent its number."""
     column = find_variable(model, name)
-    if isinstance(column, DiscreteColumn):
-        return find_state(column, text)
     if column is None:
         return int(text) if text.isdecimal() else text
-    return find_value(text)
+    return find_value(text) if column.continuous else find_state(column, text)
 
 
 def find_value(text: str) -> Any:

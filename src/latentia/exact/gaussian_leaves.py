@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import ContinuousColumn, dense_columns
 from latentia.data.columns.scales import Knots
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
@@ -62,12 +62,8 @@ def gaussian_tables(
     graph: LatentGraph, leaves: Mapping[int, Array], columns: Sequence[Column]
 ) -> dict[Label, GaussianTable]:
     """The leaves of continuous columns by name, in their own units."""
-    own = dict(zip(graph.observed, columns, strict=True))
-    return {
-        graph.names[v]: as_table(leaf, column)
-        for v, leaf in leaves.items()
-        if isinstance(column := own[v], ContinuousColumn)
-    }
+    own = dense_columns(graph.observed, columns)
+    return {graph.names[v]: as_table(leaf, own[v]) for v, leaf in leaves.items() if v in own}
 
 
 LOG_2PI = math.log(2 * math.pi)

@@ -9,7 +9,6 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column, is_present
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
@@ -31,7 +30,7 @@ class AskingLatent:
     columns: tuple[Column, ...]
     tables: Mapping[int, Array]
     leaves: Mapping[int, Array]  # Gaussian leaves of continuous columns
-    column: DiscreteColumn  # the latent and its states
+    column: Column  # the latent and its states
     unknown: str = "error"
     network: OwnNetwork | None = None  # which answers then
 

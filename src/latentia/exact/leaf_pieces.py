@@ -19,7 +19,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import ContinuousColumn, dense_columns
 from latentia.data.rows import Rows
 from latentia.exact.gaussian_leaves import (
     features,
@@ -158,8 +158,9 @@ def widened(graph: LatentGraph, columns: Sequence[Column]) -> WideGraph:
     """The columns that have atoms or gaps in pieces; new variables come last."""
     names, edges, states = list(graph.names), list(graph.edges), list(graph.states)
     parents, pieces = graph.parents(), {}
-    for v, c in zip(graph.observed, columns, strict=len(columns) > 0):
-        if not isinstance(c, ContinuousColumn) or not (c.atoms or c.cuts):
+    own = dense_columns(graph.observed, columns) if len(columns) > 0 else {}
+    for v, c in own.items():
+        if not (c.atoms or c.cuts):
             continue
         first, count = len(names), len(c.cuts) + 1
         pieces[v] = pieces_of(c, first, (v, *range(first + 1, first + count)))

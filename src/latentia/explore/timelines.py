@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError, LatentiaError, LatentiaWarning
 from latentia.explore.explored import differing
 from latentia.sequences.chain_forecasts import forecast_steps
@@ -66,8 +65,8 @@ def _columns(chain: Chain) -> list[dict[str, Any]]:
     found = []
     for name, v in zip(names, chain.slice.told, strict=True):
         column = chain.columns[v]
-        number = isinstance(column, ContinuousColumn)
-        found.append({"name": name, "states": None if number else differing(column.labels)})
+        states = None if column.continuous else differing(column.labels)
+        found.append({"name": name, "states": states})
     return found
 
 
@@ -139,8 +138,7 @@ def _ahead(
     columns = []
     for v in chain.slice.told:
         column = chain.columns[v]
-        number = isinstance(column, ContinuousColumn)
-        keys = [f"{column.name}={s}" for s in (LEVELS if number else column.labels)]
+        keys = [f"{column.name}={s}" for s in (LEVELS if column.continuous else column.labels)]
         known = all(key in told for key in keys)
         columns.append(
             [_rounded(told[key][start : start + steps]) for key in keys] if known else []

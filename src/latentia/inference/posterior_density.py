@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from latentia import doors
+from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.masses import cdf, densities, draw, means, on_lattice, quantiles, spreads
 from latentia.errors import EvidenceError
+from latentia.inference.posterior import Posterior
 from latentia.seeds import as_generator
 from latentia.spelling import printable, printable_evidence
 from latentia.typing import Array, Label
@@ -159,6 +161,24 @@ class Density:
             f"<text x='320' y='113' font-size='11' text-anchor='end'>{x[-1]:.4g}</text></svg>"
             f"<br><small>{facts}</small></div>"
         )
+
+
+def as_answer(
+    columns: Sequence[Column],
+    table: Array,
+    log_evidence: float = 0.0,
+    clipped: float = 0.0,
+    evidence: Mapping[Any, Any] | None = None,
+    fallback: bool = False,
+    ends: tuple[Array | None, Array | None] = (None, None),
+    confidence: float | None = None,
+) -> Posterior | Density:
+    """A density of one continuous column, else a table with an axis a column."""
+    (first, *others) = columns
+    if not others and isinstance(first, ContinuousColumn):
+        return Density(first, table, log_evidence, clipped, evidence, fallback)
+    names, states = tuple(c.name for c in columns), tuple(c.labels for c in columns)
+    return Posterior(names, states, table, log_evidence, clipped, evidence, *ends, confidence)
 
 
 def _like(given: Any, values: Array) -> Any:

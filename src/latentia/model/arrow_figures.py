@@ -13,7 +13,7 @@ import numpy as np
 from latentia.announcing import warn
 from latentia.assess.identifying import latent_doubts
 from latentia.assess.report import aligned
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import dense_columns
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import IdentifiabilityWarning, NotLearnedError
 from latentia.exact.arrow_answers import log_joint, posterior_shares
@@ -102,11 +102,9 @@ def labels_in(model: ArrowModel, v: int, names: Names) -> tuple[Any, ...]:
 def _units(model: ArrowModel, parents: Sequence[int], width: int, at: Mapping[int, int]) -> Array:
     """J with coefficients in own units = J · those in standard units."""
     J = np.eye(width)
-    for u in parents:
-        column = model.variables[u]
-        if isinstance(column, ContinuousColumn):
-            J[at[u], at[u]] = 1.0 / column.scale
-            J[0, at[u]] = -column.centre / column.scale
+    for u, column in dense_columns(parents, [model.variables[u] for u in parents]).items():
+        J[at[u], at[u]] = 1.0 / column.scale
+        J[0, at[u]] = -column.centre / column.scale
     return J
 
 
@@ -133,8 +131,7 @@ def _logit(
 def _line(
     model: ArrowModel, v: int, arrow: LineArrow, robust: bool, names: Names
 ) -> LineCoefficients:
-    column = model.variables[v]
-    assert isinstance(column, ContinuousColumn)
+    column = dense_columns([v], [model.variables[v]])[v]
     above = model.graph.parents()[v]
     lines = [u for u in above if u in model.network.dense]
     kinds = [u for u in above if u not in model.network.dense]

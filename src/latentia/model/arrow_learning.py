@@ -16,7 +16,7 @@ import numpy as np
 
 from latentia.closed_form.state_counts import binned, latent_states
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import ContinuousColumn, dense_columns
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, GraphError, LatentiaError, UnknownNameError
@@ -70,12 +70,8 @@ class ArrowModel:
 
     def unit_shift(self, seen: Sequence[int]) -> float:
         """What turns a density of standardised values into one of the columns' own units."""
-        found = 0.0
-        for v in seen:
-            column = self.variables[v]
-            if isinstance(column, ContinuousColumn) and v not in self.network.given:
-                found -= math.log(column.scale)
-        return found
+        dense = dense_columns(seen, [self.variables[v] for v in seen])
+        return -sum(math.log(c.scale) for v, c in dense.items() if v not in self.network.given)
 
 
 def dense_parents(graph: LatentGraph, columns: Sequence[Column]) -> list[int]:
@@ -117,10 +113,7 @@ def learn_arrows(
     graph = opened.graph.with_states({c.name: c.cells for c in columns})
     cells = np.full((len(weight), len(graph.names)), np.nan)
     for v, column, own in zip(graph.observed, columns, codes, strict=True):
-        if isinstance(column, ContinuousColumn):
-            cells[:, v] = column.at(np.asarray(own, dtype=float))
-        else:
-            cells[:, v] = np.where(own < 0, np.nan, own)
+        cells[:, v] = column.of_places(own)
     blank = _blank(graph, columns, linked, cells, weight)
     _check_cells(blank, cells)
     climbed, rows = best_climb(blank, cells, weight, smoothing, seed)
@@ -129,8 +122,8 @@ def learn_arrows(
         rows = pose_rows(network, cells, weight, smoothing)
     errors = arrow_errors(network, rows)
     shift = 0.0
-    for v, column in zip(graph.observed, columns, strict=True):
-        if isinstance(column, ContinuousColumn) and v not in network.given:
+    for v, column in dense_columns(graph.observed, columns).items():
+        if v not in network.given:
             shift -= math.log(column.scale) * float(weight @ ~np.isnan(cells[:, v]))
     given = dict(zip(graph.observed, columns, strict=True))
     variables = tuple(
@@ -203,8 +196,8 @@ def _blank(
     weight: Array,
 ) -> ArrowNetwork:
     """A network that tells nothing yet: what is given, and the shapes of arrows."""
-    own = dict(zip(graph.observed, columns, strict=True))
-    dense = frozenset(v for v, c in own.items() if c.continuous)
+    own = dense_columns(graph.observed, columns)
+    dense = frozenset(own)
     parents = graph.parents()
     told = {
         u
@@ -213,16 +206,12 @@ def _blank(
         for u in above
         if u in dense or v not in dense
     }
-    given = tuple(u for u in sorted(told) if u in own and not parents[u])
+    given = tuple(u for u in sorted(told) if u in graph.observed and not parents[u])
     rng = np.random.default_rng(0)
     some = np.arange(len(cells))
     if len(cells) > SAMPLE or weight.min() != weight.max():
         some = rng.choice(len(cells), size=SAMPLE, p=weight / weight.sum())
-    grids = {}
-    for v in dense:
-        column = own[v]
-        assert isinstance(column, ContinuousColumn)
-        grids[v] = (float(column.grid[0]), column.step, column.points)
+    grids = {v: (float(c.grid[0]), c.step, c.points) for v, c in own.items()}
     arrows = {
         v: blank_arrow(graph, dense, v, linked) for v in range(len(graph.names)) if v not in given
     }

@@ -11,7 +11,7 @@ import numpy as np
 from latentia.announcing import warn
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import dense_columns
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.table_rows import missing_shares
 from latentia.errors import (
@@ -26,7 +26,7 @@ from latentia.exact.arrow_answers import best_joint, draw_arrows, log_joint, pos
 from latentia.exact.arrows import LineArrow, LogitArrow, TableArrow
 from latentia.inference.operators import independent
 from latentia.inference.posterior import Assignment, Posterior
-from latentia.inference.posterior_density import Density
+from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
 from latentia.model.arrow_figures import (
     LineCoefficients,
@@ -50,6 +50,7 @@ from latentia.model.profile import Profile
 from latentia.model.state_names import checked_names
 from latentia.model.training import Opened
 from latentia.networks.em import EM
+from latentia.networks.learner import Abilities
 from latentia.networks.tables import Tables, column_plan
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
@@ -252,11 +253,10 @@ class ArrowQuestions(LinkedQuestions):
         variables = self._arrow_variables()
         codes, likelihoods = one_row(variables, found.graph.names, names, evidence, soft)
         row = np.full(len(variables), np.nan)
-        for v, column in enumerate(variables):
-            if codes[v] is None:
-                continue
-            row[v] = float(codes[v][0])
-            if isinstance(column, ContinuousColumn):
+        for v, code in enumerate(codes):
+            row[v] = np.nan if code is None else float(code[0])
+        for v, column in dense_columns(range(len(variables)), variables).items():
+            if codes[v] is not None:
                 row[v] = float(column.scaled(np.array([float(evidence[column.name])]))[0])
         seen = [v for v in range(len(row)) if not np.isnan(row[v])]
         return found, row, {v: x[:, 0] for v, x in likelihoods.items()}, found.unit_shift(seen)
@@ -288,9 +288,7 @@ class ArrowQuestions(LinkedQuestions):
         }
         own = self._arrow_variables()
         columns, level = [own[v] for v in places], float(log[0]) + shift
-        if len(columns) == 1 and isinstance(columns[0], ContinuousColumn):
-            return Density(columns[0], p[0], level, 0.0, shown)
-        return Posterior(tuple(names), tuple(c.labels for c in columns), p[0], level, 0.0, shown)
+        return as_answer(columns, p[0], level, 0.0, shown)
 
     def _best_arrows(
         self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
@@ -315,10 +313,7 @@ class ArrowQuestions(LinkedQuestions):
         drawn = {}
         for v in (*hidden, *found.graph.observed):
             column = variables[v]
-            if isinstance(column, ContinuousColumn):
-                drawn[column.name] = column.unscaled(cells[:, v])
-            else:
-                drawn[column.name] = column.draw(cells[:, v].astype(np.int64), rng)
+            drawn[column.name] = column.of_measures(cells[:, v])
         return drawn
 
     def _profile_arrows(self, name: Label) -> Profile:
@@ -340,13 +335,11 @@ class ArrowQuestions(LinkedQuestions):
 
 def _settings(learner: Any) -> tuple[float, Any]:
     """Smoothing and seed of a learner; an error for what arrows cannot take."""
-    smoothing = getattr(learner, "smoothing", 0.0)
-    if isinstance(smoothing, Mapping):
+    able: Abilities = learner.abilities
+    if isinstance(able.smoothing, Mapping):
         raise DataError("expected one number as smoothing where continuous columns are parents.")
-    for name in ("known", "tied"):
-        if getattr(learner, name, None):
+    asked = {"known": able.known, "tied": able.tied, "mixture": able.mixture > 1}
+    for name, given in asked.items():
+        if given:
             raise DataError(f"{name}=… is not made for graphs with continuous parents or logits.")
-    if getattr(learner, "mixture", 1) > 1:
-        raise DataError("mixture=… is not made for graphs with continuous parents or logits.")
-    seed = getattr(learner, "random_state", None)
-    return float(smoothing), 0 if seed is None else seed
+    return float(able.smoothing), 0 if able.random_state is None else able.random_state

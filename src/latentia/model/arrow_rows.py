@@ -9,11 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.labels import joint_labels
 from latentia.data.columns.masses import quantiles
-from latentia.data.columns.values import to_values
 from latentia.data.sources.engine import row_weights
 from latentia.data.sources.table import Table
 from latentia.exact.arrow_answers import log_joint, posterior_shares
@@ -69,12 +67,7 @@ class ArrowAsking:
                 if self.unknown == "warn" and odd.any():
                     first = values.cells[int(odd.argmax())]
                     note_unknown([(column.name, int(odd.sum()), first)])
-            if isinstance(column, ContinuousColumn):
-                column.place(values)  # an error for what is no number
-                cells[:, v] = column.scaled(to_values(values))
-            else:
-                codes = column.place(values)
-                cells[:, v] = np.where(codes < 0, np.nan, codes)
+            cells[:, v] = column.measured(values)
         return cells
 
     def shares(self, cells: Array, v: int, table: Table) -> Array:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from latentia import doors
 from latentia.assess.diagnostics import diagnose
 from latentia.closed_form.frozen import Frozen
-from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Source
 from latentia.data.sources.table_rows import open_rows
@@ -36,13 +36,13 @@ class FrozenModel:
 
     model: Any  # the LatentModel, not fitted
     plan: Plan
-    columns: tuple[DiscreteColumn, ...]
+    columns: tuple[Column, ...]
     frozen: Frozen
 
     @property
     def kind(self) -> str:
         """Of the moments that belong to it; states count, too."""
-        states = repr([(spell(c.name), [spell(s) for s in c.states]) for c in self.columns])
+        states = repr([(spell(c.name), [spell(s) for s in c.labels]) for c in self.columns])
         digest = hashlib.sha256(states.encode()).hexdigest()[:16]
         return f"{self.frozen.kind} of columns {digest}"
 

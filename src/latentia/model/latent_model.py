@@ -11,14 +11,13 @@ import numpy as np
 
 from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.values import Values
 from latentia.errors import DataError, GraphError, NotLearnedError, PlanError
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.messages import Answers, answer
 from latentia.inference.posterior import Assignment, Posterior
-from latentia.inference.posterior_density import Density
+from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
@@ -143,13 +142,14 @@ class LatentModel(ArrowQuestions, WhyQuestions):
             self.columns_, self._graph.names, names, evidence or {}, soft or {}
         )
         note_outside(self.columns_, evidence or {})
-        places = [self._place(name) for name in names]
+        places, instead = [self._place(name) for name in names], False
         if len(places) == 1:
             found = self._answer(read_evidence(self.operators_.plan, codes, likelihoods), places)
             v = self.operators_.plan.graph.observed[places[0]]
             table, log = found.probabilities[v][:, 0], float(found.log_evidence[0])
             clipped = float(found.clipped[v][0])
-            if found.repaired[0]:
+            instead = bool(found.repaired[0])
+            if instead:
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
@@ -165,11 +165,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
             **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in (soft or {}).items()},
         }
         log += self._density_factor(evidence or {})
-        first = self.columns_[places[0]]
-        if len(places) == 1 and isinstance(first, ContinuousColumn):
-            return Density(first, np.array(table), log, clipped, shown, bool(found.repaired[0]))
-        states = tuple(self.columns_[i].labels for i in places)
-        return Posterior(tuple(names), states, np.array(table), log, clipped, shown, *ends, level)
+        columns = [self.columns_[i] for i in places]
+        return as_answer(columns, np.array(table), log, clipped, shown, instead, ends, level)
 
     def map_query(
         self,

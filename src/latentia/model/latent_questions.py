@@ -28,7 +28,7 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.exact.tabular_model import check_rows_possible
 from latentia.inference.operators import Operators
 from latentia.inference.posterior import Assignment, Posterior
-from latentia.inference.posterior_density import Density
+from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import one_row
 from latentia.inference.row_answers import Found
 from latentia.model.state_names import checked_names
@@ -64,11 +64,9 @@ class OwnTables:
         """The latents by name."""
         return tuple(self.graph.names[v] for v in sorted(self.graph.latent))
 
-    def latent(self, name: Label) -> DiscreteColumn:
+    def latent(self, name: Label) -> Column:
         """A latent as a column."""
-        found = self.variables[self.graph.index(name)]
-        assert isinstance(found, DiscreteColumn)
-        return found
+        return self.variables[self.graph.index(name)]
 
 
 @final
@@ -215,14 +213,11 @@ def query_own(
         **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in soft.items()},
     }
     columns = [own.variables[own.graph.index(name)] for name in names]
-    if len(columns) == 1 and isinstance(columns[0], ContinuousColumn):
-        return Density(columns[0], table, log, 0.0, shown)
     ends: tuple[Any, Any] = (None, None)
-    if confidence is not None:
+    if confidence is not None and not (len(columns) == 1 and columns[0].continuous):
         replicas = (_table(each, names, evidence, soft) for each in others)
         ends = intervals(table, table, replicas, confidence)
-    states = tuple(c.labels for c in columns)
-    return Posterior(tuple(names), states, table, log, 0.0, shown, *ends, confidence)
+    return as_answer(columns, table, log, 0.0, shown, ends=ends, confidence=confidence)
 
 
 def sampled_own(

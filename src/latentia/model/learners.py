@@ -151,6 +151,8 @@ class PBP(BaseEstimator):
             groups=self.groups,
             known=self.known,
             tied=self.tied,
+            smoothing=self.smoothing,
+            random_state=self.random_state,
         )
 
     def _check_informed(self) -> None:

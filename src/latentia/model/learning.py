@@ -13,7 +13,6 @@ from latentia.announcing import hearing_climbs
 from latentia.assess.diagnostics import diagnose
 from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, group_count, replicate
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.sources.indicators import INDICATED
 from latentia.data.sources.progress import as_progress
@@ -234,8 +233,7 @@ class Learning(Learned):
         graph = counted_graph(opened.graph, opened.columns, first, opened.counted)
         plan = plan_for(graph, learner)
         note_plan(plan.notes)
-        columns = tuple(c for c in opened.columns if isinstance(c, DiscreteColumn))
-        return FrozenModel(clone(self), plan, columns, freeze_learner(learner, plan, first))
+        return FrozenModel(clone(self), plan, opened.columns, freeze_learner(learner, plan, first))
 
     @available_if(_goes_on)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

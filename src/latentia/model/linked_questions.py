@@ -9,7 +9,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from latentia.assess.diagnostics import diagnose
-from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.column import Column
 from latentia.data.columns.values import Values
 from latentia.data.sources.engine import Engine, row_weights
 from latentia.data.sources.table import Table
@@ -27,6 +27,7 @@ from latentia.model.links import LogitLink, learn_linked, linked_latents
 from latentia.model.state_names import checked_names
 from latentia.model.training import Opened
 from latentia.networks.em import EM
+from latentia.networks.learner import Abilities
 from latentia.networks.tables import Tables, as_operators
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
@@ -60,12 +61,12 @@ class LinkedQuestions(LatentUses):
             raise DataError(
                 f"expected two states or more of {names[0]!r}: latents={{{names[0]!r}: 2}}."
             )
-        smoothing = getattr(learner, "smoothing", 0.0)
-        if isinstance(smoothing, Mapping):
+        asked: Abilities = learner.abilities
+        if isinstance(asked.smoothing, Mapping):
             raise DataError("expected one number as smoothing of a model with covariates.")
-        seed = getattr(learner, "random_state", None)
+        seed = 0 if asked.random_state is None else asked.random_state
         found, link, columns, fit = learn_linked(
-            opened, linked[0], float(smoothing), 0 if seed is None else seed, self.order_by
+            opened, linked[0], float(asked.smoothing), seed, self.order_by
         )
         checked_names(found.graph, self.name_states)
         operators = as_operators(found)
@@ -170,7 +171,7 @@ class AskingLinked:
         return self.plain.latent
 
     @property
-    def column(self) -> DiscreteColumn:
+    def column(self) -> Column:
         return self.plain.column
 
     def read(self, table: Table) -> tuple[Any, dict[Label, Array]]:

@@ -13,8 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, is_present
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.column import Column
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table import Table
@@ -83,11 +82,8 @@ def design_matrix(columns: Sequence[Column], places: Sequence[Any]) -> Array:
     """(n, features): 1, numbers in their own units, and marks of all states but the first."""
     features = [np.ones(len(places[0]))]
     for column, own in zip(columns, places, strict=True):
-        if isinstance(column, ContinuousColumn):
-            x = np.full(len(own), np.nan)
-            there = is_present(own)
-            x[there] = column.unscaled(column.at(np.asarray(own[there], dtype=float)))
-            features.append(x)
+        if column.continuous:
+            features.append(column.of_measures(column.of_places(own)))
             continue
         for k in range(1, column.cells):
             features.append(np.where(own < 0, np.nan, own == k))

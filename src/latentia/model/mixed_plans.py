@@ -10,7 +10,12 @@ import numpy as np
 
 from latentia.data.columns.bells import bell_column, missed_by_masses
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import PAIRED_POINTS, ContinuousColumn, straightened
+from latentia.data.columns.continuous import (
+    PAIRED_POINTS,
+    ContinuousColumn,
+    dense_columns,
+    straightened,
+)
 from latentia.data.sources.sketch import ColumnSketch
 from latentia.exact.estep_wiring import check_graph
 from latentia.inference.operators import Operators
@@ -89,9 +94,9 @@ def missed_levels(
     """By how much Gaussian leaves miss the levels of columns; more than 1 is too much."""
     plan, found = operators.plan, {}
     place = {v: i for i, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
-    for v, c in zip(plan.graph.observed, columns, strict=True):
+    for v, c in dense_columns(plan.graph.observed, columns).items():
         numbers = sketches[c.name].numbers
-        if v in operators.gaussians and isinstance(c, ContinuousColumn) and numbers is not None:
+        if v in operators.gaussians and numbers is not None:
             found[c.name] = missed_by_masses(c, numbers, operators.marginals[place[v]])
     return found
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import dense_columns
 from latentia.errors import (
     ConstantColumnWarning,
     ConvergenceWarning,
@@ -117,9 +117,9 @@ def note_left_out(operators: Operators) -> None:
 
 def note_outside(columns: Sequence[Column], evidence: Mapping[Any, Any]) -> None:
     """Evidence at values that training never came near."""
-    for c in columns:
+    for c in dense_columns(range(len(columns)), columns).values():
         value = evidence.get(c.name)
-        if not isinstance(c, ContinuousColumn) or not isinstance(value, int | float | np.number):
+        if not isinstance(value, int | float | np.number):
             continue
         if bool(c.outside(np.array([float(value)]))[0]):
             low, high = c.unscaled(np.array([c.low, c.high]))

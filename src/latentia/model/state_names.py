@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import dense_columns
 from latentia.data.columns.masses import cell_values
 from latentia.errors import DataError, UnknownNameError
 from latentia.exact.mixture_network import MixtureNetwork
@@ -112,10 +112,9 @@ def with_ordered_states(
     if own is None or not own[0].directed or not own[0].latent:
         return operators
     graph, tables = own
-    observed = dict(zip(graph.observed, columns, strict=True))
-    values = {v: cell_values(c) for v, c in observed.items() if isinstance(c, ContinuousColumn)}
+    values = {v: cell_values(c) for v, c in dense_columns(graph.observed, columns).items()}
     able = learner.abilities
-    knowledge = read_knowledge(graph, able.known, able.tied, getattr(learner, "smoothing", 0.0))
+    knowledge = read_knowledge(graph, able.known, able.tied, able.smoothing)
     orders = state_orders(graph, tables, checked_order(graph, order_by), values)
     return renumber_states(operators, users, knowledge.orders(orders))
 

@@ -283,6 +283,14 @@ INLINE int64_t first_best(const double *x, const double *y, int64_t n) {
     for (int64_t i = LANES; i < n; i += LANES) top = larger(top, C(x + i) + C(y + i));
     double best = top[0];
     for (int l = 1; l < LANES; l++) best = best > top[l] ? best : top[l];
+#if defined(__AVX__)
+    if (n <= 16 && LANES == 4) { /* all at once: which of few it is cannot be foretold */
+        unsigned same = 0;
+        for (int64_t i = 0; i < n; i += LANES)
+            same |= (unsigned)_mm256_movemask_pd((__m256d)(C(x + i) + C(y + i) == best)) << i;
+        return same ? __builtin_ctz(same) : 0;
+    }
+#endif
     int64_t at = 0;
     while (at < n - 1 && x[at] + y[at] != best) at++;
     return at;

@@ -124,6 +124,8 @@ class EM(BaseEstimator):
             mixture=self.mixture,
             known=self.known,
             tied=self.tied,
+            smoothing=self.smoothing,
+            random_state=self.random_state,
         )
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeAlias, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import dense_columns
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
@@ -197,8 +197,7 @@ def grid_scales(
     """
     scales = {
         v: (-column.low / column.step - 0.5, column.spread / column.step)
-        for v, column in zip(graph.observed, columns, strict=True)
-        if isinstance(column, ContinuousColumn)
+        for v, column in dense_columns(graph.observed, columns).items()
     }
     return common_scales(graph, columns, scales, tied)
 
@@ -245,11 +244,10 @@ def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> 
     """
     weight, codes = rows.weights, list[Any](rows.codes)
     total = 0.0
-    for i, column in enumerate(columns):
-        if isinstance(column, ContinuousColumn):
-            codes[i] = np.where(codes[i] < column.points, codes[i], np.nan)
-            x = column.unscaled(column.at(codes[i]))
-            total += float(column.log_density_factor(x) @ weight)
+    for i, column in dense_columns(range(len(columns)), columns).items():
+        codes[i] = np.where(codes[i] < column.points, codes[i], np.nan)
+        x = column.unscaled(column.at(codes[i]))
+        total += float(column.log_density_factor(x) @ weight)
     found = count_columns(graph, Rows(tuple(codes), rows.weight))
     return replace(found, sums={**found.sums, "log_units": np.array([total])})
 

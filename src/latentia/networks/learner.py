@@ -41,6 +41,8 @@ class Abilities:
     groups: Any = None  # columns that share a leaf, as the user gave them
     known: Any = None  # cells of tables, as the user gave them
     tied: Any = None  # tables that are shared, as the user gave them
+    smoothing: Any = 0.0  # pseudo-counts of tables, as the user gave them
+    random_state: Any = None  # seed of starts and of rows held out
 
 
 class Learner(Protocol):
@@ -73,10 +75,6 @@ class OnPieces:
     def abilities(self) -> Abilities:
         able: Abilities = self.learner.abilities
         return replace(able, plans=False)
-
-    @property
-    def smoothing(self) -> Any:
-        return self.learner.smoothing
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         return self.learn_graph(plan.graph, source)

@@ -65,7 +65,14 @@ class Tables(BaseEstimator):
     def abilities(self) -> Abilities:
         """What the road from a table to a model must know."""
         return Abilities(
-            mixed=False, frozen=False, partial=False, plans=False, known=self.known, tied=self.tied
+            mixed=False,
+            frozen=False,
+            partial=False,
+            plans=False,
+            known=self.known,
+            tied=self.tied,
+            smoothing=self.smoothing,
+            random_state=self.random_state,
         )
 
     def learn(self, plan: Plan, source: Source) -> Operators:

@@ -118,18 +118,18 @@ def share_states(columns: Sequence[Column], tied: Any) -> list[Column]:
     for names in tied if isinstance(tied, list | tuple) else ():
         if not isinstance(names, list | tuple):
             continue  # the learner says what is wrong with it
-        group = [c for c in found.values() if c.name in names and isinstance(c, DiscreteColumn)]
-        if len({c.states for c in group}) > 1:
+        group = [c for c in found.values() if c.name in names and not c.continuous]
+        if len({c.labels for c in group}) > 1:
             states = _union(group)
             found |= {c.name: DiscreteColumn(c.name, states) for c in group}
         found |= {c.name: straightened(c) for c in columns if c.name in names and c.continuous}
     return [found[c.name] for c in columns]
 
 
-def _union(columns: Sequence[DiscreteColumn]) -> tuple[Any, ...]:
+def _union(columns: Sequence[Column]) -> tuple[Any, ...]:
     """Sorted, if the states of each are; else in the order in which they are met."""
-    met = tuple(dict.fromkeys(s for c in columns for s in c.states))
-    plain = all(c.states == sorted_states(c.states) for c in columns)
+    met = tuple(dict.fromkeys(s for c in columns for s in c.labels))
+    plain = all(c.labels == sorted_states(c.labels) for c in columns)
     return sorted_states(met) if plain else met
 
 

@@ -8,12 +8,11 @@ import numpy as np
 
 from latentia import doors
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError, EvidenceError, UnknownNameError
 from latentia.sequences.chain_questions import Chain, decode_states
 from latentia.sequences.families import families_of
 from latentia.sequences.long_rows import LongSteps
-from latentia.sequences.step_data import Sequences, missing_cells
+from latentia.sequences.step_data import Sequences
 from latentia.spelling import printable
 from latentia.typing import Array, Label
 
@@ -90,11 +89,8 @@ def draw_decoded_steps(chain: Chain, read: LongSteps, which: Any) -> Drawing:
 
 def shown_cells(column: Column, cells: Any) -> tuple[Array, tuple[Any, ...]]:
     """Numbers in their own units, or places of states; NaN where missing."""
-    if isinstance(column, ContinuousColumn):
-        found = np.full(len(cells), np.nan)
-        there = ~missing_cells(cells)
-        found[there] = column.unscaled(cells[there])
-        return found, ()
+    if column.continuous:
+        return column.of_measures(cells), ()
     return np.where(cells < 0, np.nan, cells.astype(float)), tuple(column.labels)
 
 

@@ -9,7 +9,6 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError
 from latentia.sequences.best_path import best_path
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
@@ -184,10 +183,3 @@ def _order_within(slice_: Slice) -> list[int]:
                 left.remove(v)
                 break
     return done
-
-
-def own_values(column: Column, x: Array) -> Any:
-    """Cells as a table has them: states, or numbers in their own units."""
-    if isinstance(column, ContinuousColumn):
-        return column.unscaled(x)
-    return column.answers(x.astype(float))

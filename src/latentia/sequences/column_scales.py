@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import ContinuousColumn, dense_columns
 from latentia.sequences.step_data import Sequences, missing_cells
 from latentia.typing import Array
 
@@ -35,9 +35,7 @@ def standardised_steps(
     """
     found, cells = dict(columns), dict(sequences.cells)
     grown = np.zeros(sequences.steps)
-    for v, column in columns.items():
-        if not isinstance(column, ContinuousColumn):
-            continue
+    for v, column in dense_columns(columns, columns.values()).items():
         there = ~missing_cells(cells[v])
         x = column.unscaled(cells[v][there])
         own = _straight(column, x)

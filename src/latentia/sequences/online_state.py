@@ -11,14 +11,13 @@ import numpy as np
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import DataError, EvidenceError, UnknownNameError
 from latentia.inference.posterior import Posterior
-from latentia.inference.posterior_density import Density
+from latentia.inference.posterior_density import Density, as_answer
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.long_rows import cells_of, log_slopes, one_value
 from latentia.sequences.potentials import bell_places, cell_places, moves_of, starts_of
 from latentia.sequences.slices import Parent
-from latentia.sequences.step_answers import as_answer
 from latentia.typing import Array, Label
 
 
@@ -104,10 +103,11 @@ class OnlineState:
             belief = belief @ self._moves[_place(self._layout, self._moving, told)]
         if v in self._chain.slice.latent:
             p = latent_beliefs(self._layout, v, belief[:, None])[:, 0]
-            return as_answer(None, name, p, self._chain.labels(v))
+            return Posterior((name,), (self._chain.labels(v),), p / p.sum())
         reader = self._readers[name]
         later = self.steps + ahead > 1
-        return as_answer(reader.column, name, reader.masses(belief, reader.choice(told, later)))
+        p = reader.masses(belief, reader.choice(told, later))
+        return as_answer([reader.column], p / p.sum())
 
     def _predicted(self, told: Mapping[Parent, int]) -> Array:
         """The belief of the next step, before anything of it is seen."""

@@ -12,7 +12,7 @@ from latentia.assess.intervals import checked_confidence
 from latentia.data.sources.opening import open_question
 from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
 from latentia.inference.posterior import Posterior
-from latentia.inference.posterior_density import Density
+from latentia.inference.posterior_density import Density, as_answer
 from latentia.model.contract import Estimator
 from latentia.seeds import as_generator
 from latentia.sequences.chain_errors import asked_replicates
@@ -29,7 +29,6 @@ from latentia.sequences.chain_questions import (
     believed_cells,
     decode_states,
     filter_states,
-    own_values,
     sample_steps_of,
     smooth_states,
 )
@@ -56,7 +55,6 @@ from latentia.sequences.signed_questions import (
 )
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_answers import (
-    as_answer,
     like_column,
     like_tables,
     new_table,
@@ -198,10 +196,13 @@ class SequenceQuestions(Estimator):
         found = smooth_states(self._chain, sequences)
         self._note_impossible(found)
         if v in self.slice_.latent:
-            answer = as_answer(None, variable, found.of(v)[:, at], self._chain.labels(v))
+            p = found.of(v)[:, at]
+            answer: Posterior | Density = Posterior(
+                (variable,), (self._chain.labels(v),), p / p.sum()
+            )
         else:
-            p = believed_cells(self._chain, found, sequences, v, np.array([at]))
-            answer = as_answer(self._chain.columns[v], variable, p[:, 0])
+            p = believed_cells(self._chain, found, sequences, v, np.array([at]))[:, 0]
+            answer = as_answer([self._chain.columns[v]], p / p.sum())
         if bars is None or confidence is None:
             return answer
         return with_intervals(answer, self._chain, bars, sequences, v, int(at), confidence)
@@ -240,7 +241,7 @@ class SequenceQuestions(Estimator):
             flat = x.ravel()
             name = chain.slice.names[v]
             hidden = v in chain.slice.latent
-            found[name] = chain.labelled(v, flat) if hidden else own_values(chain.columns[v], flat)
+            found[name] = chain.labelled(v, flat) if hidden else chain.columns[v].of_measures(flat)
         return found
 
     # -- behind them ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from latentia.data.columns.labels import joint_summary_labels
 from latentia.errors import DataError, EvidenceError, UnknownNameError
 from latentia.inference.posterior import Posterior
-from latentia.inference.posterior_density import Density
+from latentia.inference.posterior_density import Density, as_answer
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.long_rows import LongSteps, Naming, cells_of, one_value
 from latentia.sequences.packing import Indices
@@ -21,7 +21,7 @@ from latentia.sequences.signed_chain import (
     step_behind,
     told_steps,
 )
-from latentia.sequences.step_answers import as_answer, repeated_labels
+from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array, Label
 
@@ -114,7 +114,7 @@ def signed_query(
     if not p.sum() > 0:
         raise EvidenceError("the rows of the sequence cannot be under the model.")
     shares = _column_shares(signed, place, (p / p.sum())[:, None])[:, 0]
-    return as_answer(chain.columns[v], chain.slice.names[v], shares)
+    return as_answer([chain.columns[v]], shares / shares.sum())
 
 
 def sample_signed(
@@ -175,7 +175,7 @@ class SignedOnline:
             b = behind_nothing(self._signed, b)
         place = self._chain.slice.columns.index(v)
         shares = _column_shares(self._signed, place, predicted(self._signed, b))[:, 0]
-        return as_answer(self._chain.columns[v], name, shares)
+        return as_answer([self._chain.columns[v]], shares / shares.sum())
 
 
 def _nothing(value: Any) -> bool:

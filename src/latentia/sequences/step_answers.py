@@ -1,28 +1,15 @@
-"""Answers in the user's terms: posteriors of one cell, tables like those that were asked about."""
+"""Answers in the user's terms: tables like those that were asked about."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.sources.table import Table
-from latentia.inference.posterior import Posterior
-from latentia.inference.posterior_density import Density
-from latentia.typing import Array, Label
-
-
-def as_answer(
-    column: Column | None, name: Label, p: Array, labels: tuple[Hashable, ...] = ()
-) -> Posterior | Density:
-    """The posterior of one cell; a latent has no column, but `labels` of its states."""
-    if isinstance(column, ContinuousColumn):
-        return Density(column, p / p.sum())
-    return Posterior((name,), (column.labels if column is not None else labels,), p / p.sum())
+from latentia.typing import Label
 
 
 def like_tables(tables: Sequence[Table], columns: Mapping[Any, Any], blocks: bool) -> Any:

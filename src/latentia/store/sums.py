@@ -83,7 +83,7 @@ def write_frozen(frozen: FrozenModel) -> tuple[dict[str, Any], list[Array]]:
         "parameters": write_parameters(frozen.model, frozen.plan),
         "plan": write_plan(frozen.plan),
         "states": [
-            [pack(state, f"a state of column {c.name!r}") for state in c.states]
+            [pack(state, f"a state of column {c.name!r}") for state in c.labels]
             for c in frozen.columns
         ],
         "frozen": learned,

@@ -79,6 +79,30 @@ class Column(Protocol):
         """Codes, or z in units of its spread; NaN where missing."""
         ...
 
+    def place_of(self, state: Any) -> Places:
+        """The place of one state or number that was told, (1,)."""
+        ...
+
+    def is_range(self, told: Any) -> bool:
+        """Does hard evidence tell a range of cells instead of one place?"""
+        ...
+
+    def likelihood(self, given: Any) -> Array:
+        """Likelihoods of the cells by what is told of them: a range, or soft evidence."""
+        ...
+
+    def measured(self, values: Values) -> Array:
+        """Codes, or z wherever it lies, of the cells of a table; NaN where missing."""
+        ...
+
+    def of_places(self, places: Places) -> Array:
+        """The same of places."""
+        ...
+
+    def of_measures(self, measures: Array) -> Any:
+        """Cells as a table has them: states of codes, or numbers in their own units."""
+        ...
+
     def best(self, p: Array) -> Array:
         """(cells, n) -> (n,): the most probable code, or the mean."""
         ...

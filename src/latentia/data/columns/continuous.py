@@ -11,6 +11,7 @@ otherwise continuous column (zero inflation) is an atom with a point of its own 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -19,6 +20,11 @@ import numpy as np
 from latentia.data.columns import masses
 from latentia.data.columns.column import KINDS as KINDS
 from latentia.data.columns.column import Column as Column
+from latentia.data.columns.number_evidence import (
+    likelihood_of_function,
+    likelihood_of_interval,
+    read_number,
+)
 from latentia.data.columns.scales import Knots, bend, steepness, straighten
 from latentia.data.columns.values import Values, are_numbers, first_odd
 from latentia.data.columns.values import to_values as to_values
@@ -173,13 +179,7 @@ class ContinuousColumn:
 
     def place(self, values: Values) -> Array:
         """Positions of the cells, NaN where missing; what is no number is an error."""
-        odd = first_odd(values)
-        if odd is not None:
-            raise DataError(
-                f"column {self.name!r} was continuous in training; expected numbers, got "
-                f"{odd[1]!r} ({values.row(odd[0])}). Make such cells numbers, or missing (None or "
-                "NaN)."
-            )
+        _check_numbers(self.name, values)
         return self.positions(to_values(values))
 
     def known(self, values: Values) -> tuple[Values, Bools]:
@@ -213,6 +213,30 @@ class ContinuousColumn:
     def coordinates(self, places: Array) -> Array:
         """z in units of its spread, NaN where missing."""
         return np.asarray(self.at(places) / self.spread)
+
+    def place_of(self, state: Any) -> Array:
+        return self.positions(np.array([read_number(self.name, state)]))
+
+    def is_range(self, told: Any) -> bool:
+        """An interval (low, high)."""
+        return isinstance(told, tuple | list)
+
+    def likelihood(self, given: Any) -> Array:
+        """Of an interval the share of each cell inside; of a function its values."""
+        if self.is_range(given):
+            return likelihood_of_interval(self.name, self, given)
+        return likelihood_of_function(self.name, self, given)
+
+    def measured(self, values: Values) -> Array:
+        """z, wherever it lies: the ends of the grid do not matter."""
+        _check_numbers(self.name, values)
+        return self.scaled(to_values(values))
+
+    def of_places(self, places: Array) -> Array:
+        return self.at(np.asarray(places, dtype=float))
+
+    def of_measures(self, measures: Array) -> Array:
+        return self.unscaled(measures)
 
     def best(self, p: Array) -> Array:
         """The mean, (n,)."""
@@ -251,6 +275,23 @@ class ContinuousColumn:
 
     def draw(self, cells: Codes, rng: np.random.Generator) -> Array:
         return masses.draw(self, cells, rng)
+
+
+def _check_numbers(name: Label, values: Values) -> None:
+    odd = first_odd(values)
+    if odd is not None:
+        raise DataError(
+            f"column {name!r} was continuous in training; expected numbers, got {odd[1]!r} "
+            f"({values.row(odd[0])}). Make such cells numbers, or missing (None or NaN)."
+        )
+
+
+def dense_columns(
+    variables: Iterable[int], columns: Iterable[Column]
+) -> dict[int, ContinuousColumn]:
+    """The continuous ones among columns, by variable."""
+    own = zip(variables, columns, strict=True)
+    return {v: c for v, c in own if isinstance(c, ContinuousColumn)}
 
 
 def straightened(column: Column) -> Column:

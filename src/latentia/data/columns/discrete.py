@@ -17,7 +17,7 @@ from latentia.data.columns.labels import printed_apart
 from latentia.data.columns.values import Values, code_type, find_words, plain
 from latentia.data.columns.values import distinct_states as distinct_states
 from latentia.data.columns.values import sorted_states as sorted_states
-from latentia.errors import DataError, UnknownNameError
+from latentia.errors import DataError, EvidenceError, UnknownNameError
 from latentia.typing import Array, Bools, Codes, Label
 
 UNKNOWN = -2  # the code of a value that is no state
@@ -109,6 +109,42 @@ class DiscreteColumn:
     def coordinates(self, places: Codes) -> Array:
         """Codes as numbers, NaN where missing."""
         return np.where(places < 0, np.nan, places)
+
+    def place_of(self, state: Any) -> Codes:
+        return np.array([self.code(state)])
+
+    def is_range(self, told: Any) -> bool:
+        return False
+
+    def likelihood(self, given: Any) -> Array:
+        """By states; those that are not named have none."""
+        if not isinstance(given, Mapping):
+            raise EvidenceError(
+                f"soft evidence of {self.name!r} is likelihoods of its states, such as "
+                f"{{{self.states[0]!r}: 0.8}}; got {type(given).__name__}."
+            )
+        found = np.zeros(len(self.states))
+        for state, likelihood in given.items():
+            found[self.code(state)] = self._number(state, likelihood)
+        return found
+
+    def _number(self, state: Any, likelihood: Any) -> float:
+        try:
+            return float(likelihood)
+        except (TypeError, ValueError, OverflowError):
+            raise EvidenceError(
+                f"expected a number as likelihood of {state!r} of {self.name!r}, got "
+                f"{likelihood!r}."
+            ) from None
+
+    def measured(self, values: Values) -> Array:
+        return self.coordinates(self.place(values))
+
+    def of_places(self, places: Codes) -> Array:
+        return self.coordinates(places)
+
+    def of_measures(self, measures: Array) -> np.ndarray[Any, Any]:
+        return self.answers(measures)
 
     def best(self, p: Array) -> Array:
         """The most probable code, (n,)."""

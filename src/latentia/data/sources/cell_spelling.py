@@ -23,7 +23,6 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.values import Words, as_objects
 from latentia.errors import EvidenceError
 
@@ -217,10 +216,10 @@ def as_known(column: Column, packed: Any) -> Cells:
 def _meant(column: Column, text: str) -> Any:
     """The state or number that a cell means; None: it is missing."""
     missing = text.strip() in MISSING
-    if not isinstance(column, DiscreteColumn):
+    if column.continuous:
         found = None if missing else as_float(text)
         return found if found is not None or missing else text
-    if missing and text not in column.states and text.strip() not in column.states:
+    if missing and text not in column.labels and text.strip() not in column.labels:
         return None
     return find_state(column, text)
 
@@ -261,7 +260,7 @@ def _taken(values: np.ndarray[Any, Any], codes: np.ndarray[Any, Any]) -> np.ndar
     return taken
 
 
-def find_state(column: DiscreteColumn, text: str) -> Any:
+def find_state(column: Column, text: str) -> Any:
     """The state that `text` means; what is none is left for the model to refuse.
 
     >>> find_state(DiscreteColumn("G", (1, 2)), "2"), find_state(DiscreteColumn("G", ("2",)), "2")
@@ -272,7 +271,7 @@ def find_state(column: DiscreteColumn, text: str) -> Any:
     (3, 'x')
     """
     number = as_number(text)
-    found = [state for state in column.states if _reads_as(state, text, number)]
+    found = [state for state in column.labels if _reads_as(state, text, number)]
     if len(found) > 1:
         listed = " and ".join(repr(state) for state in found)
         raise EvidenceError(
@@ -280,7 +279,7 @@ def find_state(column: DiscreteColumn, text: str) -> Any:
         )
     if found:
         return found[0]
-    numeric = all(isinstance(s, int | float) and not isinstance(s, bool) for s in column.states)
+    numeric = all(isinstance(s, int | float) and not isinstance(s, bool) for s in column.labels)
     return number if numeric and number is not None else text
 
 
