@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # `typing` takes its time; type checkers know the name
 if TYPE_CHECKING:
     from latentia import errors, testing
     from latentia.data.moments import Moments
+    from latentia.data.sources.progress import show_progress
     from latentia.discovery.finding import Structure, learn_structure
     from latentia.discovery.found_structure import FoundStructure
     from latentia.draw.svg import Drawing
@@ -69,6 +70,7 @@ __all__ = [
     "SequenceModel",
     "LatentImputer",
     "compare",
+    "show_progress",
     "save",
     "load",
     "Posterior",
@@ -119,6 +121,7 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "SequenceModel": "sequences.sequence_model",
     "LatentImputer": "model.latent_imputer",
     "compare": "model.comparing",
+    "show_progress": "data.sources.progress",
     "save": "store.file",
     "load": "store.file",
     "Posterior": "inference.posterior",

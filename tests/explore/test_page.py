@@ -153,6 +153,38 @@ def test_alarm_is_answered_as_by_python(browser: Any, tmp_path: Path) -> None:
     agree(shown(browser), model, {"HRBP": "LOW", "VENTLUNG": "ZERO"})
 
 
+BARS = """
+return [...document.querySelectorAll(".stage .state")].map((line) => {
+  const bar = line.querySelector(".bar"), style = getComputedStyle(bar);
+  return [Number(line.dataset.p), parseFloat(style.backgroundSize), style.transitionDuration];
+});
+"""
+TOUCHED = """
+latentia.touched = new Set();
+new MutationObserver((all) => all.forEach((m) => m.attributeName === "aria-label"
+  && latentia.touched.add(m.target.closest(".card").querySelector(".name").textContent))
+).observe(document.querySelector(".stage"), { attributes: true, subtree: true });
+"""
+
+
+def test_only_bars_that_change_are_drawn_and_all_at_once(browser: Any, tmp_path: Path) -> None:
+    """A bar that glides becomes a layer of its own: hundreds of them take a second to draw."""
+    model = shipped("alarm")
+    open_page(browser, model.explore(to=tmp_path / "alarm.html"))
+    browser.execute_script(TOUCHED)
+    before = model.posteriors({})
+    click(browser, "HRBP", "LOW")
+    for p, filled, gliding in browser.execute_script(BARS):
+        assert filled == pytest.approx(100 * p, abs=0.06)  # of 200 pixels
+        assert gliding == "0s"
+    after = model.posteriors({"HRBP": "LOW"})
+    apart = {str(v): np.abs(after[v] - before[v]).max() for v in after}
+    touched = set(browser.execute_script("return [...latentia.touched]"))
+    assert {name for name, change in apart.items() if change > 1e-3} <= touched
+    still = {name for name, change in apart.items() if change < 1e-12}
+    assert len(still & touched) <= 1 < len(still)  # HISTORY lies on the edge of two roundings
+
+
 def test_names_are_text_and_never_markup(browser: Any, tmp_path: Path) -> None:
     model = hostile()
     open_page(browser, model.explore(to=tmp_path / "hostile.html", title=HOSTILE))

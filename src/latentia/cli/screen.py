@@ -11,14 +11,16 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, final
 
 import typer
 from rich.console import Console, RenderableType
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from latentia.cli.leaving import INTERRUPTED, NEEDED, flush_quietly, interruptible, missing
+from latentia.data.sources.progress import show_progress
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 from latentia.spelling import printable
 
@@ -38,6 +40,7 @@ class Screen:
     out: Console
     err: Console
     notes: list[str] = field(default_factory=list)
+    lines: list[Callable[[str], None]] = field(default_factory=list)  # of work that goes on
 
     @property
     def terminal(self) -> bool:
@@ -84,11 +87,16 @@ class Screen:
         line = Text.assemble((start, style), printable(one))
         self.err.print(line, soft_wrap=not self.err.is_terminal)  # in a pipe one line stays one
 
+    def _tell(self, line: str) -> None:
+        """Beside the work that goes on now: a lazy answer is computed while it is written."""
+        for say in self.lines[-1:]:
+            say(line)
+
     @contextmanager
     def working(self, what: str) -> Iterator[Callable[[str], None]]:
         """A spinner with the time spent, in a terminal and for long work only.
 
-        What it yields is told how far the work has come.
+        How far the work has come is shown beside it; what it yields can be told so, too.
         """
         if self.quiet or not self.err.is_interactive:
             yield lambda line: None
@@ -106,12 +114,20 @@ class Screen:
         timer = threading.Timer(PATIENCE, progress.start)
         timer.daemon = True
         timer.start()
+        say = partial(_said, progress, task, what)
+        self.lines.append(say)
         try:
-            yield lambda line: progress.update(task, description=printable(f"{what}; {line}"))
+            with show_progress(lambda step: self._tell(str(step))):
+                yield say
         finally:
+            self.lines.remove(say)
             timer.cancel()
             timer.join()  # from here on it has started the spinner or never will
             progress.stop()
+
+
+def _said(progress: Progress, task: TaskID, what: str, line: str) -> None:
+    progress.update(task, description=printable(f"{what}; {line}"))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
-from latentia.data.sources.progress import as_progress
+from latentia.data.sources.progress import as_progress, show_progress
 from latentia.data.sources.table_rows import discover_columns, open_rows
 from latentia.discovery.column_bins import BinnedSource, binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
@@ -119,10 +119,6 @@ def learn_structure(
     >>> found.latents
     {'latent(c, b, d, …)': 2}
     """
-    rows = open_rows(table, None, sample_weight, progress)
-    names = list(rows.names)
-    seen = rows.look(names)
-    columns = discover_columns(seen, names, kinds or {}, state_names or {})
     wish = Structure(
         method,
         max_states,
@@ -133,15 +129,17 @@ def learn_structure(
         time_budget,
         random_state,
     )
-    apart = None
-    if held_out is not None:
-        apart = (
-            open_rows(held_out, None, None, known=columns)
-            .source(columns)
-            .sample(10**6, np.random.default_rng(0))
-        )
-    say = as_progress(progress).sharing(SEARCHING)
-    return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart, say)
+    with show_progress(progress):
+        rows = open_rows(table, None, sample_weight)
+        names = list(rows.names)
+        seen = rows.look(names)
+        columns = discover_columns(seen, names, kinds or {}, state_names or {})
+        apart = None
+        if held_out is not None:
+            others = open_rows(held_out, None, None, known=columns).source(columns)
+            apart = others.sample(10**6, np.random.default_rng(0))
+        say = as_progress(None).sharing(SEARCHING)
+        return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart, say)
 
 
 def find_structure(

@@ -8,10 +8,11 @@ covariates are averaged over a sample of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from latentia.data.sources.progress import answer_progress
 from latentia.errors import PlanError
 from latentia.exact.arrows import (
     ArrowNetwork,
@@ -44,11 +45,14 @@ def log_joint(
     sizes = [len(network.axis(v)) for v in targets]
     found = np.empty((len(cells), *sizes))
     holes, which = np.unique(np.isnan(cells), axis=0, return_inverse=True)
+    told = answer_progress()
+    told.begin(len(cells))
     for k, hole in enumerate(holes):
         mine = np.flatnonzero(which.ravel() == k)
         free = [v for v in network.given if hole[v]]
         ask = _averaged if free else _plain
-        found[mine] = ask(network, cells[mine], targets, dict(soft or {}))
+        found[mine] = ask(network, cells[mine], targets, dict(soft or {}), told.advance)
+    told.end()
     return found
 
 
@@ -61,7 +65,11 @@ def posterior_shares(log: Array) -> tuple[Array, Array]:
 
 
 def _plain(
-    network: ArrowNetwork, cells: Array, targets: Sequence[int], soft: Mapping[int, Array]
+    network: ArrowNetwork,
+    cells: Array,
+    targets: Sequence[int],
+    soft: Mapping[int, Array],
+    done: Callable[[int], None] | None = None,
 ) -> Array:
     """Rows with the same holes, all covariates seen."""
     there = [v for v in range(cells.shape[1]) if not np.isnan(cells[:1, v]).any()]
@@ -83,11 +91,17 @@ def _plain(
             factors += [Factor((v,), np.log(x)[None]) for v, x in soft.items()]
         log = sum_out(factors, order, targets, sizes)
         parts.append(np.broadcast_to(log, (len(part), *log.shape[1:])))
+        if done is not None:
+            done(len(part))
     return np.concatenate(parts)
 
 
 def _averaged(
-    network: ArrowNetwork, cells: Array, targets: Sequence[int], soft: Mapping[int, Array]
+    network: ArrowNetwork,
+    cells: Array,
+    targets: Sequence[int],
+    soft: Mapping[int, Array],
+    done: Callable[[int], None],
 ) -> Array:
     """Rows that lack some covariates: the mean over a sample of these."""
     few = FEW_SAMPLES if len(cells) > 8 else len(network.sample)
@@ -106,6 +120,7 @@ def _averaged(
                     extra = np.log(soft[v])[_cell(network, v, rows[:, v])]
                 log = log + extra.reshape(-1, *(1 for _ in others))
         parts.append(_gathered(network, rows, log, targets, lacking) - math.log(len(sample)))
+        done(1)
     return np.stack(parts)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from latentia.data.rows import Rows
-from latentia.data.sources.memory import in_parallel
+from latentia.data.sources.memory import in_parallel, told_in_blocks
 from latentia.exact.estep import row_answers
 from latentia.exact.estep_wiring import compile_estep
 from latentia.structure.graph import LatentGraph
@@ -55,8 +55,8 @@ def infer_rows(
         for v in open_:
             found[v][:, part] = answers[number[v]]
 
-    for _ in in_parallel(work, range(0, len(codes), PART)):
-        pass
+    starts = range(0, len(codes), PART)
+    told_in_blocks(in_parallel(work, starts), len(starts), len(codes))
     for v in found:
         if always[v]:  # observed: certain, but as unsure as its row is
             found[v][:] = np.where(

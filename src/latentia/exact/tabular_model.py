@@ -12,6 +12,7 @@ import numpy as np
 
 from latentia import doors
 from latentia.data.sources.memory import equal_rows
+from latentia.data.sources.progress import answer_progress
 from latentia.errors import DataError, EvidenceError, GraphError, PlanError, UnknownNameError
 from latentia.exact.conditioned import infer_rows
 from latentia.exact.max_product import max_product_states
@@ -311,12 +312,16 @@ class TabularModel:
         """`infer` in blocks of rows, rows first."""
         step = network.rows_at_once()
         blocks = []
+        told = answer_progress()
+        told.begin(len(codes))
         for start in range(0, max(len(codes), 1), step):
             rows = slice(start, start + step)
             part = codes[rows]
             log_total, answers = infer(network, log_likelihoods(self, part, weights, rows), wanted)
             found = [log_total - self.log_partition, *answers]
             blocks.append([np.broadcast_to(x, (*x.shape[:-1], len(part))) for x in found])
+            told.advance(len(part))
+        told.end()
         joined = (np.concatenate(x, axis=-1) for x in zip(*blocks, strict=True))
         log_evidence, *tables = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in joined)
         return log_evidence, tables

@@ -11,7 +11,7 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.sources.memory import in_parallel
+from latentia.data.sources.memory import in_parallel, told_in_blocks
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
 from latentia.inference.evidence import Evidence, read_evidence
@@ -150,8 +150,9 @@ def in_blocks(operators: Operators, asked: Asked, work: Callable[[slice, Evidenc
         seen = [None if c is None else c[part] for c in asked.codes]
         work(part, read_evidence(operators.plan, seen))
 
-    for _ in in_parallel(block, range(0, asked.rows, step)):
-        pass
+    starts = range(0, asked.rows, step)
+    rows = asked.rows if asked.place is None else len(asked.place)
+    told_in_blocks(in_parallel(block, starts), len(starts), rows)
 
 
 def block_rows(operators: Operators) -> int:

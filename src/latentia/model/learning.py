@@ -15,7 +15,7 @@ from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, group_count, replicate
 from latentia.data.moments import Moments
 from latentia.data.sources.indicators import INDICATED
-from latentia.data.sources.progress import as_progress
+from latentia.data.sources.progress import as_progress, show_progress
 from latentia.data.sources.table_rows import missing_shares, open_rows
 from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
@@ -121,18 +121,19 @@ class Learning(Learned):
 
         `sample_weight` is one number per row or the name of a column. `progress`: True, or a
         function that is told of passes over rows that are read block by block, and of the gains of
-        climbs. With
-        `error_bars` (True, or a number of groups of rows) questions can be asked with a confidence.
+        climbs (`latentia.show_progress` shows that of answers, too). With `error_bars` (True, or
+        a number of groups of rows) questions can be asked with a confidence.
         """
         groups = 0 if error_bars is False else group_count(error_bars)
         for name in ("progress_", "frozen_", "sums_"):
             self.__dict__.pop(name, None)  # fit starts anew
         learner = as_learner(self.learner)
-        opened = open_training(self._wanted(), X, sample_weight, progress, learner.abilities.tied)
-        wishes = (self.graph, self.order_by, self.name_states, self.link, self.mechanism)
-        if not groups and all(each is None for each in wishes):
-            opened = sought_by_default(opened, learner)
-        with hearing_climbs(as_progress(progress).climbing()):
+        tied = learner.abilities.tied
+        with show_progress(progress), hearing_climbs(as_progress(progress).climbing()):
+            opened = open_training(self._wanted(), X, sample_weight, progress, tied)
+            wishes = (self.graph, self.order_by, self.name_states, self.link, self.mechanism)
+            if not groups and all(each is None for each in wishes):
+                opened = sought_by_default(opened, learner)
             return self._fit_opened(opened, learner, groups, progress)
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from latentia import doors
 from latentia.announcing import hearing_climbs
 from latentia.assess.intervals import checked_confidence
-from latentia.data.sources.progress import as_progress
+from latentia.data.sources.progress import as_progress, show_progress
 from latentia.errors import DataError
 from latentia.exact.gaussian_leaves import as_table
 from latentia.model.aligning import Alignment
@@ -169,8 +169,8 @@ class SequenceModel(SequenceQuestions):
         rng = as_generator(self.random_state)
         prepared = prepare(slice_, X, naming, self.kinds, self.state_names)
         wishes = StateWishes(self.order_by, self.name_states)
-        with hearing_climbs(as_progress(progress).climbing()):
-            groups = groups_asked(error_bars)
+        groups = groups_asked(error_bars)
+        with show_progress(progress), hearing_climbs(as_progress(progress).climbing()):
             self.fitted_ = fit_chain(prepared, how, rng, self.learner, wishes, groups)
         return self
 

@@ -6,14 +6,16 @@ The tree is fixed by the order of the partitions, so that results do not depend 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
 
+from dask.callbacks import Callback
 from dask.delayed import delayed
 
 from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, Form, add_up
 from latentia.data.sources.handing_back import ToldOnce
+from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError
 from latentia.typing import Label
@@ -29,6 +31,7 @@ class DaskEngine:
     """A dask DataFrame."""
 
     frame: Any
+    progress: PassProgress = field(default_factory=lambda: PassProgress(None))
     once: bool = False
     local: bool = False
     wraps: bool = False
@@ -49,7 +52,11 @@ class DaskEngine:
         while len(sums) > 1:
             groups = [sums[i : i + BRANCHES] for i in range(0, len(sums), BRANCHES)]
             sums = [delayed(add_up, pure=True)(group) for group in groups]
-        found: Sum | None = sums[0].compute()
+        tell = self.progress.sharing_pass()
+        done: Any = Callback  # dask has no types
+        with done(posttask=lambda key, value, dask, state, worker: tell(_share(state))):
+            found: Sum | None = sums[0].compute()
+        tell(1.0)  # what workers elsewhere have done is known at the end only
         return found
 
     def answer(
@@ -65,6 +72,13 @@ class DaskEngine:
         return found if form == "table" else found[next(iter(kinds))]
 
 
+def _share(state: Mapping[str, Any]) -> float:
+    """Of the tasks of a graph: those that are done."""
+    left = sum(len(state[kind]) for kind in ("waiting", "ready", "running"))
+    done = len(state["finished"])
+    return min(done / max(done + left, 1), 0.999)
+
+
 def _on_partition(part: Any, work: Callable[[Table], Sum | None]) -> Sum | None:
     return work(part_of_table(part))
 
@@ -74,10 +88,10 @@ def _answered(part: Any, work: Answer) -> Any:
     return table.like(work(table))
 
 
-def open_dask(data: Any) -> DaskEngine:
+def open_dask(data: Any, progress: PassProgress) -> DaskEngine:
     """The engine of a dask DataFrame; arrays and bags have no named columns."""
     if not hasattr(data, "columns") or not hasattr(data, "to_delayed"):
         raise FrameError(
             f"expected a dask DataFrame, got {type(data).__name__}. Make one with named columns."
         )
-    return DaskEngine(data)
+    return DaskEngine(data, progress)

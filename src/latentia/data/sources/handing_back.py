@@ -9,6 +9,7 @@ import numpy as np
 
 from latentia.announcing import Notes
 from latentia.data.sources.engine import Answer
+from latentia.data.sources.progress import show_progress
 from latentia.data.sources.table import Table, part_of_table
 from latentia.typing import Label
 
@@ -23,11 +24,14 @@ def answered(
 ) -> Iterator[tuple[Table, Mapping[Any, np.ndarray[Any, Any]]]]:
     """Blocks and what was found for them; at the end, or where it breaks off, warnings once."""
     notes = Notes()
+    stream.progress.begin(stream.rows)
     try:
         for table in stream.tables(columns):
-            with notes.taking():
+            with notes.taking(), show_progress(False):  # told here, for all blocks together
                 found = work(table)
+            stream.progress.advance(table.length)
             yield table, found
+        stream.progress.end()
     finally:
         notes.tell()
 

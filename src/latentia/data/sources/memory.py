@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
 from latentia.data.rows import Additive, Rows, row_chunks
+from latentia.data.sources.progress import answer_progress
 from latentia.data.sources.row_sketch import sketch_rows
 from latentia.linear_algebra import one_thread
 from latentia.typing import Array, Codes
@@ -56,6 +57,15 @@ def in_parallel(
         return
     with one_thread(), ThreadPoolExecutor(threads or usable_cores()) as pool:
         yield from pool.map(work, items)
+
+
+def told_in_blocks(work: Iterator[Any], blocks: int, rows: int) -> None:
+    """Go through work on so many blocks, which answer for so many rows; tell how far it is."""
+    told = answer_progress()
+    told.begin(rows)
+    for k, _ in enumerate(work):
+        told.advance(rows * (k + 1) // blocks - rows * k // blocks)
+    told.end()
 
 
 def usable_cores() -> int:

@@ -19,7 +19,7 @@ from latentia.data.columns.column import Column
 from latentia.data.sources import handing_back as giving
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.files import dataset_stream, open_files
-from latentia.data.sources.progress import PassProgress
+from latentia.data.sources.progress import PassProgress, answer_progress
 from latentia.data.sources.stream import BLOCK_ROWS, Blocks, OneShot, Stream
 from latentia.data.sources.table import read_table
 from latentia.errors import DataError, FileError, FrameError
@@ -42,11 +42,11 @@ def open_engine(
     if root == "dask":
         from latentia.data.sources.dask import open_dask
 
-        return open_dask(data)
+        return open_dask(data, progress)
     if root == "pyspark":
         from latentia.data.sources.spark import open_spark
 
-        return open_spark(data)
+        return open_spark(data, progress)
     found = open_stream(data, graph_names, known)
     if found is None:
         return OneBlock(read_table(data, graph_names))
@@ -62,11 +62,11 @@ def open_question(data: Any, columns: Sequence[Column]) -> Engine:
     """
     names = [c.name for c in columns]
     if _root(data) in ("dask", "pyspark"):
-        return open_engine(data, names, PassProgress(None))
+        return open_engine(data, names, answer_progress())
     found = open_stream(data, names, columns)
     if found is None:
         return OneBlock(read_table(data, names))
-    return replace(found[0], once=found[1])
+    return replace(found[0], once=found[1], progress=answer_progress())
 
 
 def open_stream(

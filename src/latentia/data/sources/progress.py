@@ -1,10 +1,12 @@
-"""Progress over rows that are read block by block: how many, how long still."""
+"""Progress of long work: how many rows of how many, how long still, what a climb gains."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,10 +15,10 @@ SECONDS = 0.5  # between two reports
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far a pass over the rows has come."""
+    """How far a pass over the rows has come, or an answer for them."""
 
-    number: int  # of the pass, from 1
-    rows: int  # read in this pass
+    number: int  # of the pass, from 1; 0 for an answer
+    rows: int  # read in this pass, or answered
     total: int | None  # of the whole table, where it is known
     seconds: float  # since the pass began
 
@@ -42,7 +44,8 @@ class Step:
         share = f" ({self.rows / self.total:.0%})" if self.total else ""
         rate = "" if self.rate is None else f", {self.rate:,.0f} rows/s"
         left = "" if self.left is None else f", {self.left:.0f} s left"
-        return f"pass {self.number}: {self.rows:,}{of} rows{share}{rate}{left}"
+        what = f"pass {self.number}" if self.number else "answering"
+        return f"{what}: {self.rows:,}{of} rows{share}{rate}{left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +99,14 @@ class PassProgress:
     (10, 10, 0.0)
     """
 
-    def __init__(self, report: Report | None) -> None:
+    def __init__(self, report: Report | None, answers: bool = False) -> None:
         self.report = report
         self.total: int | None = None
         self.number = 0
+        self.answers = answers  # of them no passes are counted, and short ones are not told
 
     def begin(self, total: int | None = None) -> None:
-        self.number += 1
+        self.number += not self.answers
         self.rows = 0
         self.total = total if total is not None else self.total
         self.started = time.perf_counter()
@@ -117,7 +121,14 @@ class PassProgress:
 
     def end(self) -> None:
         self.total = self.rows  # the next pass has as many
-        self._tell(time.perf_counter())
+        now = time.perf_counter()
+        if not self.answers or now - self.started >= SECONDS:
+            self._tell(now)
+
+    def sharing_pass(self) -> Callable[[float], None]:
+        """The same for a pass of whose rows only a share is known."""
+        self.number += 1
+        return self.sharing(f"pass {self.number}")
 
     def sharing(self, what: str) -> Callable[[float], None]:
         """A function that takes the share of some work that is done.
@@ -161,16 +172,52 @@ class PassProgress:
             self.report(Step(self.number, self.rows, self.total, now - self.started))
 
 
+_SHOWN: ContextVar[Report | None] = ContextVar("_SHOWN", default=None)
+
+
+@contextmanager
+def show_progress(to: Report | bool | None = True) -> Iterator[None]:
+    """Long work meanwhile shows how far it has come: fits, searches, and answers for many rows.
+
+    On a line of the screen, in a terminal and in a notebook; elsewhere nothing is shown. A function
+    gets what would be shown, wherever that is; False keeps silent, None leaves it as it was.
+
+    >>> from latentia import LatentModel
+    >>> table = {name: [0, 1, 1, 0] * 50 for name in "abc"}
+    >>> model = LatentModel("H -> a, b, c", {"H": 2}).fit(table)
+    >>> with show_progress():
+    ...     best = model.predict(table, "a")
+    """
+    report = _SHOWN.get() if to is None else _reported(to)
+    token = _SHOWN.set(report)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
+        if to is True and isinstance(report, ScreenLine):
+            report.end()
+
+
 def as_progress(wanted: Any) -> PassProgress:
-    """None or False: silent; True: a line on the screen; else a function of steps and shares.
+    """None: what `show_progress` says; True: a line on the screen; False: silent; else a function.
 
     True is silent, too, where nobody looks: standard error is neither a terminal nor a notebook.
     """
-    if wanted is None or wanted is False:
-        return PassProgress(None)
+    return PassProgress(_SHOWN.get() if wanted is None else _reported(wanted))
+
+
+def answer_progress() -> PassProgress:
+    """That of an answer for many rows, as far as `show_progress` wants it."""
+    return PassProgress(_SHOWN.get(), answers=True)
+
+
+def _reported(wanted: Report | bool) -> Report | None:
+    if wanted is False:
+        return None
     if wanted is True:
-        return PassProgress(_line_writer() if _is_watched() else None)
-    return PassProgress(wanted)
+        now = _SHOWN.get()
+        return now if isinstance(now, ScreenLine) else ScreenLine() if _is_watched() else None
+    return wanted
 
 
 def _is_watched() -> bool:
@@ -178,14 +225,19 @@ def _is_watched() -> bool:
     return notebook or (sys.stderr is not None and sys.stderr.isatty())
 
 
-def _line_writer() -> Report:
-    """One line, written over; what was longer before is wiped out."""
-    before = 0
+class ScreenLine:
+    """One line of the screen, written over; what was longer before is wiped out."""
 
-    def write(step: Step | Share | ClimbStep) -> None:
-        nonlocal before
+    def __init__(self) -> None:
+        self.before = 0
+
+    def __call__(self, step: Step | Share | ClimbStep) -> None:
         line = str(step)
-        print(f"\r{line.ljust(before)}", end="", file=sys.stderr, flush=True)
-        before = len(line)
+        print(f"\r{line.ljust(self.before)}", end="", file=sys.stderr, flush=True)
+        self.before = len(line)
 
-    return write
+    def end(self) -> None:
+        """What comes next begins on a new line."""
+        if self.before:
+            print(file=sys.stderr, flush=True)
+        self.before = 0

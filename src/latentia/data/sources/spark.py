@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
 
 from pyspark import TaskContext
@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, Form, add_up, plus
 from latentia.data.sources.handing_back import ToldOnce, arrow_batch, arrow_schema
+from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError, LatentiaError
 from latentia.typing import Label
@@ -32,6 +33,7 @@ class SparkEngine:
     """A Spark DataFrame."""
 
     frame: Any
+    progress: PassProgress = field(default_factory=lambda: PassProgress(None))
     once: bool = False
     local: bool = False
     wraps: bool = True
@@ -41,11 +43,13 @@ class SparkEngine:
         return tuple(self.frame.columns)
 
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
+        tell = self.progress.sharing_pass()  # Spark shows its stages itself; here, what is done
         sums = self._selected(columns).mapInArrow(_partition_sums(work), SCHEMA)
         if self.partitions > BRANCHES:
             by_group = sums.groupBy((sums["part"] / BRANCHES).cast("long"))
             sums = by_group.applyInPandas(_group_sum, SCHEMA)
         rows = sorted((row["part"], row["total"]) for row in sums.collect())
+        tell(1.0)
         # within the cluster, where these bytes were made a moment ago
         return add_up(map(_loaded, (total for _, total in rows)))
 
@@ -130,10 +134,10 @@ def _partition_answers(
     return run
 
 
-def open_spark(data: Any) -> SparkEngine:
+def open_spark(data: Any, progress: PassProgress) -> SparkEngine:
     """The engine of a Spark DataFrame."""
     if not hasattr(data, "mapInArrow"):
         raise FrameError(
             f"expected a Spark DataFrame of Spark 3.3 or newer, got {type(data).__name__}."
         )
-    return SparkEngine(data)
+    return SparkEngine(data, progress)

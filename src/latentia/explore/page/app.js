@@ -19,7 +19,8 @@
       this.selected = null;
       this.best = null; // states of the most probable explanation, while it is shown
       this.explaining = false;
-      this.asked = 0;
+      this.asked = 0; // questions so far: an answer counts if it is that of the last one
+      this.detailed = 0; // the same for the details of a variable
       this.now = null;
       this.prior = null;
       this.select = (v) => this._select(v);

@@ -31,17 +31,19 @@
     }
 
     show(p, prior, pressed, best) {
-      const now = `${p} ${prior} ${pressed} ${best}`;
-      if (now === this.shown) return; // of many variables most stay as they are
+      this.element.dataset.p = p === null ? "" : String(p);
+      const told = p === null ? "unknown" : percent(p);
+      const filled = p === null ? 0 : Math.round(1000 * p) / 10;
+      const ticked = p !== null && Math.abs(p - prior) >= 0.002; // a mark where it was before
+      const now = `${told} ${filled} ${ticked && prior} ${pressed} ${best}`;
+      if (now === this.shown) return; // of many variables most look as they did
       this.shown = now;
-      const known = p !== null;
-      this.bar.style.transform = `scaleX(${known ? p : 0})`;
+      this.bar.style.backgroundSize = `${filled}% 100%`;
       this.tick.style.left = `${100 * prior}%`;
-      this.tick.hidden = !known || Math.abs(p - prior) < 0.002; // where it was before
-      this.number.textContent = known ? percent(p) : "–";
-      this.element.dataset.p = known ? String(p) : "";
+      this.tick.hidden = !ticked;
+      this.number.textContent = p === null ? "–" : told;
       this.element.setAttribute("aria-pressed", String(pressed));
-      this.element.setAttribute("aria-label", `${this.name}, ${known ? percent(p) : "unknown"}`);
+      this.element.setAttribute("aria-label", `${this.name}, ${told}`);
       this.element.classList.toggle("best", best);
     }
   }

@@ -126,7 +126,7 @@
     const top = shown[0][1];
     const lines = shown.map(([u, bits]) => {
       const bar = el("i", { class: "bar" });
-      bar.style.transform = `scaleX(${bits / top})`;
+      bar.style.backgroundSize = `${(100 * bits) / top}% 100%`;
       return el(
         "button",
         { type: "button", class: "tells", onclick: () => select(u) },
@@ -290,6 +290,11 @@
 
   // --- the panel ---------------------------------------------------------------------------------
 
+  /** When what was changed has been drawn: the page first, what takes longer to compute after it. */
+  function drawn() {
+    return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  }
+
   /** Fills the panel for variable v; `app` has nodes, engine, evidence and what can be done. */
   async function showDetails(app, panel, v, again) {
     const node = app.nodes[v],
@@ -345,18 +350,28 @@
             bounds(node, entry, (from, to) => app.actions.range(v, from, to)),
           ),
     ];
-    const later = el("div", { class: "later" });
+    const turn = ++app.detailed;
+    const before = panel.querySelector(`.later[data-of="${v}"]`); // stays until the new one is there
+    const later = before ?? el("div", { class: "later", "data-of": v });
     panel.replaceChildren(...first.filter(Boolean), later);
+    await drawn();
+    if (app.detailed !== turn) return;
     if (node.states.length > MOST_STATES) {
-      later.append(...[table(app.engine.table(v), app.nodes)].filter(Boolean));
+      later.replaceChildren(...[table(app.engine.table(v), app.nodes)].filter(Boolean));
       return;
     }
     const without = app.evidence.likelihoods().without(v); // of itself it tells nothing once known
     const found = await conditioned(app.engine, app.nodes, v, without);
-    if (app.selected !== v || !found) return;
+    if (app.detailed !== turn) return;
+    if (!found) {
+      later.replaceChildren(); // impossible: there is nothing to tell
+      return;
+    }
     const told = information(found, app.nodes, v);
+    const both = await beside(app, v);
+    if (app.detailed !== turn) return;
     const parts = [
-      await beside(app, v),
+      both,
       node.latent ? profile(found, app.nodes, v, told, near) : null,
       goesWith(told, app.nodes, app.select),
       node.latent ? null : profile(found, app.nodes, v, told, near),
