@@ -10,7 +10,13 @@ import numpy as np
 from latentia.data.columns.labels import joint_summary_labels
 from latentia.data.sources.opening import open_question
 from latentia.errors import DataError, EvidenceError
-from latentia.sequences.chain_questions import Beliefs, Chain, believed_cells, smooth_states
+from latentia.sequences.chain_questions import (
+    Beliefs,
+    Chain,
+    asked_groups,
+    believed_cells,
+    smooth_states,
+)
 from latentia.sequences.expectation import filtered
 from latentia.sequences.long_rows import (
     LongSteps,
@@ -19,7 +25,7 @@ from latentia.sequences.long_rows import (
     read_long,
 )
 from latentia.sequences.packing import Indices
-from latentia.sequences.potentials import moves_of, starts_of, wire_groups
+from latentia.sequences.potentials import moves_of, starts_of
 from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences, missing_cells
 
@@ -64,7 +70,7 @@ def next_columns(chain: Chain, sequences: Sequences) -> dict[Any, Any]:
     layout = chain.layout(frozenset(chain.slice.columns))  # the cells of a step are not looked at
     starts, moves = starts_of(layout, chain.tables), moves_of(layout, chain.tables)
     parts = []
-    for wired in wire_groups(layout, sequences, questions=True):
+    for wired in asked_groups(layout, sequences):
         found, used = filtered(wired, chain.tables, scored=False)
         before, expected = used.packing.before, np.empty_like(found.alpha)
         first = before < 0

@@ -35,7 +35,7 @@ from latentia.typing import Array
 SAMPLE = 30_000  # steps on which starts race
 FIRST = (5, 5)  # E-steps of EM, and how many starts go on
 SECOND = 15  # E-steps of the climb
-FINALISTS = (2, 5)  # how many go on and come to rest: at the least, at the most
+FINALISTS = (3, 5)  # how many go on and come to rest: at the least, at the most
 STEPS_TO_TELL = 5_000  # for one finalist: the more steps there are, the more optima differ
 SAME = 1e-4  # nats per step: climbs that end so near each other found the same
 
