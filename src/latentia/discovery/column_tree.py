@@ -84,6 +84,17 @@ def rooted(n: int, edges: Sequence[Edge], roots: Sequence[int] = ()) -> RootedTr
     return RootedTree(tuple(above), tuple(order))
 
 
+def connected_parts(n: int, edges: Sequence[Edge]) -> list[list[int]]:
+    """Columns that hang together, in order."""
+    tree = rooted(n, edges)
+    found: dict[int, list[int]] = {}
+    root: dict[int, int] = {}
+    for v in tree.order:
+        root[v] = v if tree.above[v] < 0 else root[tree.above[v]]
+        found.setdefault(root[v], []).append(v)
+    return [sorted(part) for part in found.values()]
+
+
 def _middle(ties: csr_array, v: int) -> int:
     """A middle of the longest path through the part of `v`: shallow trees pass rows best."""
     part, _ = breadth_first_order(ties, v, directed=False)

@@ -115,7 +115,7 @@ def with_ordered_states(
     values = {v: cell_values(c) for v, c in dense_columns(graph.observed, columns).items()}
     able = learner.abilities
     knowledge = read_knowledge(graph, able.known, able.tied, able.smoothing)
-    orders = state_orders(graph, tables, checked_order(graph, order_by), values)
+    orders = state_orders(graph, tables, checked_order(graph, order_by), values, operators.weight)
     return renumber_states(operators, users, knowledge.orders(orders))
 
 

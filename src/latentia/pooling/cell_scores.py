@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
-from latentia.typing import Array, Bools
+from latentia.typing import Array, Bools, Codes
 
 FARTHEST = 4.0  # scores; beyond them there are too few rows to tell
 ENDLESS = 100.0  # the score where the outermost cells end
@@ -41,6 +41,11 @@ class CellScores:
     @property
     def width(self) -> int:
         return 1 if len(self.middle) else len(self.states)
+
+    @property
+    def order(self) -> Codes:
+        """Cells of a continuous column by value: atoms lie between grid points."""
+        return np.argsort(self.above, kind="stable")
 
     def of_places(self, places: Any) -> Array:
         """(n, width); NaN where missing."""
