@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentia.assess.intervals import intervals
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import EvidenceError
 from latentia.inference.posterior import Posterior
@@ -35,9 +36,8 @@ def table_intervals(
             x = _means(column, chain.tables[n])
             ends = plain_intervals(x, own[0], own[1:], confidence)
         else:
-            ends = share_intervals(
-                chain.tables[n], replicates, lambda r, n=n: r.tables[n], confidence
-            )
+            every = [r.tables[n] for r in (replicates.whole, *replicates.without)]
+            ends = intervals(chain.tables[n], every[0], every[1:], confidence)
         found[family_name(chain.slice, family)] = ends
     return found
 

@@ -101,7 +101,8 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     bare = Chain(slice_, columns, {})
     signed = None if closed is None else _read_signed(bare, closed, fetch)
     groups, stretches = (0, False) if bars is None else _read_groups(bars)
-    tables, sums, replicates = {}, None, None
+    tables: dict[int, Array] = {}
+    sums, replicates = None, None
     if signed is None:
         tables, sums, replicates = _read_tables(bare, fetch, counted, groups, stretches)
     chain = Chain(slice_, columns, tables, _read_names(slice_, newer.get("name_states")))
