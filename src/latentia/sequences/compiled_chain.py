@@ -245,7 +245,7 @@ def compiled_best_path(wired: Wired, tables: Tables) -> tuple[Indices, Array]:
     lengths = np.diff(wired.sequences.offsets)
     level = np.empty(len(lengths))
     score = scratch("alpha", int(lengths.max(initial=0)), made.padded)
-    room = np.empty(2 * made.padded)
+    room = np.empty(4 * made.padded)
     run = made.kernel.function("chain_best_path")
     run.restype = None
     run(ctypes.byref(made.chain), _at(path), _at(level), _at(score), _at(room))
