@@ -76,19 +76,19 @@ class SequenceQuestions(Estimator):
 
     def filter(self, X: Any, *, lengths: Any = None) -> Any:
         """P(latent | rows so far) for every row: a table with columns ``z=0``, ``z=1``, …"""
-        steps, naming = self._read(X, lengths)
-        found = filter_states(self._chain, steps.sequences, scored=False)
+        chain, (steps, naming) = self._chain, self._read(X, lengths)
+        found = filter_states(chain, steps.sequences, scored=False)
         return self._told(steps, naming, found)
 
     def smooth(self, X: Any, *, lengths: Any = None) -> Any:
         """P(latent | all rows of the sequence) for every row."""
-        steps, naming = self._read(X, lengths)
-        return self._told(steps, naming, smooth_states(self._chain, steps.sequences))
+        chain, (steps, naming) = self._chain, self._read(X, lengths)
+        return self._told(steps, naming, smooth_states(chain, steps.sequences))
 
     def decode(self, X: Any, *, lengths: Any = None) -> Any:
         """States of the latents on the most probable path: a column, or a table for several."""
-        steps, naming = self._read(X, lengths)
-        layout, path = decode_states(self._chain, steps.sequences)
+        chain, (steps, naming) = self._chain, self._read(X, lengths)
+        layout, path = decode_states(chain, steps.sequences)
         found = {
             self.slice_.names[v]: self._chain.labelled(v, steps.to_rows(layout.values[v, 0][path]))
             for v in sorted(self.slice_.latent)
