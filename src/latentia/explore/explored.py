@@ -86,10 +86,10 @@ class Explored:
 def as_explored(model: Any, title: str | None = None) -> Explored:
     """A TabularModel or a fitted LatentModel, ready to be shown."""
     if isinstance(model, TabularModel):
-        return _given(model, title or "Network")
+        return _given(model, printable(title or "Network"))
     if isinstance(model, LatentModel):
         model._check_fitted()
-        return _learned(model, title or "Model")
+        return _learned(model, printable(title or "Model"))
     raise LatentiaError(
         f"expected a LatentModel or a TabularModel to explore, got {type(model).__name__}. "
         "Of a file of tables, lt.read(path) makes one."
