@@ -13,9 +13,10 @@ import pytest
 import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.sources.progress import Share
+from latentia.discovery.cell_bells import cell_line, joined_lines
 from latentia.discovery.column_bins import choose_bins
 from latentia.discovery.island_climb import IslandClimb, Known
-from latentia.discovery.island_network import bell_masses, island_layout
+from latentia.discovery.island_network import island_layout
 from latentia.discovery.islands import cut_islands
 from latentia.errors import DataError, GraphError, IgnoredColumnWarning, UnknownNameError
 
@@ -172,10 +173,13 @@ def test_bins_and_back() -> None:
 def test_bells_of_the_pool_are_the_pool() -> None:
     pooled = np.random.default_rng(0).dirichlet(np.ones(8)).astype(np.float32)[None, :, None]
     counts = np.repeat(pooled * 1e6, 2, axis=2)
-    np.testing.assert_allclose(bell_masses(counts, pooled, 8), np.repeat(pooled, 2, 2), atol=2e-4)
+    line = cell_line(pooled[0, :, 0].astype(float), 8)
+    np.testing.assert_allclose(line.masses(counts), np.repeat(pooled, 2, 2), atol=2e-4)
     low = counts.copy()
     low[:, 4:, 0] = 0.0
-    bell = bell_masses(low, pooled, 8)
+    bell = line.masses(low)
+    below = joined_lines([line, line]).masses(np.stack([low, low], axis=1).repeat(2, axis=0))
+    np.testing.assert_array_equal(below, np.broadcast_to(bell, (2, 2, 8, 2)))  # below a parent
     np.testing.assert_allclose(bell.sum(axis=1), 1.0, atol=1e-5)
     assert bell[0, :4, 0].sum() > bell[0, :4, 1].sum()
 

@@ -8,10 +8,17 @@ import pytest
 from scipy import stats
 
 import latentia as lt
-from latentia.pooling.column_pool import MEMBERS
+from latentia.pooling.column_pool import MEMBERS, sharpened
 from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
 from latentia.pooling.leaf_forest import grow_forest
-from latentia.pooling.pool_weights import crps_form, least_form, likeliest
+from latentia.pooling.pool_weights import (
+    SHARPNESS,
+    crps_form,
+    least_form,
+    likeliest,
+    settled_sharpness,
+    sharpness_gains,
+)
 from latentia.store.pool_record import packed_wholes, unpacked_wholes
 
 N = 400
@@ -125,6 +132,39 @@ def test_few_rows_leave_weights_near_equal_and_many_do_not():
     many = likeliest(chances, np.array([500.0, 500.0]))
     assert abs(few[0] - 0.5) < 0.2
     assert many[0] == 1.0
+
+
+def test_a_sharpened_mixture_has_levels_of_a_beta_distribution():
+    rng = np.random.default_rng(5)
+    masses, order = rng.dirichlet(np.ones(7), size=10).T, rng.permutation(7)
+    found = sharpened(masses, order, 1.6)
+    levels = stats.beta(1.6, 1.6).cdf(np.cumsum(masses[order], axis=0))
+    np.testing.assert_allclose(np.cumsum(found[order], axis=0), levels, atol=1e-12)
+    assert sharpened(masses, order, 1.0) is masses
+
+
+@pytest.mark.parametrize("wide", [0.7, 1.0, 1.6])
+def test_mixtures_that_are_too_wide_are_narrowed(wide):
+    """Normal truths, said to be `wide` times as wide as they are; levels stay level."""
+    rng = np.random.default_rng(6)
+    ends = np.linspace(-6, 6, 200)
+    cdf = np.concatenate([[0.0], stats.norm(scale=wide).cdf(ends), [1.0]])
+    masses = np.repeat(np.diff(cdf)[:, None], 400, axis=1)
+    truth = np.digitize(rng.normal(size=400), ends)
+    gains = sharpness_gains(masses, np.arange(201), truth, np.ones(400))
+    (found,) = settled_sharpness(gains[None])
+    assert (found > 1.2) == (wide > 1.2)
+    assert (found < 0.9) == (wide < 0.9)
+    levels = np.cumsum(sharpened(masses[:, :1], np.arange(201), found)[:, 0])[truth]
+    # at most 2.6 standard errors, .015 each, and half a step of the grid from nine tenths
+    assert ((levels > 0.05) & (levels < 0.95)).mean() == pytest.approx(0.9, abs=0.06)
+
+
+def test_few_rows_take_the_sharpness_of_all_columns():
+    some = np.zeros((5, len(SHARPNESS)))
+    some[:4] = -40.0 * (np.log(SHARPNESS) - np.log(1.5)) ** 2  # four columns say 1.5, one nothing
+    assert settled_sharpness(some) == [1.5] * 5
+    assert settled_sharpness(np.zeros((2, len(SHARPNESS)))) == [1.0, 1.0]
 
 
 def test_pooled_answers_are_the_weighted_ones_of_the_members(model):

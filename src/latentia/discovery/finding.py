@@ -90,11 +90,12 @@ def learn_structure(
     ----------
     table
         Any table that `LatentModel.fit` takes.
-    method : "auto", "islands", "tree", "class" or "chow-liu"
-        "tree": latents of few states that people can understand. "class": one latent tells every
-        column. "chow-liu": a tree of columns without latents; where cells are missing, or columns
-        are continuous, a tree of latents that tell one column each. "auto" and "islands":
-        whatever tells rows held out best.
+    method : "auto", "islands", "tree", "grouping", "class" or "chow-liu"
+        "tree": latents of few states that people can understand. "grouping": the same by
+        recursive grouping (Choi et al. 2011), where some latents tell latents only. "class": one
+        latent tells every column. "chow-liu": a tree of columns without latents; where cells are
+        missing, or columns are continuous, a tree of latents that tell one column each. "auto" and
+        "islands": whatever tells rows held out best.
     max_states, max_latents
         Bounds.
     require, forbid : pairs of columns

@@ -38,6 +38,7 @@ GAIN = 2e-5  # of the log-likelihood: less is none
 CHUNK = 1000  # rows at a time
 FIXED = 2.5e6  # multiplications in the time that a step costs an island besides, about
 RATE = 1.6e10  # multiplications a second, about, on one core
+LINED = 1.5e6  # … that columns of one shape whose cells lie along a line cost …
 BELL = 500.0  # … and in the time of a cell under a state's normal distribution
 
 
@@ -131,7 +132,8 @@ class IslandClimb:
         steps = self.epochs * max(1, len(self.train) // self.batch)
         learned = 2.0 * self.layout.cost * len(self.train) * self.epochs
         told = self.layout.cost * len(self.held_out)
-        fixed = FIXED * len(self.layout.features) + BELL * self.layout.bells
+        fixed = FIXED * len(self.layout.features)
+        fixed += LINED * self.layout.lined + BELL * self.layout.bells
         return (learned + told + fixed * steps) / RATE
 
     @property

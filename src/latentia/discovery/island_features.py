@@ -13,13 +13,15 @@ Columns of like shape are handled together: an M-step is a few operations on who
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latentia.discovery.cell_bells import CellLine, joined_lines
 from latentia.typing import Codes
 
 Single: TypeAlias = NDArray[np.float32]
@@ -40,7 +42,7 @@ class Alike:
     pair: Places  # of pairs: (c, p - 1, d - 1), or (c, p, d) with holes; empty without
     states: int
     parent_states: int  # 0: no parent
-    ordered: int = 0  # the first so many states are cells along a line
+    line: CellLine | None = None  # along which their first states are cells
 
 
 @final
@@ -72,9 +74,9 @@ class IslandFeatures:
         """Expected counts (features, k) as tables of each group: (c, d, k) or (c, p, d, k)."""
         return [_spread(counts, group) for group in self.groups]
 
-    def weights(self, logs: Sequence[Single]) -> Single:
+    def weights(self, logs: Sequence[Single], states: int) -> Single:
         """W from logarithms of the tables of each group, (features, k)."""
-        found = np.zeros((self.width, logs[0].shape[-1]), dtype=np.float32)
+        found = np.zeros((self.width, states), dtype=np.float32)
         for group, log in zip(self.groups, logs, strict=True):
             _gather(found, group, log)
         return found
@@ -85,7 +87,7 @@ def island_features(
     column_parent: Sequence[int],
     sizes: Sequence[int],
     holes: Collection[int] = (),
-    ordered: Sequence[int] = (),
+    lines: Mapping[int, CellLine] = MappingProxyType({}),
 ) -> IslandFeatures:
     """Number the features of an island, and put columns of like shape together."""
     cells: list[tuple[int, int, int, int]] = []
@@ -105,11 +107,15 @@ def island_features(
                     paired[c, t, s] = len(cells)
     shapes: dict[tuple[int, int, bool, int], list[int]] = {}
     for c in columns:
-        p, line = column_parent[c], ordered[c] if ordered else 0
-        shapes.setdefault((sizes[c], 0 if p < 0 else sizes[p], c not in holes, line), []).append(c)
+        p, cells_along = column_parent[c], lines[c].cells if c in lines else 0
+        shape = (sizes[c], 0 if p < 0 else sizes[p], c not in holes, cells_along)
+        shapes.setdefault(shape, []).append(c)
     groups = tuple(
-        replace(_alike(members, d, m, whole, column_parent, single, paired), ordered=line)
-        for (d, m, whole, line), members in shapes.items()
+        replace(
+            _alike(members, d, m, whole, column_parent, single, paired),
+            line=joined_lines([lines[c] for c in members]) if along else None,
+        )
+        for (d, m, whole, along), members in shapes.items()
     )
     table = np.array(cells, dtype=np.intp).reshape(-1, 4)
     column, state, parent, parent_state = (np.ascontiguousarray(x) for x in table.T)

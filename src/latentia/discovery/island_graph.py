@@ -35,6 +35,7 @@ def name_islands(
     own = _column_tables(layout, counts, pseudo_count)
     told = {
         i: {c: _information(own[c], shares[i]) for c in islands.columns[i]}
+        or _told_further(layout, counts, shares, own, i)
         for i, k in enumerate(layout.states)
         if k > 1
     }
@@ -69,6 +70,35 @@ def name_islands(
         names[i]: {columns[c]: x for c, x in each.items()} for i, each in told.items()
     }
     return NamedIslands(graph, {v: tables[v] for v in range(len(graph.names))}, telling)
+
+
+def _told_further(
+    layout: IslandLayout,
+    counts: IslandCounts,
+    shares: Sequence[Array],
+    own: Mapping[int, Array],
+    latent: int,
+) -> dict[int, float]:
+    """What a latent without columns tells of those of the nearest latents that have some."""
+    above, below = layout.islands.tree.above, layout.islands.tree.below
+    near = {latent: np.diag(shares[latent])}  # P(latent, other), by other
+    seen = {latent}
+    while near and not any(layout.islands.columns[j] for j in near):
+        further = {}
+        for j, joint in near.items():
+            for other in {above[j], *below[j]} - seen - {-1}:
+                link = np.asarray(counts.links[other if above[other] == j else j], dtype=float)
+                pair = link if above[other] == j else link.T  # (j, other)
+                told = pair / np.maximum(pair.sum(axis=1, keepdims=True), 1e-300)
+                further[other] = joint @ told
+        seen |= further.keys()
+        near = further
+    found = {}
+    for j, joint in near.items():
+        given = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
+        for c in layout.islands.columns[j]:
+            found[c] = _information(given @ own[c], shares[latent])
+    return found
 
 
 def latent_shares(layout: IslandLayout, counts: IslandCounts) -> list[Array]:

@@ -9,13 +9,13 @@ Downwards q_i(h) = P(h | row): q_i = β_i ∘ ((q_above / u_i) P), and the count
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
+from latentia.discovery.cell_bells import CellLine
 from latentia.discovery.island_features import LEAST, IslandFeatures, Single, island_features
 from latentia.discovery.islands import Islands
 from latentia.typing import Array, Codes
@@ -58,13 +58,18 @@ class IslandLayout:
         return total
 
     @property
+    def lined(self) -> int:
+        """Groups of continuous columns."""
+        return sum(group.line is not None for own in self.features for group in own.groups)
+
+    @property
     def bells(self) -> int:
         """Cells of continuous columns, times states: normal distributions to be integrated."""
         total = 0
         for i, own in enumerate(self.features):
             for group in own.groups:
                 rows = self.states[i] * max(group.parent_states, 1)
-                total += len(group.columns) * rows * group.ordered
+                total += 0 if group.line is None else len(group.columns) * rows * group.line.cells
         return total
 
     def of_rows(self, codes: Codes) -> tuple[Single, ...]:
@@ -105,11 +110,11 @@ def island_layout(
     sizes: Sequence[int],
     most_states: int,
     holes: Sequence[int] = (),
-    ordered: Sequence[int] = (),
+    lines: Mapping[int, CellLine] | None = None,
 ) -> IslandLayout:
-    """`ordered`: how many of each column's states are cells along a line."""
+    """`lines`: those of columns whose states are cells along one."""
     features = tuple(
-        island_features(columns, islands.column_parent, sizes, frozenset(holes), ordered)
+        island_features(columns, islands.column_parent, sizes, frozenset(holes), lines or {})
         for columns in islands.columns
     )
     states = islands.most_states(sizes, most_states)
@@ -212,7 +217,7 @@ def maximise_islands(
     weights = []
     for features, own in zip(layout.features, counts.features, strict=True):
         logs = [np.log(t) for t in column_tables(features, own, pseudo_count)]
-        weights.append(features.weights(logs))
+        weights.append(features.weights(logs, own.shape[1]))
     return IslandTables(tuple(linked(own, pseudo_count) for own in counts.links), tuple(weights))
 
 
@@ -227,53 +232,25 @@ def linked(counts: Single, pseudo_count: float) -> Single:
 def column_tables(features: IslandFeatures, counts: Single, pseudo_count: float) -> list[Single]:
     """P(x | …, h) of each group of columns."""
     return [
-        probabilities(table, pseudo_count, group.ordered)
+        probabilities(table, pseudo_count, group.line)
         for group, table in zip(features.groups, features.tables(counts), strict=True)
     ]
 
 
-def probabilities(counts: Single, pseudo_count: float, ordered: int = 0) -> Single:
+def probabilities(counts: Single, pseudo_count: float, line: CellLine | None = None) -> Single:
     """P(x | …, h) from counts (…, states, k), drawn to what all states of the latent have.
 
     Where states are cells along a line, to the state's own normal distribution instead.
     """
-    pooled = counts.sum(axis=-1, keepdims=True)
-    states = counts.shape[-2]
-    pooled = (pooled + LEAST) / (pooled.sum(axis=-2, keepdims=True) + states * LEAST)
-    towards = bell_masses(counts, pooled, ordered) if ordered else pooled
+    if line is not None:
+        towards = line.masses(counts)
+    else:
+        pooled = counts.sum(axis=-1, keepdims=True)
+        states = counts.shape[-2]
+        towards = (pooled + LEAST) / (pooled.sum(axis=-2, keepdims=True) + states * LEAST)
     found = counts + np.float32(pseudo_count) * towards + TINY
     found /= found.sum(axis=-2, keepdims=True)
     return np.maximum(found, LEAST, out=found)
-
-
-def bell_masses(counts: Single, pooled: Single, ordered: int) -> Single:
-    """Masses of cells of a normal distribution per state, (…, states, k), on normal scores.
-
-    Scores make the pooled column a standard normal: cell j reaches from z_j to z_{j+1}. Mean and
-    variance of a state come from the moments of its cells, drawn to the pooled ones by one row.
-    States behind the first `ordered` ones keep what they have in the pool.
-    """
-    line = pooled[..., :ordered, :]
-    share = line.sum(axis=-2, keepdims=True)
-    ends = np.cumsum(line, axis=-2) / share
-    ends = np.concatenate([np.zeros_like(ends[..., :1, :]), ends], axis=-2)
-    z = np.clip(ndtri(np.clip(ends, 1e-6, 1 - 1e-6)), -5.0, 5.0)  # (…, ordered + 1, 1)
-    bell = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
-    mass = np.maximum(line / share, 1e-9)
-    first = (bell[..., :-1, :] - bell[..., 1:, :]) / mass  # E[z | cell]
-    edge = z * bell
-    second = 1.0 + (edge[..., :-1, :] - edge[..., 1:, :]) / mass
-    own = counts[..., :ordered, :]
-    total = own.sum(axis=-2, keepdims=True) + 1.0
-    mean = (own * first).sum(axis=-2, keepdims=True) / total
-    square = ((own * second).sum(axis=-2, keepdims=True) + 1.0) / total
-    spread = np.sqrt(np.maximum(square - mean * mean, 0.01))
-    z[..., 0, :], z[..., -1, :] = -50.0, 50.0
-    masses = np.diff(ndtr((z - mean) / spread), axis=-2) * share
-    rest = np.broadcast_to(
-        pooled[..., ordered:, :], (*counts.shape[:-2], counts.shape[-2] - ordered, counts.shape[-1])
-    )
-    return np.concatenate([masses, rest], axis=-2).astype(np.float32)
 
 
 def random_islands(
@@ -294,7 +271,7 @@ def random_islands(
             if group.parent_states:
                 drawn = np.repeat(drawn[:, None], group.parent_states, axis=1)
             logs.append(np.log(drawn))
-        weights.append(features.weights(logs))
+        weights.append(features.weights(logs, k))
     return IslandTables(tuple(links), tuple(weights))
 
 

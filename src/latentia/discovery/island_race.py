@@ -20,12 +20,15 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
-from latentia.discovery.column_tree import Edge, column_tree
-from latentia.discovery.island_climb import IslandClimb, Known
+from latentia.discovery.cell_bells import cell_line
+from latentia.discovery.column_tree import Edge, column_tree, connected_parts
+from latentia.discovery.island_climb import IslandClimb, Known, column_marginals
 from latentia.discovery.island_features import Single
 from latentia.discovery.island_network import IslandLayout, island_layout
 from latentia.discovery.islands import Islands, cut_islands
+from latentia.discovery.pair_distances import PairDistances, pair_distances
 from latentia.discovery.pair_information import pair_information
+from latentia.discovery.recursive_grouping import grouped_islands
 from latentia.typing import Array
 
 T = TypeVar("T", int, float)
@@ -40,6 +43,9 @@ STARTED, EXPLORED = 0.25, 0.45  # shares of the budget
 HALVINGS = ((16, 4), (8, 8), (6, 16), (4, 32))  # how many go on, by how many rounds
 HARDLY = 0.5  # standard errors of a difference …
 TWO_NATS = 2.0  # … or less than this over all rows held out
+TOLERANCES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # of recursive grouping, standard errors
+CERTAIN = 3.0
+MOST_RANK = 2  # of its distances: small singular values are mostly noise
 DEAREST = 1 / 30  # share of the budget that a round may cost
 
 
@@ -54,10 +60,13 @@ class IslandCandidate:
     pseudo_count: float = 2.0
     resampled: int = 0  # the columns' tree is that of rows drawn again; 0: of the rows themselves
     start: int = 0  # from other random tables
+    grouped: float = 0.0  # recursive grouping within so many standard errors; 0: islands are cut
 
     def __str__(self) -> str:
         if self.states == 1:
             return "tree of columns" if self.inner else "independent columns"
+        if self.grouped:
+            return f"groups within {self.grouped:g} standard errors, {self.states} states"
         edges = " with edges" if self.inner else ""
         return f"islands of {self.smallest}+, {self.states} states{edges}"
 
@@ -73,6 +82,8 @@ class Bounds:
     sizes: tuple[int, ...] = SIZES
     require: tuple[Edge, ...] = ()
     forbid: tuple[Edge, ...] = ()
+    grouped: bool = False  # by recursive grouping, not by cuts of the columns' tree
+    certain: bool = False  # ties that chance may have made are none: for people who look at them
 
 
 @final
@@ -93,17 +104,23 @@ class Search:
         timed: bool = False,
     ) -> None:
         self._began = time.perf_counter() if timed else None
-        self.ordered = tuple(ordered)
         self.sizes, self.train, self.held_out = tuple(sizes), train, held_out
         self.bounds, self.seed = bounds or Bounds(), seed
         gaps = (train.codes < 0).any(axis=0) | (held_out.codes < 0).any(axis=0)
         self.holes = tuple(map(int, np.flatnonzero(gaps)))
         self.childless = {*self.holes, *(i for i, line in enumerate(ordered) if line)}
+        self.lines = {
+            c: cell_line(shares, ordered[c])
+            for c, shares in enumerate(column_marginals(sizes, train) if any(ordered) else ())
+            if ordered[c]
+        }
         self.information = self._pairs(train)
         self.climbs: dict[IslandCandidate, IslandClimb] = {}
         self.counted = 0.0  # seconds of work
         self._alike: set[tuple[Islands, tuple[int, ...], float, tuple[int, int]]] = set()
         self._trees: dict[int, tuple[Edge, ...]] = {}
+        self._ordered = tuple(ordered)
+        self._distances: PairDistances | None = None
         self._features: dict[Islands, tuple[tuple[Single, ...], tuple[Single, ...]]] = {}
 
     @property
@@ -114,7 +131,7 @@ class Search:
     def tree(self, resampled: int = 0) -> tuple[Edge, ...]:
         """The columns' tree: of all rows, or of rows drawn with replacement."""
         if resampled not in self._trees:
-            pairs = self.information
+            pairs = self._certain() if self.bounds.certain else self.information
             if resampled:
                 rng = np.random.default_rng((self.seed, resampled))
                 some = rng.choice(len(self.train), len(self.train))
@@ -123,7 +140,30 @@ class Search:
             self._trees[resampled] = column_tree(pairs, self.bounds.require, self.bounds.forbid)
         return self._trees[resampled]
 
+    def _certain(self) -> Array:
+        """Informations beyond `CERTAIN` standard deviations of what independent columns show."""
+        there = (self.train.codes >= 0).astype(float)
+        rows = (there * self.train.weights[:, None]).T @ there
+        free = np.asarray(self.sizes) - 1.0
+        chance = CERTAIN * np.sqrt(2.0 * np.outer(free, free))  # of 2n I, which is χ² distributed
+        return np.where(2.0 * rows * self.information > chance, self.information, 0.0)
+
+    @property
+    def distances(self) -> PairDistances:
+        """Of columns, as latents of the fewest states that any column has allow."""
+        if self._distances is None:
+            fewest = min((m for m in self.sizes if m > 1), default=2)
+            rank = min(fewest, max(self.bounds.most_states, 2), MOST_RANK)
+            self._distances = pair_distances(
+                self.sizes, self._ordered, LocalRows(_as_rows(self.train)), rank
+            )
+        return self._distances
+
     def layout(self, candidate: IslandCandidate) -> IslandLayout:
+        if candidate.grouped:
+            parts = connected_parts(len(self.sizes), self.tree())
+            groups = grouped_islands(self.distances, parts, candidate.grouped)
+            return island_layout(groups, self.sizes, candidate.states, self.holes, self.lines)
         islands = cut_islands(
             len(self.sizes),
             self.tree(candidate.resampled),
@@ -132,7 +172,7 @@ class Search:
             self.childless,
             self.bounds.require,
         )
-        return island_layout(islands, self.sizes, candidate.states, self.holes, self.ordered)
+        return island_layout(islands, self.sizes, candidate.states, self.holes, self.lines)
 
     def run(self, candidate: IslandCandidate, rounds: int, dearest: float = math.inf) -> None:
         """Start a candidate, or let it go on; unless a round of it costs too much."""
@@ -199,8 +239,11 @@ class Search:
         return self._features[key]
 
     def _pairs(self, rows: Known) -> Array:
-        own = Rows(tuple(np.ascontiguousarray(c) for c in rows.codes.T), rows.weight)
-        return pair_information(self.sizes, LocalRows(own))
+        return pair_information(self.sizes, LocalRows(_as_rows(rows)))
+
+
+def _as_rows(known: Known) -> Rows:
+    return Rows(tuple(np.ascontiguousarray(c) for c in known.codes.T), known.weight)
 
 
 def race_islands(search: Search, budget: float, say: Callable[[], None] = lambda: None) -> None:
@@ -242,6 +285,10 @@ def restart_leaders(search: Search, budget: float, say: Callable[[], None] = lam
 
 def first_candidates(search: Search) -> set[IslandCandidate]:
     """A wide grid."""
+    if search.bounds.grouped:
+        most = search.bounds.most_states
+        groups = {IslandCandidate(1, k, False, grouped=t) for t in TOLERANCES for k in {2, most}}
+        return {IslandCandidate(len(search.sizes), 1, False), *groups}
     found = {
         IslandCandidate(len(search.sizes), 1, False),
         IslandCandidate(len(search.sizes), 1, True),
@@ -255,7 +302,7 @@ def first_candidates(search: Search) -> set[IslandCandidate]:
 
 def survivors(ranked: Sequence[IslandCandidate], keep: int) -> list[IslandCandidate]:
     """The best few; the best of every size of islands is among them while that takes half."""
-    chosen = {each.smallest: each for each in reversed(ranked)}
+    chosen = {(each.smallest, each.grouped): each for each in reversed(ranked)}
     first = sorted(chosen.values(), key=ranked.index)[: keep // 2]
     rest = [each for each in ranked if each not in first]
     return sorted([*first, *rest[: keep - len(first)]], key=ranked.index)
@@ -264,6 +311,14 @@ def survivors(ranked: Sequence[IslandCandidate], keep: int) -> list[IslandCandid
 def neighbours(candidate: IslandCandidate) -> Iterable[IslandCandidate]:
     """One step along each setting."""
     if candidate.states == 1:
+        return
+    if candidate.grouped:
+        for change in (1, -1):
+            yield replace(candidate, grouped=_beside(TOLERANCES, candidate.grouped, change))
+            if candidate.states + change >= 2:
+                yield replace(candidate, states=candidate.states + change)
+            count = _beside(PSEUDO_COUNTS, candidate.pseudo_count, change)
+            yield replace(candidate, pseudo_count=count)
         return
     for change in (1, -1):
         yield replace(candidate, states=_beside(STATES, candidate.states, change))
@@ -296,6 +351,8 @@ def _explore(
 
 def _allowed(search: Search, candidate: IslandCandidate) -> bool:
     bounds, n = search.bounds, len(search.sizes)
+    if candidate.grouped:
+        return candidate.states <= bounds.most_states
     fits = candidate.smallest in bounds.sizes or candidate.smallest == n
     if not fits or candidate.smallest > n or candidate.states > bounds.most_states:
         return False

@@ -33,13 +33,14 @@ from latentia.discovery.members import Members, grow_members
 from latentia.errors import DataError, GraphError
 from latentia.typing import Array
 
-METHODS = ("auto", "islands", "tree", "class", "chow-liu")
+METHODS = ("auto", "islands", "tree", "grouping", "class", "chow-liu")
+MOST_GROUPED = 300  # columns
 SAMPLE_CELLS = 2**26  # features of rows that are kept in memory while candidates race
 MOST_ROWS = 200_000
 HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
 ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
 MOST_HELD_OUT = 10_000.0
-EFFORT = (1.0, 8.0)  # seconds of work: for any table, and more for a million cells
+EFFORT = (1.5, 8.0)  # seconds of work: for any table, and more for a million cells
 RACE = 0.7  # of a time budget; the rest is for learning from all rows
 TREE_STATES = 4  # of latents that people are to understand
 LAST_STEPS = 2  # of EM on all rows, where only a sample of them raced
@@ -71,6 +72,11 @@ class StructureSettings:
         for name, (value, least) in counts.items():
             if value is not None and value < least:
                 raise DataError(f"{name} must be at least {least}, got {value!r}.")
+        if self.method == "grouping" and (self.require or self.forbid):
+            raise DataError(
+                "recursive grouping ties columns by their distances alone: require and forbid do "
+                "not bind it. Use 'tree', or edit the edges that were found."
+            )
         if self.time_budget is not None and not self.time_budget > 0:
             raise DataError(f"time_budget must be seconds above 0, got {self.time_budget!r}.")
 
@@ -83,7 +89,10 @@ class StructureSettings:
             return Bounds(self.max_states or 32, self.max_latents, False, (1,), *ties)
         if self.method == "tree":
             states = self.max_states or TREE_STATES
-            return Bounds(states, self.max_latents, False, (2, 3, 4, 6), *ties)
+            return Bounds(states, self.max_latents, False, (2, 3, 4, 6), *ties, certain=True)
+        if self.method == "grouping":
+            states = self.max_states or TREE_STATES
+            return Bounds(states, self.max_latents, False, (1,), grouped=True, certain=True)
         if self.method == "class":
             return Bounds(self.max_states or 256, self.max_latents, False, (), *ties)
         return Bounds(self.max_states or 256, self.max_latents, None, SIZES, *ties)
@@ -126,6 +135,11 @@ def search_structure(
     With rows `held_out` of one's own, these choose and nothing is learned from them. `say` hears
     which share of the work is done.
     """
+    if settings.method == "grouping" and len(sizes) > MOST_GROUPED:
+        raise DataError(
+            f"recursive grouping is for at most {MOST_GROUPED} columns, got {len(sizes)}. "
+            "Use 'tree', or fewer columns."
+        )
     began = time.perf_counter()
     rng = np.random.default_rng(settings.seed)
     most = int(min(MOST_ROWS, max(2_000, SAMPLE_CELLS // max(sum(sizes), 1))))

@@ -16,8 +16,8 @@ from latentia.exact.surgery import cut_tables
 from latentia.exact.table_answers import TableAnswers
 from latentia.exact.tabular_model import TabularModel
 from latentia.explore.explored import Explored, TableNetwork
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.typing import Array
 
 Weights: TypeAlias = Mapping[int, Array]  # shown variable -> a weight for each of its states

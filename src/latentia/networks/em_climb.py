@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 
 from latentia.announcing import announcing, tell_climb
 from latentia.data.columns.column import Column
@@ -199,6 +198,8 @@ def run_all(
     Processes and not threads: single steps take microseconds, and threads would wait for each
     other between them.
     """
+    from joblib import Parallel, delayed, effective_n_jobs
+
     jobs = min(effective_n_jobs(_checked_jobs(n_jobs)), len(climbs))
     found: list[Climb] = []
     if jobs > 1:

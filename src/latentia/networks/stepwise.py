@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from latentia.announcing import Verbose
 from latentia.data.columns.column import Column
@@ -57,6 +56,7 @@ from latentia.networks.em_problem import (
 from latentia.networks.knowledge import read_knowledge
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import Seeding, random_tables, seeding_of, spawn_seeds
+from latentia.parameters import Parameters
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
@@ -68,7 +68,7 @@ MOST_DRAWN = 10**7  # rows of an epoch where weights are not whole numbers
 MOST_KEPT = 2**18  # different rows that are brought into memory; of more, a sample of so many
 
 
-class StepwiseEM(BaseEstimator):
+class StepwiseEM(Parameters):
     """Stepwise (online) expectation maximisation with random restarts.
 
     Parameters

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.special import softmax
+import scipy
 
 from latentia.data.columns.column import is_present
 from latentia.pooling.cell_scores import CellScores, TableScores
@@ -35,7 +35,9 @@ class LogitMember:
 
     def masses(self, features: Array, cells: int) -> Array:
         found = np.zeros((cells, len(features)))
-        found[list(self.states)] = softmax(features @ self.slopes.T + self.intercept, axis=1).T
+        found[list(self.states)] = scipy.special.softmax(
+            features @ self.slopes.T + self.intercept, axis=1
+        ).T
         return found
 
 
@@ -48,6 +50,7 @@ class ColumnPool:
     spread: float = 1.0  # by which the Gaussian's standard deviations are widened
     logit: LogitMember | None = None  # of states
     forest: LeafForest | None = None
+    sharpness: float = 1.0  # of the mixture of a number's members: see `sharpened`
 
     def beside(self, member: int, cells: int, own: CellScores, told: ToldScores) -> Array:
         """P(cell | row) of a member beside the joint model, (cells, n)."""
@@ -73,6 +76,22 @@ class ToldScores:
     own: Bools  # features of the column itself, (width,)
 
 
+def sharpened(masses: Array, order: Codes, sharpness: float) -> Array:
+    """Masses of cells, (cells, n), whose levels F become I(F; a, a), a the sharpness.
+
+    A mixture of well-spread members is too wide; the distribution function of a symmetric beta
+    distribution narrows it and leaves its median where it is (Ranjan and Gneiting 2010). `order`:
+    cells along the line.
+    """
+    if sharpness == 1.0:
+        return masses
+    levels = np.minimum(np.cumsum(masses[order], axis=0), 1.0)
+    levels[-1] = 1.0
+    found = np.empty_like(masses)
+    found[order] = np.diff(scipy.special.betainc(sharpness, sharpness, levels), axis=0, prepend=0.0)
+    return found
+
+
 def floored(masses: Array) -> Array:
     """No state is impossible."""
     return np.asarray((1.0 - FLOOR) * masses + FLOOR / len(masses))
@@ -95,7 +114,7 @@ class Pool:
     def mixed(self, place: int, codes: Sequence[Any], joint: Array) -> Array:
         """The joint model's P(cell | row), (cells, n), pooled with what others say."""
         pool = self.columns[place]
-        if pool.weights[0] == 1.0:
+        if pool.weights[0] == 1.0 and pool.sharpness == 1.0:
             return joint
         rows = self._answered(place, codes, joint.shape[1])
         if not len(rows):
@@ -108,6 +127,9 @@ class Pool:
             if pool.weights[member] > 0:
                 said = pool.beside(member, len(joint), self.scores.columns[place], told)
                 found[:, rows] += pool.weights[member] * said
+        if pool.sharpness != 1.0:
+            along = self.scores.columns[place].order
+            found[:, rows] = sharpened(found[:, rows], along, pool.sharpness)
         return found
 
     def _told(self, place: int, codes: Sequence[Any], rows: int) -> ToldScores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,14 @@ from latentia.pooling.cell_scores import TableScores, score_columns
 from latentia.pooling.column_pool import ColumnPool, LogitMember, Pool, ToldScores
 from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
 from latentia.pooling.leaf_forest import LeafForest, grow_forest
-from latentia.pooling.pool_weights import chances_of, crps_form, least_form, likeliest
+from latentia.pooling.pool_weights import (
+    chances_of,
+    crps_form,
+    least_form,
+    likeliest,
+    settled_sharpness,
+    sharpness_gains,
+)
 from latentia.typing import Array
 
 FEWEST_ROWS = 60  # so that some can be held out
@@ -28,10 +36,11 @@ FEW_ROWS = 2000  # … but not fewer rows than this
 HELD_OUT = (0.2, 0.3)  # of the rows, at least and at most …
 ENOUGH = 150.0  # … so that there are as many as this
 MOST_HELD_OUT = 400
-TREES = (24, 40)  # least and most …
-GROWN = 60_000  # … rows times trees, about
-TRIAL_ROWS, TRIAL_TREES = 1500, 16  # of a forest that is weighed
-MOST_TRIED = 16  # features that a split looks at, about
+TREES = (16, 40)  # least and most …
+GROWN = 48_000  # … rows times trees, about
+TRIAL_ROWS, TRIAL_TREES = 1500, 12  # of a forest that is weighed
+MOST_TRIED = 10  # features that a split looks at, about
+LIGHT = 0.25  # weight of a forest below which that of the trial is kept
 SMALLEST, SMALLEST_OF_STATES = 3, 5  # rows of a leaf
 MISSING = (0.99, 0.25)  # level of cells missing in training; share of the columns
 LOGIT_STEPS = 200
@@ -68,7 +77,7 @@ def learn_pool(
         weighed = [_weighed(trial, i, small, said[i]) for i in range(len(columns))]
         trees = int(np.clip(GROWN / len(rows), *TREES))
         whole = _Members(columns, scores, rows, trees)
-        pools = [whole.column_pool(i, *own) for i, own in enumerate(weighed)]
+        pools = [whole.learned_again(i, own) for i, own in enumerate(_sharpened(weighed))]
     return Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows))
 
 
@@ -103,6 +112,15 @@ class _Members:
             if weights[2] > 0:
                 forest = self._forest(column, kept, place, told)
         return ColumnPool(weights, spread, logit, forest)
+
+    def learned_again(self, place: int, trial: ColumnPool) -> ColumnPool:
+        """The members of a trial from these rows; a forest that counts little stays as it is."""
+        first, second, third = trial.weights
+        light = 0.0 < third < LIGHT
+        asked = (first, second, 0.0) if light else trial.weights
+        found = self.column_pool(place, asked, trial.spread)
+        forest = trial.forest if light else found.forest
+        return replace(trial, logit=found.logit, forest=forest)
 
     def _forest(self, column: Column, rows: Rows, place: int, told: ToldScores) -> LeafForest:
         places = np.asarray(rows.codes[place])
@@ -145,11 +163,20 @@ def _logit(rows: Rows, place: int, told: ToldScores) -> LogitMember:
     return LogitMember(tuple(map(int, seen)), np.asarray(intercept), np.asarray(slopes))
 
 
+def _sharpened(weighed: Sequence[tuple[ColumnPool, Array | None]]) -> list[ColumnPool]:
+    """Pools of all columns, as sharp as rows held out say."""
+    gains = [own for _, own in weighed if own is not None]
+    settled = iter(settled_sharpness(np.stack(gains)) if gains else ())
+    return [
+        pool if own is None else replace(pool, sharpness=next(settled)) for pool, own in weighed
+    ]
+
+
 def _weighed(
     trial: _Members, place: int, held: Rows, joint: Array
-) -> tuple[tuple[float, float, float], float]:
-    """Weights of a column's members by rows held out, and how much the Gaussian is widened."""
-    alone = (1.0, 0.0, 0.0), 1.0
+) -> tuple[ColumnPool, Array | None]:
+    """A column's members weighed by rows held out; of a number also what sharpness gains."""
+    alone = ColumnPool((1.0, 0.0, 0.0)), None
     column, own = trial.columns[place], trial.scores.own(place)
     places = np.asarray(held.codes[place])
     there = is_present(places)
@@ -176,4 +203,8 @@ def _weighed(
     else:
         found = likeliest(np.maximum(chances_of(masses, cells), 1e-9), rows.weights)
     first, second, third = map(float, found)
-    return (first, second, third), spread
+    gains = None
+    if column.continuous:
+        mixed = np.einsum("m,mcn->cn", found, masses)
+        gains = sharpness_gains(mixed, scores.order, cells, rows.weights)
+    return replace(pool, weights=(first, second, third)), gains

@@ -12,6 +12,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from scipy.special import betainc
 
 from latentia.linear_algebra import pseudo_inverse
 from latentia.typing import Array, Codes
@@ -19,6 +20,9 @@ from latentia.typing import Array, Codes
 DRAWN = 5.0  # rows of equal weights
 LEAST = 0.03  # of a weight: less is none
 STEPS = 200
+SHARPNESS = (0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5)
+DRAWN_SHARPNESS = 10.0  # nats that a column must gain to be e times as sharp as all are
+LEAST_MASS = 1e-4  # of a true cell: outliers are not what sharpness is for
 
 
 def crps_form(values: Array, masses: Array, truth: Array, weight: Array) -> Array:
@@ -75,6 +79,26 @@ def trimmed(weights: Array) -> Array:
     """Without those that hardly count."""
     kept = np.where(weights < LEAST, 0.0, weights)
     return np.asarray(kept / kept.sum())
+
+
+def sharpness_gains(masses: Array, order: Codes, truth: Codes, weight: Array) -> Array:
+    """Log-likelihoods of the true cells' levels at every `SHARPNESS` of a mixture (cells, n)."""
+    place = np.empty(len(order), dtype=int)
+    place[order] = np.arange(len(order))
+    levels = np.minimum(np.cumsum(masses[order], axis=0), 1.0)
+    own, row = place[truth], np.arange(len(truth))
+    above = levels[own, row]
+    below = np.where(own > 0, levels[np.maximum(own - 1, 0), row], 0.0)
+    told = [betainc(a, a, above) - betainc(a, a, below) for a in SHARPNESS]
+    return np.array([weight @ np.log(np.maximum(mass, LEAST_MASS)) for mass in told])
+
+
+def settled_sharpness(gains: Array) -> list[float]:
+    """The sharpness of each column from gains (columns, sharpnesses), drawn to that of all."""
+    logs = np.log(SHARPNESS)
+    of_all = logs[int(np.argmax(gains.sum(axis=0) - DRAWN_SHARPNESS * logs**2))]
+    drawn = gains - DRAWN_SHARPNESS * (logs - of_all) ** 2
+    return [SHARPNESS[i] for i in drawn.argmax(axis=1)]
 
 
 def chances_of(masses: Array, truth: Codes) -> Array:

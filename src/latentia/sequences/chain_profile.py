@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from latentia import doors
 from latentia.data.columns.column import Column
@@ -108,7 +108,7 @@ class ChainProfile:
         columns = [
             ColumnProfile(
                 c.name, c.labels, c.table, c.overall, c.information, c.continuous,
-                places=ndtr((c.table[:, 0] - c.overall[0]) / c.overall[1])
+                places=scipy.special.ndtr((c.table[:, 0] - c.overall[0]) / c.overall[1])
                 if c.continuous and c.overall[1] > 0 else None,
             )
             for c in self.columns

@@ -75,6 +75,7 @@ def write_pool(pool: Pool) -> tuple[dict[str, Any], list[Array]]:
             "spread": own.spread,
             "logit": None,
             "forest": None,
+            "sharpness": own.sharpness,
         }
         arrays += [scores.middle, scores.above, scores.below, scores.centre, scores.scale]
         if own.logit is not None:
@@ -137,8 +138,10 @@ def _forest_shapes(sizes: Sequence[int], states: int, width: int) -> list[Shape]
 
 
 def _read_column(record: Any) -> dict[str, Any]:
-    names = ("indicators", "weights", "spread", "logit", "forest")
-    indicators, weights, spread, logit, forest = fields(record, *names)
+    names = ("indicators", "weights", "spread", "logit", "forest", "sharpness")
+    if isinstance(record, dict):
+        record = {"sharpness": 1.0, **record}  # older files have none
+    indicators, weights, spread, logit, forest, sharpness = fields(record, *names)
     shares = [number(w, 0.0, 1.0) for w in items(weights, 3)]
     if not abs(sum(shares) - 1.0) <= 1e-9:
         raise StoreError(f"expected the weights of a pool to sum to one, got {shares}.")
@@ -148,6 +151,7 @@ def _read_column(record: Any) -> dict[str, Any]:
         "spread": number(spread, 0.0, 1e6),
         "logit": None if logit is None else wholes(logit, LARGEST_COUNT),
         "forest": None if forest is None else wholes(forest, LARGEST_COUNT, 1, 3),
+        "sharpness": number(sharpness, 1e-3, 1e3),
     }
 
 
@@ -183,7 +187,8 @@ def read_pool(record: Any, columns: Sequence[Column], arrays: Mapping[Name, Arra
         )
         if lacks:
             raise StoreError("expected every member of a pool that has a weight.")
-        pools.append(ColumnPool((first, second, third), part["spread"], logit, forest))
+        shares = (first, second, third)
+        pools.append(ColumnPool(shares, part["spread"], logit, forest, part["sharpness"]))
     gaussian = GaussianScores(mean, _positive(precision))
     found = TableScores(tuple(scores))
     return Pool(found, gaussian, tuple(pools), whole(missing, LARGEST_COUNT))
