@@ -24,6 +24,7 @@ from latentia.sequences.slices import Parent
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
 
+MOST_ASKED = 2**21  # steps of a question at a time, where emissions are looked up
 GROUP = 2**19  # numbers of a message to all steps of a group of sequences
 LEAST_GROUP = 2**13  # steps of a group
 MOST_COMPILED = 128  # states: of more, products of many sequences at once are cheaper
@@ -116,7 +117,7 @@ def wire_groups(
     most = max(LEAST_GROUP, GROUP // layout.width)
     if layout.width <= MOST_COMPILED and kernel() is not None:
         whole = questions and all(layout.sizes[v] for v in layout.emitted)
-        groups = [sequences] if whole else sequences.groups(most)
+        groups = sequences.groups(MOST_ASKED if whole else most)
         return tuple(_wired(layout, group, InRow(group.offsets)) for group in groups)
     return tuple(wire_steps(layout, group) for group in sequences.groups(most))
 
