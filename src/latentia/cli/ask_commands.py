@@ -23,7 +23,6 @@ from latentia.cli.asking import (
     find_variable,
     read_soft,
 )
-from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
 from latentia.cli.options import (
     Confidence,
     Data,
@@ -160,6 +159,8 @@ def predict(
       latentia predict m.latentia new.csv --target D --keep id --out predicted.csv
       latentia predict m.latentia holes.csv --fill --out filled.csv
     """
+    from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
+
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
         if fill == (target is not None) or (fill and (proba or quantiles)):

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from sklearn.base import clone
 
 from latentia.cli.asking import (
     read_counts,
@@ -43,6 +42,7 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
 from latentia.model.specification import SOUGHT
+from latentia.parameters import unfitted
 
 
 def _known_learner(name: str) -> str:
@@ -171,7 +171,7 @@ def _learn(
 ) -> None:
     """Fit, with every pass over the rows and every start that has ended told to the spinner."""
     given = model.learner
-    learner = LEARNERS[given]() if isinstance(given, str) else clone(given)
+    learner = LEARNERS[given]() if isinstance(given, str) else unfitted(given)
     if "verbose" in learner.get_params(deep=False) and not getattr(given, "verbose", False):
         model.learner = learner.set_params(verbose=say)
     try:

@@ -6,12 +6,14 @@ library of the frame. No cell becomes an object of Python, only the words do.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from latentia.data.columns.values import Words, as_objects, code_type, is_missing
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
 
 POOL = b"_PL_CATEGORICAL"  # how polars marks its categoricals in Arrow's metadata …
 MET = b"latentia: words as they were met"  # … and we the text of CSV files
@@ -52,6 +54,7 @@ def _pandas_words(native: Any) -> Words | None:
 
 def _polars_words(native: Any, dtype: Any) -> Words | None:
     """An enum of the text that is met; of the pool that categories share, those that are met."""
+    import narwhals.stable.v2 as nw
     import polars as pl
 
     gone = native.is_null().to_numpy()
@@ -106,6 +109,8 @@ def series_categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
 
     Other categoricals of polars share one pool of what was met, which declares nothing.
     """
+    import narwhals.stable.v2 as nw
+
     native = series.to_native()
     match type(native).__module__.split(".")[0]:
         case "pyarrow":
