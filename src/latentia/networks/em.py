@@ -20,7 +20,7 @@ from latentia.errors import DataError
 from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.inference.operators import Operators
 from latentia.networks.discrete_network import start_of_graph
-from latentia.networks.em_cells import cell_starts, check_cells
+from latentia.networks.em_cells import cell_starts, check_wishes
 from latentia.networks.em_climb import best_of, best_of_pieces, climb_from, in_column_units, run_all
 from latentia.networks.em_pieces import pose_pieces
 from latentia.networks.em_problem import (
@@ -203,7 +203,7 @@ class EM(Parameters):
         at_least("variance_floor", self.variance_floor, 0)
         leaves = leaf_cells(graph, columns, self.variance_floor)
         check_leaves(graph, leaves, self.known, self.tied, self.smoothing)
-        check_cells(graph, leaves, self.init, self.mixture)
+        check_wishes(graph, leaves, self.init, self.mixture)
         knowledge = read_knowledge(graph, self.known, self.tied, self.smoothing)
         rows = CellRows(tuple(columns), {}).source(source)
         problem = replace(pose_pieces(graph, rows, self.smoothing, knowledge), leaves=leaves)

@@ -22,7 +22,7 @@ from latentia.typing import Array
 NEAR_A_ROW = 0.5  # how much of a first Gaussian is a row that was drawn; the rest is the column
 
 
-def check_cells(
+def check_wishes(
     graph: LatentGraph, leaves: Mapping[int, LeafCells], init: Any, mixture: int
 ) -> None:
     """What EM cannot do with continuous columns where a graph is too wide for a plan."""
