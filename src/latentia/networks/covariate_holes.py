@@ -76,5 +76,5 @@ def _lacking(x: Array, gone: Any, donors: Array, scale: Array) -> tuple[Array, A
     if len(values) > MOST_COPIES:  # evenly along their order: each stands for as many
         along = (np.arange(MOST_COPIES) + 0.5) / MOST_COPIES * times.sum()
         values = values[np.searchsorted(np.cumsum(times), along)]
-        times = np.ones(MOST_COPIES)
+        times = np.ones(MOST_COPIES, dtype=np.int64)
     return values, times / times.sum()
