@@ -22,9 +22,14 @@ from typer.testing import CliRunner
 
 import latentia as lt
 from latentia.cli import writing
+from latentia.cli.answer_views import (
+    rows_view,
+)
 from latentia.cli.application import application as app
+from latentia.cli.plan_views import (
+    plan_view,
+)
 from latentia.cli.reading import graph_from_text, open_table
-from latentia.cli.views import plan_view, rows_view
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources import files
 from latentia.data.sources.cell_spelling import find_state

@@ -14,8 +14,10 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import typer
 
+from latentia.cli.answer_views import (
+    rows_view,
+)
 from latentia.cli.screen import Screen
-from latentia.cli.views import rows_view
 from latentia.errors import DataError
 from latentia.whole_file import whole_file
 
