@@ -217,7 +217,7 @@ def filled_cells(
     out: dict[Any, np.ndarray[Any, Any]] = {}
     for column, guess in zip(columns, best, strict=True):
         if column.name not in table.names:
-            out[column.name] = column.answers(guess)
+            out[column.name] = column.answers(column.settled(guess))
             continue
         values = table.column(column.name)
         known = column.known(values)[0] if lenient else values
