@@ -66,9 +66,8 @@ def fit_sequences(
             "the next step's."
         )
     check_folder(out)
-    chosen = None if learner == "pbp" else read_learner(learner, settings) if settings else learner
-    if learner == "pbp" and settings:
-        raise DataError("--set tells settings of --learner em or stepwise; sequences have these.")
+    plain = None if learner == "pbp" else learner
+    chosen = read_learner(learner, settings) if settings else plain
     named = read_state_names(state_names)
     model = SequenceModel(
         slice_,

@@ -174,7 +174,7 @@ class Asking:
         for i, c in enumerate(self.columns):
             best = found.values[i][0]
             if c.name not in table.names:
-                out[c.name] = c.answers(best)
+                out[c.name] = c.answers(c.settled(best))
                 continue
             values = table.column(c.name)
             known = values if self.unknown == "error" else c.known(values)[0]

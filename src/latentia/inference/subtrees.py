@@ -15,7 +15,8 @@ from typing import final
 import numpy as np
 
 from latentia.inference.evidence import Evidence
-from latentia.inference.messages import RESCALE, Message, leaf_message, log_alone, pass_up
+from latentia.inference.evidence_level import log_alone
+from latentia.inference.messages import RESCALE, Message, leaf_message, pass_up
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes

@@ -20,9 +20,9 @@ from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.answering import Answers, answer, log_evidence
 from latentia.inference.evidence import around, read_evidence
 from latentia.inference.linear_part import Linear, lean_on, pool_scores
-from latentia.inference.messages import Answers, answer, log_evidence
 from latentia.inference.operators import Operators
 from latentia.kernels.embedding import (
     Sides,

@@ -345,7 +345,7 @@ class ArrowQuestions(LinkedQuestions):
             raise NotLearnedError(
                 f"{what} is not made for models in which continuous columns are parents of others, "
                 "or logits tell. They answer query, map_query, predict, predict_proba, marginals, "
-                "transform, profile, coefficients, relate, sample and score."
+                "transform, profile, coefficients, relate, sample, score and explore."
             )
 
 

@@ -122,7 +122,7 @@ class ArrowAsking:
         for i, c in enumerate(self.columns):
             best = c.best(self._column(i, cells, table))
             if c.name not in table.names:
-                out[c.name] = c.answers(best)
+                out[c.name] = c.answers(c.settled(best))
                 continue
             values = table.column(c.name)
             known = values if self.unknown == "error" else c.known(values)[0]

@@ -25,10 +25,10 @@ from latentia.errors import (
     IndependenceWarning,
     LatentiaError,
 )
+from latentia.inference.answering import log_evidence
 from latentia.inference.evidence import Evidence
 from latentia.inference.linear_part import pool_scores
 from latentia.inference.many_rows import Asked, in_blocks
-from latentia.inference.messages import log_evidence
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous

@@ -13,9 +13,9 @@ from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.values import Values
 from latentia.errors import DataError, GraphError, NotLearnedError, PlanError
+from latentia.inference.answering import Answers, answer
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
-from latentia.inference.messages import Answers, answer
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
@@ -302,7 +302,6 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         `check` a report of ``model.check(rows)`` to show beside it.
         """
         self._check_fitted()
-        self._refuse_arrows("explore")
         return doors.explore(self, to, **options)
 
     def _repr_html_inner(self) -> str:

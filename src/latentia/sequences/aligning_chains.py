@@ -27,7 +27,7 @@ def align_chains(
     model: SequenceModel, other: SequenceModel, X: Any = None, lengths: Any = None
 ) -> Alignment:
     """Match the states of every latent that both have, by P(state | all rows of the sequence)."""
-    own, others = model.fitted_.chain, _fitted(other)
+    own, others = model._chain, _fitted(other)
     pairs = _pairs(own, others)
     if X is None:
         if own.slice.given:
@@ -53,7 +53,7 @@ def align_chains(
 def _fitted(other: Any) -> Chain:
     if not hasattr(getattr(other, "fitted_", None), "chain"):
         raise DataError(f"expected another fitted SequenceModel, got {type(other).__name__}.")
-    found: Chain = other.fitted_.chain
+    found: Chain = other._chain
     return found
 
 

@@ -153,6 +153,9 @@ class DiscreteColumn:
     def answers(self, best: Any) -> np.ndarray[Any, Any]:
         return decode(self, np.asarray(best).astype(np.int64))
 
+    def settled(self, best: Any) -> Any:
+        return best
+
     def filled(self, values: Values, best: Any) -> np.ndarray[Any, Any]:
         """The cells of a table, with the states of `best` codes where they are missing."""
         codes = encode(self, values)
