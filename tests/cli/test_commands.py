@@ -680,6 +680,16 @@ def test_unknown_is_handed_on_where_it_is_given(
         assert "expected one of error, missing, warn" in " ".join(result.output.split())
 
 
+def test_an_unknown_state_is_an_error_before_any_row(here: Path) -> None:
+    """A pipe gets nothing, not even the names; the sentence tells the option that helps."""
+    names = [str(c.name) for c in lt.load(here / "m.latentia").columns_]
+    rows = ",".join(names) + "\n" + ",".join(["nowhere"] * len(names)) + "\n"
+    for command in (["predict", "--target", "D"], ["score", "--rows"]):
+        told = refused(1, *command, "m.latentia", "-", stdin=rows)
+        assert "'nowhere' is unknown" in told
+        assert "--unknown missing" in told
+
+
 def test_cells_are_read_as_the_models_states(tmp_path: Path) -> None:
     data = {"X": ["1", "2", "x", "NA"] * 50, "Y": [1, 2, 3, 3] * 50}
     path = tmp_path / "m.latentia"

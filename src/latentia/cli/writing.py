@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -95,9 +96,10 @@ def _write_file(names: Sequence[str], lists: Iterable[Lists], file: IO[bytes], o
 
 
 def _write_csv(names: Sequence[str], lists: Iterable[Lists], file: IO[str]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
+    writer, blocks = csv.writer(file, lineterminator="\n"), iter(lists)
+    first = next(blocks, None)  # what is wrong with its rows is said before anything is written
     writer.writerow(names)
-    for cells in lists:
+    for cells in chain([] if first is None else [first], blocks):
         writer.writerows(zip(*(_truths_as_text(cells[name]) for name in names), strict=True))
 
 
