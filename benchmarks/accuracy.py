@@ -48,8 +48,8 @@ from latentia import (
 from latentia.closed_form.state_counts import latent_states
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, compress
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.networks.discrete_network import plan_refinement

@@ -17,8 +17,8 @@ import numpy as np
 from latentia import PBP, TabularModel, make_plan
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, in_parallel
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.structure.templates import hidden_markov
 
 SYMBOLS = 4

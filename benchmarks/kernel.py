@@ -27,9 +27,9 @@ from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.answering import log_evidence
 from latentia.inference.evidence import read_evidence
 from latentia.inference.many_rows import block_rows
-from latentia.inference.messages import log_evidence
 from latentia.inference.operators import Operators
 from latentia.kernels.gram import PublishedKernel
 from latentia.linear_algebra import one_thread

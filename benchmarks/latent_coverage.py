@@ -1,9 +1,9 @@
 """How often 90 % intervals of latents hold the truth: sizes, tables and memberships.
 
 Run: python benchmarks/latent_coverage.py [--rows 1000 10000] [--draws 10] [--models 12]
-[--learner tables] [--stepmix]. Models are drawn: latent classes, chains and trees of latents, four
-of each. Rows come with the states that made them, by which the learned states are matched.
---stepmix compares standard errors with those of StepMix's bootstrap on one set instead.
+[--first 0] [--learner tables] [--stepmix]. Models are drawn: latent classes, chains and trees of
+latents, four of each. Rows come with the states that made them, by which the learned states are
+matched. --stepmix compares standard errors with those of StepMix's bootstrap on one set instead.
 """
 
 from __future__ import annotations
@@ -83,14 +83,30 @@ def measure(
     text: str, latents: dict[str, int], states: int, rows: int, learner: Any, seed: int
 ) -> dict[str, list[int]]:
     """Held and asked, of sizes, tables and memberships, for one draw of tables and rows."""
+    return count(*fitted(text, latents, states, rows, learner, seed))
+
+
+def fitted(
+    text: str, latents: dict[str, int], states: int, rows: int, learner: Any, seed: int
+) -> tuple[Any, Any, dict[str, Any], pd.DataFrame]:
+    """The truth, a model of rows drawn from it, tables, and rows with the states behind them."""
     rng = np.random.default_rng(seed)
     columns = [x for x in as_graph(text, list(latents)).names if x not in latents]
     graph = as_graph(text, latents).with_states(dict.fromkeys(columns, states))
     tables = draw_tables(graph, rng)
     truth = lt.TabularModel(graph, tables)
     drawn = pd.DataFrame(truth.sample(rows, seed, latents=True), columns=list(graph.names))
-    frame = drawn[columns]
-    model = lt.LatentModel(text, latents, **learner).fit(frame, error_bars=True)
+    model = lt.LatentModel(text, latents, **learner).fit(drawn[columns], error_bars=True)
+    return truth, model, tables, drawn
+
+
+def count(
+    truth: Any, model: Any, tables: dict[str, Any], drawn: pd.DataFrame
+) -> dict[str, list[int]]:
+    """Held and asked."""
+    graph = truth.graph
+    latents = [graph.names[v] for v in sorted(graph.latent)]
+    frame = drawn[[graph.names[v] for v in graph.observed]]
     orders = {h: matched(model, frame, h, drawn[h].to_numpy()) for h in latents}
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for h, order in orders.items():
@@ -117,23 +133,26 @@ def measure(
 def run(options: argparse.Namespace) -> None:
     learner = {} if options.learner == "pbp" else {"learner": options.learner}
     for rows in options.rows:
-        total: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        every: list[dict[str, list[int]]] = []
         started = time.process_time()
         for k, (name, text, latents, states) in enumerate(models()[: options.models]):
-            own: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-            for draw in range(options.draws):
-                found = measure(text, latents, states, rows, learner, 1000 * k + draw)
-                for what, (a, b) in found.items():
-                    for where in (own, total):
-                        where[what][0] += a
-                        where[what][1] += b
-            print(f"{rows}, {name}: " + _shares(own), flush=True)
+            seeds = [1000 * k + options.first + draw for draw in range(options.draws)]
+            own = [measure(text, latents, states, rows, learner, seed) for seed in seeds]
+            print(f"{rows}, {name}: " + shares(own), flush=True)
+            every += own
         seconds = time.process_time() - started
-        print(f"{rows} rows, all: {_shares(total)} ({seconds:.0f} s)", flush=True)
+        print(f"{rows} rows, all: {shares(every)} ({seconds:.0f} s)", flush=True)
 
 
-def _shares(counts: dict[str, list[int]]) -> str:
-    return ", ".join(f"{what} {a / b:.1%} of {b}" for what, (a, b) in sorted(counts.items()))
+def shares(draws: list[dict[str, list[int]]]) -> str:
+    """Shares held ± the standard error: intervals of one fit are right or wrong together."""
+    told = []
+    for what in sorted(draws[0]):
+        held, asked = np.array([found[what] for found in draws], dtype=float).T
+        share = held.sum() / asked.sum()
+        error = np.sqrt(((held - share * asked) ** 2).sum()) / asked.sum()
+        told.append(f"{what} {share:.1%} ± {error:.1%} of {asked.sum():.0f}")
+    return ", ".join(told)
 
 
 def against_stepmix() -> None:
@@ -164,6 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="number of the first draw")
     parser.add_argument("--models", type=int, default=12)
     parser.add_argument("--learner", default="tables")
     parser.add_argument("--stepmix", action="store_true")

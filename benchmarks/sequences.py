@@ -184,7 +184,7 @@ def one_pass(states: int, n: int, length: int) -> str:
     reset()
     rows, lengths = x[:, None], [length] * n
     pairs = (
-        (lambda: model.score(rows, lengths), lambda: filter_states(chain, sequences)),
+        (lambda: model.score(rows, lengths), lambda: filter_states(chain, sequences, False)),
         (lambda: model.score_samples(rows, lengths), lambda: smooth_states(chain, sequences)),
         (lambda: model.decode(rows, lengths), lambda: decode_states(chain, sequences)),
     )

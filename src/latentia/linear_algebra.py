@@ -13,9 +13,7 @@ from threading import Lock
 from typing import Any, final
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import cho_solve
-from scipy.linalg.lapack import dpotrf, dtrtri
+import scipy
 from threadpoolctl import ThreadpoolController
 
 from latentia.errors import DataError
@@ -178,9 +176,11 @@ def symmetric_inverse(S: Array, cut: float = 1e-15) -> Array:
 def ridge_solver(C: Array, ridge: float, cut: float = 1e-15) -> Callable[[Array], Array]:
     """x ↦ (C + ridge)⁻¹ x of a C without negative eigenvalues; without a ridge C⁺ x."""
     if ridge > 0:
-        factor, trouble = dpotrf(C + ridge * np.eye(len(C)), lower=1)
+        factor, trouble = scipy.linalg.lapack.dpotrf(C + ridge * np.eye(len(C)), lower=1)
         if not trouble:
-            return lambda x: np.asarray(cho_solve((factor, True), x, check_finite=False))
+            return lambda x: np.asarray(
+                scipy.linalg.cho_solve((factor, True), x, check_finite=False)
+            )
         values, Q = eigh(C)  # a ridge below the rounding of C: eigenvalues may seem negative
         shares = 1.0 / (np.maximum(values, 0.0) + ridge)
         return lambda x: np.asarray((Q * shares) @ (Q.T @ x))
@@ -251,10 +251,12 @@ def whitener(S: Array, cut: float = ROOT_CUT) -> Array:
     """R (p, k) with Rᵀ S R = I over the k directions of S that carry variance."""
     if not S.size:
         return np.zeros((len(S), 0))
-    L, trouble = dpotrf(S, lower=1)  # any root will do, and this one is several times as fast
+    L, trouble = scipy.linalg.lapack.dpotrf(
+        S, lower=1
+    )  # any root will do, and this one is several times as fast
     pivots = np.diagonal(L) ** 2
     if not trouble and pivots.min() > max(cut, SOUND) * pivots.max():
-        return np.asarray(dtrtri(L, lower=1)[0].T, dtype=float)
+        return np.asarray(scipy.linalg.lapack.dtrtri(L, lower=1)[0].T, dtype=float)
     values, Q = eigh(S)
     keep = values > cut * max(float(values[-1]), 1e-300)
     return np.asarray(Q[:, keep] / np.sqrt(values[keep]), dtype=float)

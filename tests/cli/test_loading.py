@@ -6,11 +6,14 @@ import inspect
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import latentia as lt
 from latentia.cli.application import application
 from latentia.cli.command_group import COMMANDS
 
@@ -51,6 +54,17 @@ def test_a_command_loads_its_module_only() -> None:
     assert "latentia.cli.show_commands" in own
     assert "latentia.cli.fit_command" not in own
     assert "latentia.reproduce.running" not in own
+
+
+def test_a_question_loads_little(tmp_path: Path) -> None:
+    """Neither scikit-learn nor any library of frames, no heavy part of scipy, half of our own."""
+    rows = {c: np.arange(60) % m for c, m in zip("abc", (2, 3, 4), strict=True)}
+    path = tmp_path / "m.latentia"
+    lt.LatentModel("H->a; H->b; H->c", {"H": 2}).fit(rows).save(path)
+    names, own = loaded("query", str(path), "a", "--given", "b=1")
+    assert not names & {*HEAVY} - {"numpy", "scipy", "rich"}
+    assert not own & {"latentia.networks.em", "latentia.model.training"}  # what learns
+    assert len(own) <= 160  # of 400; 320 of them were loaded once
 
 
 def test_what_help_tells_is_what_commands_say() -> None:

@@ -77,3 +77,24 @@ def test_what_cannot_be_done_is_told(here: Path) -> None:
         {k: doses()[k] % 3 for k in ("cough", "dose", "day")}
     ).save("plain.latentia")
     assert "expected a SequenceModel" in run("decode", "plain.latentia", "log.csv", code=3)
+
+
+def test_profiles_of_chains(here: Path) -> None:
+    run("fit", "log.csv", "--graph", SLICE, *FIT, "--out", "m.latentia")
+    model = lt.load("m.latentia")
+    assert repr(model.profile()) in run("profile", "m.latentia", "z")
+    told = json.loads(run("profile", "m.latentia", "z", "--json"))
+    np.testing.assert_allclose(told["moves"], model.profile().moves, atol=1e-9)
+    assert [c["name"] for c in told["columns"]] == [c.name for c in model.profile().columns]
+
+
+def test_the_closed_form(here: Path) -> None:
+    how = ("--latents", "z=2", "--sequence", "who", "--time", "day")
+    how += ("--learner", "pbp", "--set", "refine=false")
+    run("fit", "log.csv", "--graph", "z -> z', z -> cough", *how, "--out", "c.latentia")
+    run("forecast", "c.latentia", "log.csv", "--steps", "2", "--out", "next.csv")
+    ahead = rows_of(here / "next.csv")
+    right = lt.load("c.latentia").forecast(doses(), 2)
+    found = [float(r["cough=1"]) for r in ahead]
+    np.testing.assert_allclose(found, right["cough=1"], atol=1e-12)
+    assert "no named states" in run("decode", "c.latentia", "log.csv", code=1)

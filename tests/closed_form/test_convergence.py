@@ -19,8 +19,8 @@ from latentia.closed_form.solving import learn_closed_form
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, MomentsError
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.structure.plan import make_plan
 from latentia.structure.templates import hidden_markov, latent_class
 from latentia.testing.random_models import all_rows, brute_force, random_graph, random_model

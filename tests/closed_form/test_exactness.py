@@ -14,8 +14,8 @@ from latentia import PBP, Spectral
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.errors import PlanError
+from latentia.inference.answering import answer, log_evidence
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer, log_evidence
 from latentia.structure import junction
 from latentia.structure.plan import make_plan
 from latentia.structure.reading_graphs import as_graph

@@ -10,8 +10,8 @@ from latentia.closed_form.solving import learn_closed_form
 from latentia.data.rows import Rows
 from latentia.data.sources import opening
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.answering import log_evidence
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import log_evidence
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import all_rows, brute_force, random_model
 

@@ -14,8 +14,8 @@ from latentia.closed_form.basis import canonical_basis
 from latentia.closed_form.pairs import pair_layout
 from latentia.closed_form.solving import solve_operators
 from latentia.data.moments import Moments
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.structure.plan import make_plan
 from latentia.structure.templates import hidden_markov
 

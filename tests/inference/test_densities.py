@@ -11,7 +11,7 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.masses import densities
 from latentia.errors import DataError, EvidenceError, LatentiaError, LatentiaWarning
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import component_evidence
+from latentia.inference.evidence_level import component_evidence
 
 GRAPH = "H->G; H->bounded,skewed,modes,D; G->heavy,zeros,counts"
 LATENTS = {"H": 3, "G": 2}

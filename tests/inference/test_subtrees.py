@@ -6,9 +6,9 @@ import pytest
 from latentia import PBP, LatentModel, make_plan
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.answering import answer, log_evidence, posteriors
 from latentia.inference.evidence import read_evidence
 from latentia.inference.many_rows import in_precision
-from latentia.inference.messages import answer, log_evidence, posteriors
 from latentia.inference.subtrees import look_up, look_up_scores, subtree_tables
 from latentia.structure.templates import hidden_markov, latent_class, latent_tree
 from latentia.testing.random_models import random_model

@@ -9,8 +9,8 @@ import latentia as lt
 from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.answering import answer, log_evidence
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer, log_evidence
 from latentia.inference.operators import Operators
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings

@@ -15,8 +15,8 @@ from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, LatentiaError, StoreError, UnknownNameError
+from latentia.inference.answering import answer, log_evidence
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer, log_evidence
 from latentia.kernels.feature_maps import KERNELS, as_kernel, make_map
 from latentia.kernels.gram import LARGEST_GRAM, PublishedKernel
 from latentia.testing.random_models import random_graph, random_model

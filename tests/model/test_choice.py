@@ -23,8 +23,8 @@ from latentia.errors import (
     StatesWarning,
     UnknownNameError,
 )
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.model.trials import left_out_loss, prefer_refined
 from latentia.networks.branch_classes import class_shares
 from latentia.networks.stepwise import shuffled

@@ -14,8 +14,8 @@ from latentia.closed_form.pairs import one_hot, pair_layout, sum_pairs
 from latentia.closed_form.solving import learn_closed_form, solve_operators, sum_products
 from latentia.data.rows import Rows, block_codes
 from latentia.data.sources.memory import LocalRows, compress
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import brute_force, random_model
 

@@ -11,6 +11,7 @@ import pytest
 
 import latentia as lt
 from latentia.errors import DataError, EvidenceError, UnknownNameError
+from latentia.model.profile import ColumnProfile, Profile
 
 GRAPH = "G->H; G->a,b; H->c,d; H->e; a->e"
 
@@ -124,3 +125,16 @@ def test_what_has_no_profile(model):
     closed.fit({c: rows()[c] for c in "abc"})
     with pytest.raises(EvidenceError, match="'H' is latent"):
         closed.profile("H")
+
+
+def test_a_mean_like_all_others_is_neither_high_nor_low():
+    """Of a skewed column the middle of a state may lie above, and its mean where all means do."""
+    places = np.array([0.2, 0.65, 0.9])
+    table = np.array([[14.0, 5.0], [23.9, 9.0], [40.0, 9.0]])
+    income = ColumnProfile(
+        "income", ("mean", "deviation"), table, np.array([23.7, 15.0]), 0.5, True, places=places
+    )
+    low, like, high = Profile("stage", (0, 1, 2), np.full(3, 1 / 3), (income,)).words()
+    assert "income low, 14 on average" in low
+    assert "like all the others" in like
+    assert "income high, 40 on average" in high

@@ -10,8 +10,8 @@ from latentia.closed_form.evaluating import evaluator
 from latentia.closed_form.solving import gather_statistics
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.answering import log_evidence
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import log_evidence
 from latentia.networks.discrete_network import refine_closed_form
 from latentia.networks.soft_states import memberships, shared_parts
 from latentia.structure import templates

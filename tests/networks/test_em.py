@@ -20,8 +20,8 @@ from latentia.errors import (
     PlanError,
     UnknownNameError,
 )
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.networks import em_climb
 from latentia.networks import to_operators as cpts
 from latentia.networks.em_climb import climb

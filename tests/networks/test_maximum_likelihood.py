@@ -80,8 +80,22 @@ def test_equals_stepmix(n, items, states, count, holes):
     assert float(np.sum(em.score_samples(frame))) > level - NEAR
 
 
-def test_a_prior_rests_as_before():
-    """Only likelihoods are climbed to the very top: what noise is worth is far more."""
+def test_seeds_agree_with_a_prior_too():
+    """Where the likelihood is flat, a climb that rests early leaves sizes up to chance.
+
+    The shares of the largest class were from .478 to .557, and labels agreed in 65 % of rows.
+    """
+    frame = shared("gss82")
+    fits = [
+        classes_of(frame.columns, 4, lt.Tables(smoothing=1, random_state=seed)).fit(frame)
+        for seed in range(4)
+    ]
+    labels = [np.asarray(model.predict(frame, "class")) for model in fits]
+    assert all((labels[0] == other).all() for other in labels[1:])
+
+
+def test_a_prior_keeps_tables_positive():
+    """A prior does not look for the maximum of the likelihood."""
     frame = survey(0, 400, 6, 3, 3)
     found = classes_of(frame.columns, 3, lt.Tables(random_state=0)).fit(frame)
     precise = classes_of(frame.columns, 3, lt.Tables(smoothing=0, random_state=0)).fit(frame)

@@ -83,3 +83,22 @@ def test_inputs_of_a_slice_without_any() -> None:
     model = lt.SequenceModel("z -> z', z -> a", {"z": 2}).fit({"a": [0, 1] * 20})
     with pytest.raises(EvidenceError, match="no inputs"):
         model.forecast({"a": [0, 1]}, 2, given={"dose": [1, 1]})
+
+
+def test_answers_tell_how_far_they_are(monkeypatch) -> None:
+    monkeypatch.setattr("latentia.sequences.potentials.MOST_ASKED", 50)
+    monkeypatch.setattr("latentia.sequences.potentials.LEAST_GROUP", 50)
+    monkeypatch.setattr("latentia.sequences.potentials.GROUP", 50)
+    rows = {"a": np.tile([0, 1, 1], 100)}
+    model = lt.SequenceModel("z -> z', z -> a", {"z": 2}).fit(rows, lengths=[30] * 10)
+    told: list[str] = []
+    with lt.show_progress(lambda step: told.append(str(step))):
+        found = model.smooth(rows, lengths=[30] * 10)
+    assert told[-1].startswith("answering: 100%")
+    monkeypatch.undo()
+    told.clear()
+    with lt.show_progress(lambda step: told.append(str(step))):
+        np.testing.assert_allclose(
+            model.smooth(rows, lengths=[30] * 10)["z=0"], found["z=0"], atol=1e-12
+        )
+    assert not told  # what takes no time is not told

@@ -9,10 +9,17 @@ from tests.sequences.test_long_rows import frame_of
 
 import latentia as lt
 from latentia.errors import DataError, EvidenceError
+from latentia.reproduce.drawn_chains import draw_chain, draw_symbols
 from latentia.sequences.chain_questions import Chain, sample_steps_of
 from latentia.sequences.expectation import chain_estep, filtered
 from latentia.sequences.hidden_states import make_layout
-from latentia.sequences.learn_chain import ChainLearning, chain_prior, learn_chain
+from latentia.sequences.learn_chain import (
+    ChainLearning,
+    LearnedChain,
+    _best,
+    chain_prior,
+    learn_chain,
+)
 from latentia.sequences.potentials import wire_groups, wire_steps
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
@@ -161,3 +168,25 @@ def test_frames_of_several_sequences_in_a_list() -> None:
     model.fit(cut, sequence="id", time="t")
     parts = model.filter(cut)
     np.testing.assert_allclose(np.vstack(parts), model.filter(frame), atol=1e-12)
+
+
+def test_the_race_to_rest_finds_more_than_the_first_past_the_post(monkeypatch) -> None:
+    """A chain of 8 states whose best start after a few steps is not the best in the end.
+
+    Without finalists that come to rest the loss is 35 nats, here and with the compiled kernel; 10
+    leaves room for rounding, which other processors may do otherwise.
+    """
+    tables = draw_chain("random 8 × 16", [0, 13])
+    rows = {"a": draw_symbols(tables, 10_000, 100, [0, 13, 1])}
+    model = lt.SequenceModel("z -> z', z -> a", {"z": 8}, state_names={"a": list(range(16))})
+    found = model.fit(rows, lengths=[100] * 100).history_[-1]
+    monkeypatch.setattr("latentia.sequences.learn_chain.FINALISTS", (1, 1))
+    assert found > model.fit(rows, lengths=[100] * 100).history_[-1] + 10.0
+
+
+def test_finalists_differ_and_the_highest_come_first() -> None:
+    climbs = [
+        LearnedChain({}, str(k), True, (level,), 0.0) for k, level in enumerate([1, 5, 4.9, 3])
+    ]
+    assert [c.start for c in _best(climbs, 3, 0.0)] == ["1", "2", "3"]
+    assert [c.start for c in _best(climbs, 3, 0.5)] == ["1", "3", "0"]  # 4.9 is as good as 5

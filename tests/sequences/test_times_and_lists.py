@@ -116,3 +116,42 @@ def test_states_far_apart_are_bells_on_a_straight_scale() -> None:
     at = np.unique(np.concatenate([-np.geomspace(1e-3, 1e7, 3000), np.geomspace(1e-3, 1e7, 3000)]))
     ones = np.exp(bent.score_samples({"x": at}, lengths=[1] * len(at)))
     assert np.trapezoid(ones, at) == pytest.approx(1.0, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("times", "step"),
+    [
+        (pd.date_range("2000-01-01", periods=40, freq="MS"), -1),
+        (pd.date_range("2000-01-31", periods=40, freq="ME"), -1),
+        (pd.period_range("2000-01", periods=40, freq="M"), -1),
+        ([f"{2000 + k // 12}-{k % 12 + 1:02d}-15" for k in range(40)], -1),
+        (pd.period_range("2000Q1", periods=40, freq="Q"), -3),
+        (pd.date_range("1990-06-01", periods=40, freq="YS-JUN"), -12),
+    ],
+)
+def test_months_are_steps_of_the_calendar(times, step: int, tmp_path) -> None:
+    """Dates of one day of the month count months, whose days differ; gaps are holes."""
+    codes = np.random.default_rng(0).integers(3, size=40)
+    gone = np.isin(np.arange(40), [3, 4, 20])
+    plain = pd.DataFrame({"t": np.arange(40), "a": codes})[~gone]
+    dated = plain.assign(t=pd.Series(times)[~gone])
+    first = lt.SequenceModel("z -> z', z -> a", {"z": 2}).fit(plain, time="t")
+    model = lt.SequenceModel("z -> z', z -> a", {"z": 2}).fit(dated, time="t")
+    assert model.fitted_.step == step
+    model.save(tmp_path / "m.latentia")
+    for own in (model, lt.load(tmp_path / "m.latentia")):
+        np.testing.assert_array_equal(own.smooth(dated), first.smooth(plain))
+        np.testing.assert_array_equal(own.filter(dated[:2]), first.filter(plain[:2]))
+
+
+def test_months_and_days_do_not_mix() -> None:
+    days = pd.DataFrame({"t": pd.date_range("2024-01-01", periods=60), "a": [0, 1, 1] * 20})
+    model = lt.SequenceModel("z -> z', z -> a", {"z": 2}).fit(days, time="t")
+    far = days.iloc[[0, 31]]  # the first of January and of February: thirty days are missing
+    assert len(model._read(far, None)[0].row) == 32
+    months = days.assign(t=pd.date_range("2000-01-01", periods=60, freq="QS"))
+    model = lt.SequenceModel("z -> z', z -> a", {"z": 2}).fit(months, time="t")
+    with pytest.raises(DataError, match=r"not whole steps of 3 month"):
+        model.filter(days.iloc[[0, 31]])
+    with pytest.raises(DataError, match="two rows at time"):
+        model.filter(days.iloc[:2])  # both of January

@@ -1,12 +1,10 @@
 """Arrows that say of independence what undirected edges say."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 import latentia as lt
-from latentia.structure.directing import directed_alike
+from latentia.structure.directing import directed_alike, with_chords
 from latentia.structure.reading_graphs import as_graph
 
 
@@ -36,8 +34,42 @@ def test_latents_of_undirected_graphs_are_told_by_name():
     found = np.asarray(model.predict(rows, "H"))
     assert max(np.mean(found == h), np.mean(found != h)) > 0.85
     assert model.query("H", {"x": 1}).table.sum() == pytest.approx(1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        loop = lt.LatentModel("A--x; B--x; A--y; B--y; A--z; B--w", {"A": 2, "B": 2}).fit(rows)
-    with pytest.raises(lt.errors.EvidenceError, match="latent"):
-        loop.query("A")
+
+
+def test_chords_make_every_graph_decomposable():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        pairs = [(a, b) for a in range(7) for b in range(a) if rng.random() < 0.4]
+        graph = as_graph("; ".join(f"v{a}--v{b}" for a, b in pairs), [])
+        more, chords = with_chords(graph)
+        assert directed_alike(more) is not None
+        assert {*more.edges} == {*graph.edges, *chords}
+        assert (directed_alike(graph) is not None) == (not chords)
+    square, (chord,) = with_chords(as_graph("a--b; b--c; c--d; a--d", []))
+    assert len(square.edges) == 5
+    assert chord in {(0, 2), (1, 3)}
+
+
+def test_latents_on_a_cycle_are_told_by_name():
+    """Edges in a cycle have potentials, not tables: those of the graph with a chord tell them."""
+    rng = np.random.default_rng(0)
+    hidden = [rng.integers(2, size=2000)]
+    for _ in range(3):
+        hidden.append(np.where(rng.random(2000) < 0.8, hidden[-1], 1 - hidden[-1]))
+    rows = {
+        f"x{k}{c}": np.where(rng.random(2000) < 0.9, h, 1 - h)
+        for k, h in enumerate(hidden)
+        for c in "ab"
+    }
+    ring = [f"h{k}--h{(k + 1) % 4}" for k in range(4)]
+    below = [f"h{x[1]}--{x}" for x in rows]
+    latents = {f"h{k}": 2 for k in range(4)}
+    model = lt.LatentModel("; ".join(ring + below), latents).fit(rows)
+    for k, h in enumerate(hidden):
+        found = np.asarray(model.predict(rows, f"h{k}"))
+        assert max(np.mean(found == h), np.mean(found != h)) > 0.88  # two columns of .9 tell it
+    table = np.asarray(model.query(["h0", "h1"], {"x3a": 1}).table)
+    assert table.sum() == pytest.approx(1.0)
+    best = model.map_query(["h0", "h1"], {"x3a": 1})
+    assert np.log(table.max()) == pytest.approx(best.log_probability)
+    assert any("chords were added" in line for line in model.diagnostics_.pieces)

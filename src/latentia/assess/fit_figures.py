@@ -22,9 +22,9 @@ from latentia.data.columns.column import Column, is_present
 from latentia.data.sources.engine import Engine
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
+from latentia.inference.answering import answer
 from latentia.inference.evidence import Evidence, around
 from latentia.inference.many_rows import Asked, in_blocks
-from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
 from latentia.inference.row_answers import Noted, check_unknown
 from latentia.structure.plan import Plan

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
-from scipy.special import chdtrc
+import scipy
 
 from latentia.data.columns.column import Column, is_present
 from latentia.data.moments import Moments
@@ -127,7 +127,9 @@ def g_test(table: Array) -> tuple[float, float]:
     G = max(2.0 * float(terms.sum()), 0.0)
     freedom = (used.shape[0] - 1) * (used.shape[1] - 1)
     chi2 = float(((used - expected) ** 2 / expected).sum())
-    return float(chdtrc(freedom, G)), float(np.sqrt(chi2 / (total * (min(used.shape) - 1))))
+    return float(scipy.special.chdtrc(freedom, G)), float(
+        np.sqrt(chi2 / (total * (min(used.shape) - 1)))
+    )
 
 
 def _states(column: Column) -> int:

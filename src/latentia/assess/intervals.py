@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
-from latentia.assess.jackknife import Replicates
 from latentia.errors import EvidenceError
 from latentia.inference.operators import Operators
 from latentia.typing import Array
+
+if TYPE_CHECKING:
+    from latentia.assess.jackknife import Replicates
 
 Found = Mapping[Any, np.ndarray[Any, Any]]
 
@@ -61,7 +63,9 @@ def intervals(
         spread = spread + away * away * (count - 1) / count
     variance = (count - 1) / count * spread
     bias = (count - 1) * (centre - _turned(whole))
-    half = float(stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(variance + bias**2)
+    half = float(scipy.special.stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(
+        variance + bias**2
+    )
     z = _turned(p)
     lower, upper = _back(z - half), _back(z + half)
     return np.minimum(lower, p), np.maximum(upper, p)  # rounding must not leave p outside

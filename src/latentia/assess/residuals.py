@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
@@ -42,7 +42,7 @@ class PairFit:
     @property
     def log_p(self) -> float:
         """log of the chance of so large a χ² either way if the model were right."""
-        return min(0.0, float(chi2.logsf(self.chi2, self.freedom)) + math.log(2.0))
+        return min(0.0, float(scipy.stats.chi2.logsf(self.chi2, self.freedom)) + math.log(2.0))
 
 
 @final

@@ -16,6 +16,14 @@ from latentia.cli.answer_blocks import (
     collected,
     tell_written,
 )
+from latentia.cli.answer_views import (
+    assignment_facts,
+    assignment_view,
+    density_facts,
+    density_view,
+    posterior_facts,
+    posterior_view,
+)
 from latentia.cli.asking import (
     asked_evidence,
     asked_levels,
@@ -23,7 +31,6 @@ from latentia.cli.asking import (
     find_variable,
     read_soft,
 )
-from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
 from latentia.cli.options import (
     Confidence,
     Data,
@@ -38,14 +45,6 @@ from latentia.cli.options import (
 )
 from latentia.cli.reading import check_weights, look_over, open_table, read_model
 from latentia.cli.screen import Screen, answering
-from latentia.cli.views import (
-    assignment_facts,
-    assignment_view,
-    density_facts,
-    density_view,
-    posterior_facts,
-    posterior_view,
-)
 from latentia.cli.writing import check_out, give_numbers, give_rows
 from latentia.data.sources.located import TableFile
 from latentia.errors import DataError
@@ -160,6 +159,8 @@ def predict(
       latentia predict m.latentia new.csv --target D --keep id --out predicted.csv
       latentia predict m.latentia holes.csv --fill --out filled.csv
     """
+    from latentia.cli.kept_columns import filled_rows, give_table, kept_names, with_kept
+
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
         if fill == (target is not None) or (fill and (proba or quantiles)):

@@ -12,7 +12,6 @@ from latentia.data.columns.column import KINDS, Column
 from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
-from latentia.model.learners import LEARNERS
 from latentia.typing import Label
 
 WORDS = {"true": True, "false": False, "none": None}
@@ -106,6 +105,8 @@ def read_learner(name: str, settings: Sequence[str]) -> Any:
     >>> read_learner("em", ["restarts=20", "tol=1e-8"])
     EM(restarts=20, tol=1e-08)
     """
+    from latentia.model.learners import LEARNERS
+
     learner = LEARNERS[name]()
     known = learner.get_params(deep=False)
     found: dict[str, Any] = {}

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from sklearn.base import clone
 
 from latentia.cli.asking import (
     read_counts,
@@ -15,6 +14,10 @@ from latentia.cli.asking import (
     read_latent_names,
     read_learner,
     read_order,
+)
+from latentia.cli.model_views import (
+    fit_view,
+    model_facts,
 )
 from latentia.cli.options import (
     Data,
@@ -36,13 +39,13 @@ from latentia.cli.reading import (
     read_state_names,
 )
 from latentia.cli.screen import answering
-from latentia.cli.views import fit_view, model_facts
 from latentia.cli.writing import check_folder
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
 from latentia.model.specification import SOUGHT
+from latentia.parameters import unfitted
 
 
 def _known_learner(name: str) -> str:
@@ -171,7 +174,7 @@ def _learn(
 ) -> None:
     """Fit, with every pass over the rows and every start that has ended told to the spinner."""
     given = model.learner
-    learner = LEARNERS[given]() if isinstance(given, str) else clone(given)
+    learner = LEARNERS[given]() if isinstance(given, str) else unfitted(given)
     if "verbose" in learner.get_params(deep=False) and not getattr(given, "verbose", False):
         model.learner = learner.set_params(verbose=say)
     try:

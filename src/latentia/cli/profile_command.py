@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,11 @@ from latentia.cli.options import Debug, Json, Model, Quiet, app
 from latentia.cli.reading import read_model
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
+from latentia.model.latent_model import LatentModel
 from latentia.model.profile import Profile
+from latentia.sequences.chain_profile import ChainProfile
+from latentia.sequences.sequence_model import SequenceModel
+from latentia.store.file import load
 
 PICTURES = (".svg", ".html")
 
@@ -31,6 +36,8 @@ def profile(
 ) -> None:
     """Show the states of a latent: how large they are, and every column in each of them.
 
+    Of a model of sequences, also how long states last, and moves between them.
+
     \b
     Examples:
       latentia profile m.latentia class
@@ -44,14 +51,45 @@ def profile(
                     param_hint="--plot",
                 )
             check_folder(plot)
-        loaded = read_model(model)
-        found = loaded.profile(find_label(loaded, latent))
+        kept = load(model)
+        found: Profile | ChainProfile
+        if isinstance(kept, SequenceModel):
+            found = kept.profile(latent)
+            facts = _chain_facts(found)
+        else:
+            loaded = kept if isinstance(kept, LatentModel) else read_model(model)
+            found = loaded.profile(find_label(loaded, latent))
+            facts = _facts(found)
         if plot is not None:
             found.plot().save(plot)
         if as_json:
-            screen.dump(_facts(found) | ({} if plot is None else {"plot": plot}))
+            screen.dump(facts | ({} if plot is None else {"plot": plot}))
         else:
             screen.show(Text(repr(found)))
+
+
+def _chain_facts(found: ChainProfile) -> dict[str, object]:
+    return {
+        "latent": found.latent,
+        "states": list(found.states),
+        "sizes": found.shares,
+        "size_errors": found.share_errors,
+        "columns": [
+            {
+                "name": c.name,
+                "kind": "continuous" if c.continuous else "discrete",
+                "labels": list(c.labels),
+                "table": c.table,
+                "errors": c.errors,
+                "overall": c.overall,
+                "bits": c.information / math.log(2.0),
+            }
+            for c in found.columns
+        ],
+        "moves": found.moves,
+        "move_errors": found.move_errors,
+        "durations": found.durations,
+    }
 
 
 def _facts(found: Profile) -> dict[str, object]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+import scipy
 
 from latentia.errors import GraphError
 from latentia.typing import Array
@@ -51,7 +50,9 @@ def column_tree(
     for a, b in required:
         cost[a, b] = cost[b, a] = 1e-9
     np.fill_diagonal(cost, 0.0)
-    found = minimum_spanning_tree(csr_array(np.triu(cost))).tocoo()
+    found = scipy.sparse.csgraph.minimum_spanning_tree(
+        scipy.sparse.csr_array(np.triu(cost))
+    ).tocoo()
     edges = {(int(min(a, b)), int(max(a, b))) for a, b in zip(found.row, found.col, strict=True)}
     edges = {(a, b) for a, b in edges if information[a, b] > 0 or (a, b) in required}
     if not required <= edges:
@@ -66,7 +67,7 @@ def column_tree(
 
 def rooted(n: int, edges: Sequence[Edge], roots: Sequence[int] = ()) -> RootedTree:
     """The tree hung up at a middle of each part, or at those given."""
-    ties = csr_array(
+    ties = scipy.sparse.csr_array(
         (np.ones(len(edges)), (np.array([a for a, _ in edges], int), [b for _, b in edges])),
         shape=(n, n),
     )
@@ -76,7 +77,7 @@ def rooted(n: int, edges: Sequence[Edge], roots: Sequence[int] = ()) -> RootedTr
         if not seen[v]:
             if v not in roots:
                 v = _middle(ties, v)
-            part, before = breadth_first_order(ties, v, directed=False)
+            part, before = scipy.sparse.csgraph.breadth_first_order(ties, v, directed=False)
             for u in part:
                 above[u] = int(before[u]) if before[u] >= 0 else -1
             seen[part] = True
@@ -95,11 +96,11 @@ def connected_parts(n: int, edges: Sequence[Edge]) -> list[list[int]]:
     return [sorted(part) for part in found.values()]
 
 
-def _middle(ties: csr_array, v: int) -> int:
+def _middle(ties: scipy.sparse.csr_array, v: int) -> int:
     """A middle of the longest path through the part of `v`: shallow trees pass rows best."""
-    part, _ = breadth_first_order(ties, v, directed=False)
+    part, _ = scipy.sparse.csgraph.breadth_first_order(ties, v, directed=False)
     one = int(part[-1])
-    other, before = breadth_first_order(ties, one, directed=False)
+    other, before = scipy.sparse.csgraph.breadth_first_order(ties, one, directed=False)
     path = [int(other[-1])]
     while before[path[-1]] >= 0:
         path.append(int(before[path[-1]]))

@@ -19,8 +19,9 @@ from latentia.draw.trees import (
     place_tree,
     separator_names,
 )
+from latentia.inference.answering import answer
 from latentia.inference.evidence import Evidence
-from latentia.inference.messages import Message, answer, leaf_message, pass_down, pass_up
+from latentia.inference.messages import Message, leaf_message, pass_down, pass_up
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array

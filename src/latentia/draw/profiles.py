@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +24,7 @@ CELL = 58.0
 MOST_LINES = 14  # columns of the profile
 MOST_HEAT = 30  # rows of the heat map
 MOST_LABELS = 6  # rows of one column
-LONGEST = 22  # letters of a name
+LONGEST = 28  # letters of a name
 SHORT = 7  # letters of names that need not be tilted
 HEAT = np.array([[243, 247, 251], [146, 190, 222], [8, 70, 120]])  # no, half, all
 
@@ -123,7 +124,7 @@ def _lines(profile: Profile) -> Canvas:
         if all(len(printable(each.name)) <= SHORT for each in shown):
             canvas.text((x, HEIGHT + 14), printable(c.name), 11.5)
         else:
-            _tilted(canvas, (x + 4, HEIGHT + 14), _short(c.name, 16))
+            _tilted(canvas, (x + 4, HEIGHT + 14), _short(c.name))
     order = np.argsort(profile.shares, kind="stable")  # the largest on top
     for k in order.tolist():
         points = [
@@ -135,14 +136,31 @@ def _lines(profile: Profile) -> Canvas:
         for at in points:
             canvas.oval(at, 7, 7, _colour(k), COLOURS["paper"])
     rest = len(profile.columns) - len(shown)
-    words = "mean between the first state (0) and the last (1); of numbers: share of values below"
-    if all(len(c.labels) == 2 for c in shown):
-        words = "share of the second of two states, as named in the table below"
-    canvas.text((-18, canvas.bottom + 14), words, 11, COLOURS["soft"], "start")
+    canvas.text((-18, canvas.bottom + 14), _scale(shown), 11, COLOURS["soft"], "start")
     if rest > 0:
         more = f"the {len(shown)} most telling of {len(profile.columns)} columns"
         canvas.text((-18, canvas.bottom + 12), more, 11, COLOURS["soft"], "start")
     return canvas
+
+
+def _scale(shown: Sequence[ColumnProfile]) -> str:
+    """What 0 and 1 mean."""
+    states = [c.labels for c in shown if not c.continuous]
+    same = len(set(states)) == 1 and len(states[0]) > 1
+    words = []
+    if same and len(states[0]) == 2:
+        words.append(f"share of {_short(states[0][1])}")
+    elif same:
+        words.append(
+            f"mean, from all {_short(states[0][0])} (0) to all {_short(states[0][-1])} (1)"
+        )
+    elif states and all(len(own) == 2 for own in states):
+        words.append("share of the second of two states, as named in the table below")
+    elif states:
+        words.append("mean between the first state (0) and the last (1)")
+    if len(states) < len(shown):
+        words.append("of numbers: share of values below")
+    return "; ".join(words)
 
 
 def _polyline(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+import scipy
 
 from latentia.errors import LatentiaError
 from latentia.structure.graph import LatentGraph
@@ -224,7 +224,9 @@ def _log_masses(
     high = np.where(points >= last - grid[1] / 4, np.inf, high)
     flip = low > 0  # the upper tail by the lower one: differences keep their digits
     a, b = np.where(flip, -high, low), np.where(flip, -low, high)
-    mass = ndtr(b) - ndtr(a)
+    mass = scipy.special.ndtr(b) - scipy.special.ndtr(a)
     with np.errstate(divide="ignore", invalid="ignore"):
-        far = log_ndtr(b) + np.log1p(-np.exp(log_ndtr(a) - log_ndtr(b)))
+        far = scipy.special.log_ndtr(b) + np.log1p(
+            -np.exp(scipy.special.log_ndtr(a) - scipy.special.log_ndtr(b))
+        )
         return np.asarray(np.where(mass > 1e-12, np.log(np.maximum(mass, LEAST)), far))

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, TypeAlias, final
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from latentia.data.rows import Rows
 from latentia.exact.estep_passes import RESCALE, SMALLEST, TINY
@@ -439,7 +439,7 @@ def _ones_at(codes: Codes, count: int) -> Any:
     n = len(codes)
     if count * n <= SMALL_SPREAD:
         return (codes == np.arange(count)[:, None]).astype(float)
-    return csr_array((np.ones(n), (codes, np.arange(n))), shape=(count, n))
+    return scipy.sparse.csr_array((np.ones(n), (codes, np.arange(n))), shape=(count, n))
 
 
 def _axes(at: Placing) -> _Axes:

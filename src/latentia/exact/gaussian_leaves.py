@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn, dense_columns
@@ -228,7 +228,7 @@ def grid_masses(leaf: Array, points: int) -> Array:
     u = (np.arange(points) - mean[..., None]) / sd  # (parents …, components, points)
     # G(x) = E[min(X, x)] up to a constant has the hats' masses as its second differences
     phi = np.exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
-    ramp = sd * (u * ndtr(u) + phi)  # E[max(x − X, 0)]
+    ramp = sd * (u * scipy.special.ndtr(u) + phi)  # E[max(x − X, 0)]
     rise = np.diff(ramp, axis=-1)  # from 0 to 1
     edges = np.concatenate([np.zeros_like(rise[..., :1]), rise, np.ones_like(rise[..., :1])], -1)
     masses = np.maximum(np.diff(edges, axis=-1), 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -34,7 +34,13 @@ class Variables(Protocol):
 
 def labels_of(model: Variables, v: int) -> tuple[Hashable, ...]:
     """The states of a variable by name, by code if they have none."""
-    return model.state_names.get(model.names[v], tuple(range(model.states[v])))
+    return labels_of_all(model, [v])[0]
+
+
+def labels_of_all(model: Variables, variables: Iterable[int]) -> list[tuple[Hashable, ...]]:
+    """The same of some variables: what the model knows of all of them is looked up once."""
+    names, states, named = model.names, model.states, model.state_names
+    return [named[names[v]] if names[v] in named else tuple(range(states[v])) for v in variables]
 
 
 def read_codes(model: Variables, evidence: Any, soft: Soft) -> tuple[StateCodes, dict[int, Array]]:

@@ -20,7 +20,7 @@ from latentia.exact.reading_evidence import (
     RowsGiven,
     Soft,
     StateCodes,
-    labels_of,
+    labels_of_all,
     log_likelihoods,
     read_codes,
     with_latents,
@@ -177,7 +177,7 @@ class TabularModel:
             )
         return Posterior(
             variables=tuple(self.names[v] for v in asked),
-            states=tuple(labels_of(self, v) for v in asked),
+            states=tuple(labels_of_all(self, asked)),
             table=np.asarray(table[0]),
             log_evidence=float(log_total[0]),
             evidence=self._told(evidence, soft),
@@ -211,7 +211,8 @@ class TabularModel:
         likelihoods = {v: x[0] for v, x in weights.items()}
         found = max_product_states(self.graph, tables, codes[0], likelihoods, asked)
         check_rows_possible(np.array([found.log_evidence]))
-        labels = (labels_of(self, v)[k] for v, k in zip(asked, found.codes, strict=True))
+        told = labels_of_all(self, asked)
+        labels = (own[k] for own, k in zip(told, found.codes, strict=True))
         values = dict(zip((self.names[v] for v in asked), labels, strict=True))
         return Assignment(values, min(found.log_joint - found.log_evidence, 0.0), True)
 
@@ -260,9 +261,10 @@ class TabularModel:
     def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Any] | None:
         """What one row of evidence says, by state name; soft evidence as likelihoods."""
         codes, weights = read_codes(self, evidence, soft)
+        seen = np.flatnonzero(codes[0] >= 0).tolist()
         found: dict[Label, Any] = {
-            self.names[v]: labels_of(self, v)[codes[0, v]]
-            for v in np.flatnonzero(codes[0] >= 0).tolist()
+            self.names[v]: own[codes[0, v]]
+            for v, own in zip(seen, labels_of_all(self, seen), strict=True)
         }
         found |= {self.names[v]: x[0].tolist() for v, x in weights.items()}
         return found or None

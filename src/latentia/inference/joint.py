@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from latentia.errors import EvidenceError
+from latentia.inference.answering import answer, log_evidence
 from latentia.inference.evidence import Evidence, read_evidence
-from latentia.inference.messages import answer, component_evidence, log_evidence
+from latentia.inference.evidence_level import component_evidence
 from latentia.inference.operators import Operators
 from latentia.typing import Array, Codes
 

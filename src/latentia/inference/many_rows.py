@@ -14,8 +14,8 @@ from latentia.data.columns.column import Column
 from latentia.data.sources.memory import in_parallel, told_in_blocks
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
+from latentia.inference.answering import log_evidence, posteriors
 from latentia.inference.evidence import Evidence, read_evidence
-from latentia.inference.messages import log_evidence, posteriors
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Provenance
 from latentia.inference.subtrees import look_up, look_up_scores, subtree_tables

@@ -11,15 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import (
-    Message,
-    check_sound,
-    leaf_message,
-    pass_down,
-    pass_up,
-    repaired,
-)
+from latentia.inference.messages import Message, leaf_message, pass_down, pass_up
 from latentia.inference.operators import Operators
+from latentia.inference.repairing import check_sound, repaired
 from latentia.typing import Array, Codes
 
 

@@ -15,7 +15,8 @@ from typing import final
 import numpy as np
 
 from latentia.inference.evidence import Evidence
-from latentia.inference.messages import RESCALE, Message, leaf_message, log_alone, pass_up
+from latentia.inference.evidence_level import log_alone
+from latentia.inference.messages import RESCALE, Message, leaf_message, pass_up
 from latentia.inference.operators import Operators
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
@@ -148,9 +149,9 @@ def _indices(subtrees: Sequence[Subtree], evidence: Evidence) -> list[tuple[Subt
         for x, stride, shift in zip(tree.leaves, tree.strides, tree.shifts, strict=True):
             codes = evidence.codes[x]
             if codes is not None:
-                own = codes.astype(np.int16)
-                own += np.int16(shift)
-                own *= np.int16(stride)
-                index = index + own
+                own = np.multiply(codes, np.int16(stride), dtype=np.int16)
+                index = own if index.size == 1 and not index[0] else np.add(index, own, out=own)
+                if shift:
+                    index += np.int16(shift * stride)
         found.append((tree, index))
     return found

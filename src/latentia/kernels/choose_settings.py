@@ -14,15 +14,15 @@ from functools import partial, reduce
 from typing import final
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.inference.answering import Answers, answer, log_evidence
 from latentia.inference.evidence import around, read_evidence
 from latentia.inference.linear_part import Linear, lean_on, pool_scores
-from latentia.inference.messages import Answers, answer, log_evidence
 from latentia.inference.operators import Operators
 from latentia.kernels.embedding import (
     Sides,
@@ -397,5 +397,5 @@ def _class_score(
     logs = log_prior[:, None] + pool_scores(logs, lines, together, settings.pool)
     label = np.repeat(np.arange(len(held)), [len(r) for r in held])
     weight = np.concatenate([r.weights for r in held])
-    true = logs[label, np.arange(len(label))] - logsumexp(logs, axis=0)
+    true = logs[label, np.arange(len(label))] - scipy.special.logsumexp(logs, axis=0)
     return np.asarray(true * weight)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.errors import DataError, UnknownNameError
@@ -248,10 +248,12 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
     K = bare.factors(bare.landmarks)
     if not np.isfinite(K).all() or not np.allclose(K, K.T, rtol=1e-6, atol=1e-9):
         raise DataError("the kernel gives values that are not finite, or k(x, y) ≠ k(y, x).")
-    L, trouble = dpotrf(K, lower=1)  # any root will do, and this one is many times as fast
+    L, trouble = scipy.linalg.lapack.dpotrf(
+        K, lower=1
+    )  # any root will do, and this one is many times as fast
     pivots = np.diagonal(L) ** 2
     if not trouble and pivots.min() > SOUND * pivots.max():
-        return replace(bare, mixing=np.ascontiguousarray(dtrtri(L, lower=1)[0]))
+        return replace(bare, mixing=np.ascontiguousarray(scipy.linalg.lapack.dtrtri(L, lower=1)[0]))
     values, vectors = eigh((K + K.T) / 2)
     if values[0] < -INDEFINITE * max(values[-1], 1e-300):
         raise DataError(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
@@ -80,7 +80,9 @@ def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:
 # --- leaves on grids ------------------------------------------------------------------------------
 
 
-def hats(plan: Plan, columns: Sequence[Column], leaf: int, codes: Sequence[Any]) -> csr_array:
+def hats(
+    plan: Plan, columns: Sequence[Column], leaf: int, codes: Sequence[Any]
+) -> scipy.sparse.csr_array:
     """Weights of the cells of a leaf, (n, cells): rows sum to one, to zero where one is missing."""
     place = {v: i for i, v in enumerate(plan.graph.observed)}
     members = [place[v] for v in plan.nodes[leaf].columns]
@@ -94,7 +96,7 @@ def hats(plan: Plan, columns: Sequence[Column], leaf: int, codes: Sequence[Any])
     rows = np.broadcast_to(np.arange(n), index.shape)
     kept = share > 0
     shape = (n, math.prod(_cells(columns[i]) for i in members))
-    return csr_array((share[kept], (rows[kept], index[kept])), shape=shape)
+    return scipy.sparse.csr_array((share[kept], (rows[kept], index[kept])), shape=shape)
 
 
 def smoothing(column: Column, bandwidth: float) -> Array | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from latentia.announcing import warn
 from latentia.assess.identifying import latent_doubts
@@ -118,7 +118,7 @@ def _match(
     own: OwnTables, others: OwnTables, a: Label, b: Label, left: Array, right: Array
 ) -> Match:
     table = left.T @ right / len(left)
-    first, second = linear_sum_assignment(table, maximize=True)
+    first, second = scipy.optimize.linear_sum_assignment(table, maximize=True)
     mine: tuple[Hashable, ...] = own.latent(a).labels
     theirs: tuple[Hashable, ...] = others.latent(b).labels
     found = dict(zip(first.tolist(), second.tolist(), strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,32 +28,18 @@ from latentia.inference.operators import independent
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
-from latentia.model.arrow_figures import (
-    LineCoefficients,
-    coefficients_of,
-    labels_in,
-    profile_arrows,
-)
-from latentia.model.arrow_learning import (
-    ArrowModel,
-    asked_links,
-    counted_latents,
-    dense_parents,
-    learn_arrows,
-)
-from latentia.model.arrow_rows import ArrowAsking, ArrowLatent
-from latentia.model.coefficients import Coefficients
 from latentia.model.linked_questions import LinkedQuestions
-from latentia.model.links import is_linked_class
-from latentia.model.mixed_plans import has_continuous
 from latentia.model.profile import Profile
 from latentia.model.state_names import checked_names
-from latentia.model.training import Opened
-from latentia.networks.em import EM
-from latentia.networks.learner import Abilities
-from latentia.networks.tables import Tables, column_plan
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.model.arrow_figures import LineCoefficients
+    from latentia.model.arrow_learning import ArrowModel
+    from latentia.model.coefficients import Coefficients
+    from latentia.model.training import Opened
+    from latentia.networks.learner import Abilities
 
 
 class ArrowQuestions(LinkedQuestions):
@@ -75,6 +61,10 @@ class ArrowQuestions(LinkedQuestions):
     # -- learning ------------------------------------------------------------------------------
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+        from latentia.model.arrow_learning import counted_latents
+        from latentia.networks.em import EM
+        from latentia.networks.tables import Tables
+
         self.__dict__.pop("arrows_", None)
         if opened.wish is None and self._takes_arrows(opened, learner):
             return self._fit_arrows(opened, learner, groups)
@@ -87,6 +77,12 @@ class ArrowQuestions(LinkedQuestions):
 
     def _takes_arrows(self, opened: Opened, learner: Any) -> bool:
         """Is this a graph that tables alone, or a class with covariates, cannot tell?"""
+        from latentia.model.arrow_learning import asked_links, dense_parents
+        from latentia.model.links import is_linked_class
+        from latentia.model.mixed_plans import has_continuous
+        from latentia.networks.em import EM
+        from latentia.networks.tables import Tables
+
         graph, columns = opened.graph, opened.columns
         if not graph.directed or not isinstance(learner, EM | Tables):
             return False
@@ -100,6 +96,9 @@ class ArrowQuestions(LinkedQuestions):
 
     def _has_linked_class(self, opened: Opened) -> bool:
         """Is a latent class told by covariates?"""
+        from latentia.model.arrow_learning import asked_links, dense_parents
+        from latentia.model.links import is_linked_class
+
         graph, columns = opened.graph, opened.columns
         if opened.wish is not None or not graph.directed:
             return False
@@ -108,6 +107,9 @@ class ArrowQuestions(LinkedQuestions):
         return any(is_linked_class(graph, v, columns) for v in told)
 
     def _fit_arrows(self, opened: Opened, learner: Any, groups: int) -> Self:
+        from latentia.model.arrow_learning import asked_links, learn_arrows
+        from latentia.networks.tables import column_plan
+
         self.__dict__.pop("link_", None)
         self.__dict__.pop("structure_", None)
         if groups:
@@ -132,6 +134,8 @@ class ArrowQuestions(LinkedQuestions):
 
     def _needs_names(self, opened: Opened) -> bool:
         """Mixed columns whose model tells nothing of the latents that the graph names."""
+        from latentia.model.mixed_plans import has_continuous
+
         graph = opened.graph
         if not graph.latent or not graph.directed or not has_continuous(opened.columns):
             return False
@@ -141,6 +145,8 @@ class ArrowQuestions(LinkedQuestions):
 
     def _add_names(self, opened: Opened) -> None:
         """Arrows beside what answers for the columns, so that latents can be asked for."""
+        from latentia.model.arrow_learning import asked_links, learn_arrows
+
         try:
             linked = asked_links(opened.graph, opened.columns, self.link)
             found = learn_arrows(opened, linked, 1.0, 0, self.order_by, alone=False)
@@ -181,6 +187,8 @@ class ArrowQuestions(LinkedQuestions):
         Errors are of the observed information, or, if `robust`, of the sandwich form, which holds
         where the model is not quite right.
         """
+        from latentia.model.arrow_figures import coefficients_of
+
         self._check_fitted()
         found = self._arrows
         if found is None:
@@ -205,12 +213,16 @@ class ArrowQuestions(LinkedQuestions):
     # -- rows ----------------------------------------------------------------------------------
 
     def _asking(self, unknown: str) -> Any:
+        from latentia.model.arrow_rows import ArrowAsking
+
         self._check_fitted()
         found = self._alone
         return super()._asking(unknown) if found is None else ArrowAsking(found, unknown)
 
     def _latent_column(self, name: Label) -> DiscreteColumn:
         """A latent of the arrows with the names of its states."""
+        from latentia.model.arrow_figures import labels_in
+
         found = self._arrows
         assert found is not None
         if name not in found.hidden:
@@ -219,6 +231,8 @@ class ArrowQuestions(LinkedQuestions):
         return DiscreteColumn(name, labels)
 
     def _asking_latent(self, name: Any, unknown: str) -> Any:
+        from latentia.model.arrow_rows import ArrowAsking, ArrowLatent
+
         found = self._arrows
         if found is None:
             return super()._asking_latent(name, unknown)
@@ -317,6 +331,8 @@ class ArrowQuestions(LinkedQuestions):
         return drawn
 
     def _profile_arrows(self, name: Label) -> Profile:
+        from latentia.model.arrow_figures import profile_arrows
+
         found = self._arrows
         assert found is not None
         if name not in found.hidden:
@@ -329,7 +345,7 @@ class ArrowQuestions(LinkedQuestions):
             raise NotLearnedError(
                 f"{what} is not made for models in which continuous columns are parents of others, "
                 "or logits tell. They answer query, map_query, predict, predict_proba, marginals, "
-                "transform, profile, coefficients, relate, sample and score."
+                "transform, profile, coefficients, relate, sample, score and explore."
             )
 
 

@@ -164,6 +164,7 @@ def _learn_best_of_few(
     best = made
     if choice.chosen == "refined":
         network = started(gather_statistics(plan, source), source, rng, pseudo_counts)
+        network = raced_start(plan, network, source, rng, pseudo_counts)
         best = replace(made, network=network)
     elif choice.chosen == "tables":
         best = replace(made, tables=learn_candidate(plan, source, rng, pseudo_counts))

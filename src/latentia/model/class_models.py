@@ -9,10 +9,7 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
-from joblib import Parallel, delayed
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
-from sklearn.base import clone
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
@@ -28,14 +25,15 @@ from latentia.errors import (
     IndependenceWarning,
     LatentiaError,
 )
+from latentia.inference.answering import log_evidence
 from latentia.inference.evidence import Evidence
 from latentia.inference.linear_part import pool_scores
 from latentia.inference.many_rows import Asked, in_blocks
-from latentia.inference.messages import log_evidence
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous
 from latentia.model.training import Opened, Training, counted_graph, plan_continuous, plan_for
+from latentia.parameters import unfitted
 from latentia.typing import Array, Codes
 
 FLOOR = 0.1  # of P̂(x) / Π P̂(x_i) in scores of signed models (design 7.5)
@@ -138,9 +136,11 @@ def fit_classes(
     base: LatentModel, rows: ClassRows, learner: Any, n_jobs: int | None = None
 ) -> list[LatentModel]:
     """One model per class."""
+    from joblib import Parallel, delayed
+
     jobs = n_jobs if isinstance(rows.source, LocalRows) else None  # others read by themselves
     found: list[LatentModel] = Parallel(n_jobs=jobs)(
-        delayed(_fit_class)(clone(base), rows, k, clone(learner)) for k in range(rows.classes)
+        delayed(_fit_class)(unfitted(base), rows, k, unfitted(learner)) for k in range(rows.classes)
     )
     return found
 
@@ -203,7 +203,7 @@ def _floored(operators: Operators) -> Operators:
 
 def log_class_posterior(scores: Array, log_prior: Array, temperature: float) -> Array:
     """log softmax of log P(class) + log P(x | class) / T."""
-    return np.asarray(log_softmax(log_prior + scores / temperature, axis=1))
+    return np.asarray(scipy.special.log_softmax(log_prior + scores / temperature, axis=1))
 
 
 def least_loss(
@@ -216,5 +216,5 @@ def least_loss(
         own = log_class_posterior(scores, log_prior, float(np.exp(log_t)))[rows, labels]
         return -float(np.average(own, weights=weight))
 
-    found = minimize_scalar(loss, bounds=(COLDEST, HOTTEST), method="bounded")
+    found = scipy.optimize.minimize_scalar(loss, bounds=(COLDEST, HOTTEST), method="bounded")
     return float(found.fun), float(np.exp(found.x))

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Self, final
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -51,6 +51,7 @@ from latentia.model.learners import as_learner
 from latentia.model.mixed_plans import has_continuous
 from latentia.model.specification import Specification
 from latentia.model.training import look_at, place_columns
+from latentia.parameters import unfitted
 from latentia.typing import Array, Label
 
 FOLDS = 5  # of the recalibration; one of them compares forms
@@ -183,7 +184,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
             return learner, {}
         part, held = rows.folds(FOLDS)[0]
         log_prior = np.log(counts / counts.sum())  # of these rows, whatever priors are given
-        forms = {"auto": learner, "closed": clone(learner).set_params(refine=False)}
+        forms = {"auto": learner, "closed": unfitted(learner).set_params(refine=False)}
         losses: dict[str, float] = {}
         for name, own in forms.items():
             try:

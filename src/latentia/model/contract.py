@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from latentia import doors
 from latentia.assess.diagnostics import Diagnostics
@@ -17,13 +15,14 @@ from latentia.errors import NotLearnedError
 from latentia.exact.gaussian_leaves import gaussian_tables
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Ascent
+from latentia.parameters import Parameters
 from latentia.pooling.column_pool import Pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Label
 
 
-class Estimator(BaseEstimator):
+class Estimator(Parameters):
     """The part of scikit-learn's contract that models and classifiers share."""
 
     _learned: ClassVar[str]  # the attribute that a fit leaves behind
@@ -35,6 +34,8 @@ class Estimator(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, self._learned):
+            from sklearn.exceptions import NotFittedError
+
             name = type(self).__name__
             raise NotFittedError(
                 f"this {name} instance is not fitted yet. Call {self._call} first."

@@ -9,7 +9,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
 from latentia import doors
 from latentia.announcing import warn
@@ -195,7 +195,9 @@ def _half_width(whole: Array, without: Array, confidence: float) -> Array:
     centre = without.mean(axis=0)
     variance = (count - 1) / count * ((without - centre) ** 2).sum(axis=0)
     bias = (count - 1) * (centre - whole)
-    return np.asarray(float(stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(variance + bias**2))
+    return np.asarray(
+        float(scipy.special.stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(variance + bias**2)
+    )
 
 
 # --- asking ---------------------------------------------------------------------------------------

@@ -10,8 +10,6 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-from sklearn.base import clone
-
 from latentia import doors
 from latentia.assess.diagnostics import diagnose
 from latentia.closed_form.frozen import Frozen
@@ -20,6 +18,7 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Source
 from latentia.data.sources.table_rows import open_rows
 from latentia.errors import MomentsError
+from latentia.parameters import unfitted
 from latentia.structure.graph import spell
 from latentia.structure.plan import Plan
 from latentia.typing import Label
@@ -58,7 +57,7 @@ class FrozenModel:
 
     def solve(self, moments: Moments) -> Any:
         """The fitted LatentModel of these sums."""
-        found = clone(self.model)
+        found = unfitted(self.model)
         self.solve_into(found, moments)
         return found
 

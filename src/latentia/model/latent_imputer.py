@@ -16,8 +16,8 @@ from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, UnknownNameError
+from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.specification import columns_of

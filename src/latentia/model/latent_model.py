@@ -13,15 +13,14 @@ from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
 from latentia.data.columns.values import Values
 from latentia.errors import DataError, GraphError, NotLearnedError, PlanError
+from latentia.inference.answering import Answers, answer
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
-from latentia.inference.messages import Answers, answer
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
 from latentia.inference.row_answers import note_repaired
 from latentia.inference.sampling import sample_rows
-from latentia.model.aligning import Alignment, align_models
 from latentia.model.arrow_questions import ArrowQuestions
 from latentia.model.latent_questions import (
     best_own,
@@ -33,13 +32,13 @@ from latentia.model.latent_questions import (
     sampled_own,
 )
 from latentia.model.notices import note_outside
-from latentia.model.profile import Profile
-from latentia.model.profiling import profile_of
 from latentia.model.why_questions import WhyQuestions
 from latentia.seeds import as_generator
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
+    from latentia.model.aligning import Alignment
+    from latentia.model.profile import Profile
 
 
 class LatentModel(ArrowQuestions, WhyQuestions):
@@ -235,6 +234,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         Print it for words, `.plot()` it for a picture, `.to_frame()` for a data frame. With error
         bars (fit(frame, error_bars=True)) every figure has its standard error.
         """
+        from latentia.model.profiling import profile_of
+
         if self._arrows is not None:
             return self._profile_arrows(name)
         own = self._told([name])
@@ -248,6 +249,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         other model with its states numbered and named as here. Rows, by which states are matched,
         are drawn from this model, unless a table is given.
         """
+        from latentia.model.aligning import align_models
+
         self._refuse_arrows("align")
         return align_models(self, other, X, self._told(self._hidden), other._told(other._hidden))
 
@@ -299,7 +302,6 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         `check` a report of ``model.check(rows)`` to show beside it.
         """
         self._check_fitted()
-        self._refuse_arrows("explore")
         return doors.explore(self, to, **options)
 
     def _repr_html_inner(self) -> str:

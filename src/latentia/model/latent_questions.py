@@ -9,12 +9,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
 from latentia.assess.intervals import intervals
-from latentia.assess.jackknife import Replicates
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
@@ -35,6 +34,9 @@ from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes, Label
+
+if TYPE_CHECKING:
+    from latentia.assess.jackknife import Replicates
 
 T = TypeVar("T")
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import TransformerTags
-from sklearn.utils._set_output import _wrap_data_with_container
-from sklearn.utils.metaestimators import available_if
 
 from latentia.data.sources.table import Table
 from latentia.errors import NotLearnedError
 from latentia.exact.latent_rows import AskingLatent
 from latentia.inference.row_answers import Found
-from latentia.model.learners import as_learner
-from latentia.model.relating import Relation, relate_outcomes
 from latentia.model.table_questions import TableQuestions
-from latentia.networks.em import EM
-from latentia.networks.stepwise import StepwiseEM
-from latentia.networks.tables import Tables
+from latentia.parameters import offered_if
 from latentia.spelling import printable
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.model.relating import Relation
 
 
 def _tells_latents(model: Any) -> bool:
     """Has the model tables of its latents, or will it have them once it is fitted?"""
+    from latentia.model.learners import as_learner
+    from latentia.networks.em import EM
+    from latentia.networks.stepwise import StepwiseEM
+    from latentia.networks.tables import Tables
+
     if hasattr(model, "operators_"):
         told = any(model._is_told_latent(name) for name in model.states_)
     else:
@@ -48,31 +49,35 @@ class LatentUses(TableQuestions):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if hasattr(self, "transform"):
+            from sklearn.utils import TransformerTags
+
             tags.transformer_tags = TransformerTags(preserves_dtype=[])
         return tags
 
-    @available_if(_tells_latents)  # type: ignore[untyped-decorator]
+    @offered_if(_tells_latents)
     def transform(self, X: Any) -> Any:
         """P(state | present cells) of every latent, side by side: features for other models."""
+        from sklearn.utils._set_output import _wrap_data_with_container
+
         self._check_fitted()
         asking = [self._asking_latent(name, "error") for name in self._told_latents()]
-        names = [str(name) for name in self.get_feature_names_out()]
+        names = list(map(str, self.get_feature_names_out()))
         found = self._ask(X, _Side(asking, names), dict.fromkeys(names, float))
         return _wrap_data_with_container("transform", found, X, self)
 
-    @available_if(_tells_latents)  # type: ignore[untyped-decorator]
+    @offered_if(_tells_latents)
     def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Any:
         """`fit`, then `transform` of the same rows."""
         return self.fit(X, y, **more).transform(X)
 
-    @available_if(_tells_latents)  # type: ignore[untyped-decorator]
+    @offered_if(_tells_latents)
     def set_output(self, *, transform: Any = None) -> Self:
         """The container of what `transform` gives: "pandas", "polars", or "default"."""
         if transform is not None:
             self._sklearn_output_config = {"transform": transform}
         return self
 
-    @available_if(_tells_latents)  # type: ignore[untyped-decorator]
+    @offered_if(_tells_latents)
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of what `transform` gives: ``latent=state``."""
         self._check_fitted()
@@ -99,6 +104,8 @@ class LatentUses(TableQuestions):
         ("proportional"). Of numbers means are told, of discrete columns shares of states; ML takes
         numbers as normal in every class.
         """
+        from latentia.model.relating import relate_outcomes
+
         self._check_fitted()
         return relate_outcomes(
             self, latent, X, outcomes, correction, assignment, kinds, sample_weight

@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
 
 from latentia.closed_form.frozen import Frozen, FrozenSpectral, FrozenTables, freeze_basis
 from latentia.closed_form.published.spectral import learn_spectral
@@ -40,6 +39,7 @@ from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.tables import Tables
 from latentia.networks.tables_beside import with_tables_beside
+from latentia.parameters import Parameters, shown_with, unfitted
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
@@ -77,7 +77,7 @@ def has_column_parents(graph: LatentGraph) -> bool:
     return any(parent not in graph.latent for parent, _ in graph.edges)
 
 
-class PBP(BaseEstimator):
+class PBP(Parameters):
     """Predictive belief propagation: closed form (design 4.2), refined where that is better (4.3).
 
     Parameters
@@ -127,7 +127,7 @@ class PBP(BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         shown = {name: short_tables(x) for name, x in self.get_params(deep=False).items()}
-        return str(BaseEstimator.__repr__(type(self)(**shown), N_CHAR_MAX))
+        return shown_with(self, shown, N_CHAR_MAX)
 
     @property
     def _informed(self) -> bool:
@@ -237,7 +237,7 @@ class PBP(BaseEstimator):
     ) -> tuple[PBP, KernelChoice | None]:
         """A copy whose kernel settings are chosen once, for the models of several classes."""
         settings, fixed = _kernel_settings(self.kernel)
-        own = clone(self)
+        own = unfitted(self)
         if self.refine is True:
             return own, None
         own.refine = False  # the embedding for all classes: their scores must be of one kind
@@ -298,7 +298,7 @@ def _kernel_settings(given: Any) -> tuple[KernelSettings, frozenset[str]]:
     return KernelSettings(**given), frozenset(given)
 
 
-class PublishedPBP(BaseEstimator):
+class PublishedPBP(Parameters):
     """Predictive belief propagation as published (paper, section 4; design 4.1).
 
     Parameters
@@ -386,7 +386,7 @@ def _check_ridge(ridge: Any) -> None:
         raise DataError(f"expected ridge=(λ₁, λ₂), finite and not negative, got {ridge!r}.")
 
 
-class Spectral(BaseEstimator):
+class Spectral(Parameters):
     """The spectral algorithm for latent junction trees (Parikh et al. 2012; design 9).
 
     Ranks as given by the graph, no ridge: with more states than the data have it is unstable.

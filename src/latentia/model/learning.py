@@ -4,54 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Self
-
-from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
+from typing import TYPE_CHECKING, Any, Self
 
 from latentia.announcing import hearing_climbs
 from latentia.assess.diagnostics import diagnose
-from latentia.assess.jackknife import Replicates
-from latentia.assess.without_groups import check_all_discrete, group_count, replicate
 from latentia.data.moments import Moments
 from latentia.data.sources.indicators import INDICATED
 from latentia.data.sources.progress import as_progress, show_progress
-from latentia.data.sources.table_rows import missing_shares, open_rows
-from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
-from latentia.model.found_graph import FoundTables, find_graph, pool_columns, sought_by_default
-from latentia.model.frozen_model import FrozenModel
-from latentia.model.learners import as_learner
-from latentia.model.mechanism import indicator_names, with_mechanism
-from latentia.model.mixed_plans import has_continuous
 from latentia.model.notices import note_plan, note_restart
-from latentia.model.specification import Specification, columns_of
 from latentia.model.state_names import (
     arranging,
     checked_names,
     checked_order,
     with_ordered_states,
 )
-from latentia.model.training import (
-    Opened,
-    Training,
-    counted_graph,
-    learn_opened,
-    learn_training,
-    learned_plan,
-    open_training,
-    plan_for,
-    rows_again,
-    warn_of,
-)
-from latentia.networks.learner import freeze_learner
+from latentia.parameters import offered_if, unfitted
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.assess.jackknife import Replicates
+    from latentia.discovery.found_structure import FoundStructure
+    from latentia.model.frozen_model import FrozenModel
+    from latentia.model.specification import Specification
+    from latentia.model.training import Opened, Training
 
 
 def _goes_on(model: Any) -> bool:
     """Whether the learner has partial_fit."""
+    from latentia.model.learners import as_learner
+
     learner = as_learner(model.learner)
     if not learner.abilities.partial and not learner.abilities.frozen:
         raise NotLearnedError(
@@ -95,6 +79,9 @@ class Learning(Learned):
         self.mechanism = mechanism
 
     def _wanted(self) -> Specification:
+        from latentia.model.mechanism import indicator_names, with_mechanism
+        from latentia.model.specification import Specification
+
         if not self.mechanism:
             return Specification(self.graph, self.latents, self.kinds, self.state_names)
         indicators = indicator_names(self.mechanism)
@@ -124,6 +111,11 @@ class Learning(Learned):
         climbs (`latentia.show_progress` shows that of answers, too). With `error_bars` (True, or
         a number of groups of rows) questions can be asked with a confidence.
         """
+        from latentia.assess.without_groups import group_count
+        from latentia.model.found_graph import sought_by_default
+        from latentia.model.learners import as_learner
+        from latentia.model.training import open_training
+
         groups = 0 if error_bars is False else group_count(error_bars)
         for name in ("progress_", "frozen_", "sums_"):
             self.__dict__.pop(name, None)  # fit starts anew
@@ -138,6 +130,9 @@ class Learning(Learned):
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
         """From a table whose columns are known to what the model keeps."""
+        from latentia.model.found_graph import FoundTables, find_graph, pool_columns
+        from latentia.model.training import learn_opened
+
         given = learner
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:
@@ -165,6 +160,8 @@ class Learning(Learned):
         self, training: Training, groups: int = 0, latents: bool = False
     ) -> tuple[Operators, Replicates | None]:
         """What the learner makes of the rows, states in the order wanted; `latents`: by name."""
+        from latentia.model.training import learn_training
+
         checked_names(training.graph, self.name_states)
         checked_order(training.graph, self.order_by)
         arrange = arranging(self.order_by, training.plan, training.columns, training.learner)
@@ -173,6 +170,8 @@ class Learning(Learned):
     def _keep_learned(
         self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
     ) -> Self:
+        from latentia.model.training import learned_plan, warn_of
+
         warn_of(training, operators, learner)
         by = "" if training.learner is learner else ", by the graph's own tables"
         told = diagnose(operators, repr(learner) + by, training.missing)
@@ -201,6 +200,11 @@ class Learning(Learned):
         Rows fall into groups at random (20, unless told otherwise); kept are the models without one
         group each. `query` and `predict_proba` then take a confidence.
         """
+        from latentia.assess.without_groups import check_all_discrete, group_count, replicate
+        from latentia.model.learners import as_learner
+        from latentia.model.mechanism import indicator_names
+        from latentia.model.training import rows_again
+
         self._check_fitted()
         count = group_count(groups)
         check_all_discrete(self.columns_)
@@ -219,12 +223,20 @@ class Learning(Learned):
 
         Name all states in `state_names`, unless the pilot shows them all.
         """
+        from latentia.model.learners import as_learner
+        from latentia.model.training import open_training
+
         self._refuse_mechanism("freeze")
         learner = as_learner(self.learner)
         opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
         return self._freeze(opened, learner)
 
     def _freeze(self, opened: Opened, learner: Any) -> FrozenModel:
+        from latentia.model.frozen_model import FrozenModel
+        from latentia.model.mixed_plans import has_continuous
+        from latentia.model.training import counted_graph, plan_for
+        from latentia.networks.learner import freeze_learner
+
         if has_continuous(opened.columns):
             raise DataError(
                 "sums are gathered for discrete columns only; some are continuous. Bin them, or "
@@ -234,9 +246,11 @@ class Learning(Learned):
         graph = counted_graph(opened.graph, opened.columns, first, opened.counted)
         plan = plan_for(graph, learner)
         note_plan(plan.notes)
-        return FrozenModel(clone(self), plan, opened.columns, freeze_learner(learner, plan, first))
+        return FrozenModel(
+            unfitted(self), plan, opened.columns, freeze_learner(learner, plan, first)
+        )
 
-    @available_if(_goes_on)  # type: ignore[untyped-decorator]
+    @offered_if(_goes_on)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from the rows of a table; the first call fixes columns and states.
 
@@ -244,6 +258,11 @@ class Learning(Learned):
         hold some thousands of rows. Stepwise EM takes further steps. States that the first table
         does not show must be named in `state_names`.
         """
+        from latentia.data.sources.table_rows import missing_shares, open_rows
+        from latentia.model.learners import as_learner
+        from latentia.model.specification import columns_of
+        from latentia.model.training import learn_opened, open_training
+
         self._refuse_mechanism("partial_fit")
         learner = as_learner(self.learner)
         if not learner.abilities.partial:
@@ -267,6 +286,9 @@ class Learning(Learned):
         return self
 
     def _add_sums(self, X: Any, sample_weight: Any) -> Self:
+        from latentia.model.learners import as_learner
+        from latentia.model.training import open_training
+
         if not hasattr(self, "frozen_"):
             if hasattr(self, "operators_"):
                 note_restart(self.operators_.weight)

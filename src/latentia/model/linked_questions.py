@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -20,17 +20,17 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
 from latentia.inference.questions import named
 from latentia.inference.row_answers import SCORE, Found, Noted, ScoreSum, note_impossible
-from latentia.model.coefficients import Coefficients
 from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
-from latentia.model.links import LogitLink, learn_linked, linked_latents
 from latentia.model.state_names import checked_names
-from latentia.model.training import Opened
-from latentia.networks.em import EM
-from latentia.networks.learner import Abilities
-from latentia.networks.tables import Tables, as_operators
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.model.coefficients import Coefficients
+    from latentia.model.links import LogitLink
+    from latentia.model.training import Opened
+    from latentia.networks.learner import Abilities
 
 
 class LinkedQuestions(LatentUses):
@@ -45,6 +45,10 @@ class LinkedQuestions(LatentUses):
         return found
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+        from latentia.model.links import learn_linked, linked_latents
+        from latentia.networks.em import EM
+        from latentia.networks.tables import Tables, as_operators
+
         self.__dict__.pop("link_", None)
         able = isinstance(learner, EM | Tables)
         linked = linked_latents(opened.graph, opened.columns, self.link, able)

@@ -200,7 +200,7 @@ def _best_fit(
     rng = np.random.default_rng(seed)
     (v,) = graph.latent
     classes, D = graph.states[v] or 1, rows.X.shape[1]
-    settings = TableSettings(smoothing=smoothing)
+    settings = TableSettings(smoothing=smoothing, precise=False)  # a start, no more
     alone = learn_tables(graph, LocalRows(codes), settings, rng).tables
     first = np.concatenate([alone[u] for u in graph.observed], axis=1)
     share = np.maximum(alone[v], 1e-6)
@@ -224,7 +224,10 @@ def _in_order(
     (v,) = graph.latent
     parts = {u: fit.table[:, span] for u, span in zip(graph.observed, rows.spans, strict=True)}
     share = np.average(row_memberships(rows, fit)[0], axis=0, weights=rows.weight)
-    order = state_orders(graph, {v: share, **parts}, checked_order(graph, order_by))[v]
+    orders = state_orders(
+        graph, {v: share, **parts}, checked_order(graph, order_by), weight=float(rows.weight.sum())
+    )
+    order = orders[v]
     B = fit.B[order] - fit.B[order[0]]
     fit = LogitFit(B, fit.table[order], fit.log_likelihood, fit.converged, fit.steps)
     share = np.average(shares_of(fit.B, rows.X), axis=0, weights=rows.weight)

@@ -24,6 +24,7 @@ MOST_COLUMNS = 12  # of the table, in words
 MOST_STATES = 8  # of a column, in words
 SPREAD = ("mean", "deviation", "0.05", "0.25", "0.5", "0.75", "0.95")  # of a continuous column
 FRAMES = ("pandas", "polars", "pyarrow")
+LEAST_SHIFT = 0.2  # of a mean, in deviations of the column: less is neither high nor low
 BITS = float(np.log(2.0))
 
 
@@ -237,9 +238,11 @@ def _told(columns: Sequence[ColumnProfile], k: int) -> list[str]:
         name = printable(c.name)
         if c.continuous:
             place = 0.5 if c.places is None else float(c.places[k])
-            away = abs(place - 0.5)
+            away, shift = abs(place - 0.5), float(c.table[k, 0] - c.overall[0])
+            if abs(shift) < LEAST_SHIFT * c.overall[1] or shift * (place - 0.5) <= 0:
+                continue  # the mean says something else than the middle: neither high nor low
             mean, overall = figure(float(c.table[k, 0])), figure(float(c.overall[0]))
-            word = "high" if place > 0.5 else "low"
+            word = "high" if shift > 0 else "low"
             found.append((away, f"{name} {word}, {mean} on average, overall {overall}"))
             continue
         j = int(np.argmax(c.table[k] - c.overall))

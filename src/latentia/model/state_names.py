@@ -16,9 +16,6 @@ from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
-from latentia.networks.knowledge import read_knowledge
-from latentia.networks.state_order import state_orders
-from latentia.networks.to_operators import operators_of, renumbered
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
@@ -108,6 +105,9 @@ def with_ordered_states(
 
     States that known tables number stay as they are; latents that share tables go alike.
     """
+    from latentia.networks.knowledge import read_knowledge
+    from latentia.networks.state_order import state_orders
+
     own = operators.own_tables(users)
     if own is None or not own[0].directed or not own[0].latent:
         return operators
@@ -115,7 +115,7 @@ def with_ordered_states(
     values = {v: cell_values(c) for v, c in dense_columns(graph.observed, columns).items()}
     able = learner.abilities
     knowledge = read_knowledge(graph, able.known, able.tied, able.smoothing)
-    orders = state_orders(graph, tables, checked_order(graph, order_by), values)
+    orders = state_orders(graph, tables, checked_order(graph, order_by), values, operators.weight)
     return renumber_states(operators, users, knowledge.orders(orders))
 
 
@@ -123,6 +123,8 @@ def renumber_states(
     operators: Operators, users: LatentGraph, orders: Mapping[int, Codes]
 ) -> Operators:
     """The same distribution; state k of a latent is what was state orders[k]."""
+    from latentia.networks.to_operators import operators_of, renumbered
+
     if all((np.diff(order) > 0).all() for order in orders.values()):
         return operators
     own = operators.own_tables(users)

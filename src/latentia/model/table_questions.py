@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from latentia.assess.fit_figures import measure_fit
 from latentia.assess.intervals import Bars, bars_of, checked_confidence
-from latentia.assess.jackknife import Replicates
-from latentia.assess.report import CheckReport, make_report
 from latentia.data.sources.engine import Answer, Engine, Form, OneBlock, check_cells
 from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.opening import open_question
@@ -36,8 +33,11 @@ from latentia.model.latent_questions import (
 from latentia.model.learning import Learning
 from latentia.model.mechanism import indicator_names
 from latentia.model.notices import note_not_asked
-from latentia.networks.accelerate import free_parameters
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.assess.jackknife import Replicates
+    from latentia.assess.report import CheckReport
 
 
 class Sampled(NamedTuple):
@@ -124,6 +124,8 @@ class TableQuestions(Learning):
         self, X: Any, place: int | None, asking: Asking, dtype: Any, confidence: float
     ) -> Bars:
         """Probabilities with both ends, as the frame came."""
+        from latentia.assess.jackknife import Replicates
+
         kept = self._error_bars()
         without = tuple(in_precision(each, dtype) for each in kept.without)
         replicates = Replicates(in_precision(kept.whole, dtype), without)
@@ -360,6 +362,9 @@ class TableQuestions(Learning):
         hold no state which was learned are as good as missing, and counted; with `unknown`
         ``"warn"`` it is said which, with ``"error"`` the first of them is an error.
         """
+        from latentia.assess.fit_figures import measure_fit
+        from latentia.assess.report import make_report
+
         self._check_fitted()
         self._refuse_arrows("check")
         fit = measure_fit(self.plan_, self.operators_, self.columns_, self._open(X), unknown)
@@ -381,6 +386,8 @@ class TableQuestions(Learning):
 
     def _parameters(self, wanted: str) -> int:
         """Free parameters of a valid distribution."""
+        from latentia.networks.accelerate import free_parameters
+
         self._check_fitted()
         if self.operators_.independent:
             return sum(len(mu) - 1 for mu in self.operators_.marginals)

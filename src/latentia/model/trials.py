@@ -15,8 +15,8 @@ from typing import final
 import numpy as np
 
 from latentia.data.rows import Rows
+from latentia.inference.answering import answer
 from latentia.inference.evidence import around, read_evidence
-from latentia.inference.messages import answer
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Choice
 from latentia.typing import Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -22,20 +22,14 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
 from latentia.inference.posterior import Posterior
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
-from latentia.model.effects import (
-    Effect,
-    effect_of,
-    intervened,
-    note_unidentified,
-    query_tables,
-    seen_only,
-    with_confidence,
-)
-from latentia.model.explaining import Explanation, explain_by
 from latentia.model.latent_questions import check_drawn_alone, own_tables
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
 from latentia.typing import Codes, Label
+
+if TYPE_CHECKING:
+    from latentia.model.effects import Effect
+    from latentia.model.explaining import Explanation
 
 
 class WhyQuestions(TableQuestions):
@@ -68,6 +62,8 @@ class WhyQuestions(TableQuestions):
         >>> effect.identification.back_door, round(effect.average[1], 1)
         (('ill',), 0.2)
         """
+        from latentia.model.effects import effect_of, note_unidentified, seen_only, with_confidence
+
         answers = self._cut_by()
         level = None if confidence is None else checked_confidence(confidence)
         found = effect_of(answers, treatment, outcome, seen_only(evidence), baseline)
@@ -87,6 +83,8 @@ class WhyQuestions(TableQuestions):
         of their "strength", or in that of a list. `state` is the one in the row, or the most
         probable. The answer is words, a `frame()` and a picture, `plot()`.
         """
+        from latentia.model.explaining import explain_by
+
         self._check_fitted()
         model: Any = self  # what answers is defined above it
 
@@ -115,12 +113,16 @@ class WhyQuestions(TableQuestions):
         looked at; `state` is the most probable one unless named. Cells tell the answer at any
         value: ``cell.at(0.3)``.
         """
+        from latentia.model.effects import seen_only
+
         return sensitivity_of(self._cut_by(), target, seen_only(evidence), state, of)
 
     def _open_ones(
         self, evidence: Mapping[Any, Any] | None, soft: Mapping[Any, Any] | None
     ) -> list[Label]:
         """What is not observed; latents only where there are tables of them."""
+        from latentia.model.effects import seen_only
+
         own = self._own_tables()
         names = [c.name for c in self.columns_] if own is None else own.graph.names
         known = [*seen_only(evidence), *(soft or {})]
@@ -138,6 +140,8 @@ class WhyQuestions(TableQuestions):
         level: float | None,
     ) -> Posterior:
         """P(names | evidence, do …)."""
+        from latentia.model.effects import intervened, note_unidentified, query_tables, seen_only
+
         answers, given = self._cut_by(), seen_only(evidence)
         check_apart(do, names, given, soft)
         found = query_tables(intervened(answers, do), names, given, soft or {})
@@ -219,6 +223,8 @@ class WhyQuestions(TableQuestions):
         return engine.answer(asking.best, {target: kind}, self._there(engine, None), "column")
 
     def _asking_set(self, target: Any, do: Mapping[Any, Any], unknown: str) -> AskingSet:
+        from latentia.model.effects import intervened
+
         if target is None:
             raise EvidenceError("expected a target to predict with do. Name one column or latent.")
         answers = self._cut_by()
@@ -229,6 +235,8 @@ class WhyQuestions(TableQuestions):
 
     def _note_rows(self, engine: Engine, asking: AskingSet) -> None:
         """What the rows hold is given, besides what is asked for or set."""
+        from latentia.model.effects import note_unidentified
+
         target = asking.answers.names[asking.variable]
         note_unidentified(self._graph, list(asking.do), [target], self._there(engine, None))
 
@@ -334,6 +342,8 @@ class AskingSet:
 
 def _shares_of(asking: AskingSet, plan: Plan, operators: Operators, table: Table) -> Found:
     """The same question to other tables."""
+    from latentia.model.effects import intervened
+
     own = own_tables(plan, operators, asking.columns)
     if own is None:
         raise NotLearnedError(

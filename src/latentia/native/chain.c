@@ -17,6 +17,7 @@
 typedef double vec __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
 #define V(p) (*(vec *)(p))
 #define C(p) (*(const vec *)(p))
+typedef int64_t whole __attribute__((vector_size(LANES * sizeof(int64_t)), aligned(8), may_alias));
 #define INLINE static inline __attribute__((always_inline))
 
 typedef struct {
@@ -283,13 +284,64 @@ INLINE int64_t first_best(const double *x, const double *y, int64_t n) {
     for (int64_t i = LANES; i < n; i += LANES) top = larger(top, C(x + i) + C(y + i));
     double best = top[0];
     for (int l = 1; l < LANES; l++) best = best > top[l] ? best : top[l];
+#if defined(__AVX__)
+    if (n <= 16 && LANES == 4) { /* all at once: which of few it is cannot be foretold */
+        unsigned same = 0;
+        for (int64_t i = 0; i < n; i += LANES)
+            same |= (unsigned)_mm256_movemask_pd((__m256d)(C(x + i) + C(y + i) == best)) << i;
+        return same ? __builtin_ctz(same) : 0;
+    }
+#endif
     int64_t at = 0;
     while (at < n - 1 && x[at] + y[at] != best) at++;
     return at;
 }
 
+/* The same for few states, and from_j the first i of the largest: looked up on the way back. */
+INLINE void best_from(double *restrict out, int64_t *restrict from, const double *restrict M,
+                      const double *restrict x, const double *restrict e, int64_t n) {
+    for (int64_t j = 0; j < n; j += LANES) {
+        vec top = {0};
+        whole at = {0};
+        for (int64_t i = 0; i < n; i += 2) {
+            vec a = x[i] + C(M + i * n + j), b = x[i + 1] + C(M + (i + 1) * n + j);
+            whole second = (whole)(b > a), here = i - second; /* a mask is -1 */
+            vec best = larger(a, b);
+            whole later = i ? (whole)(best > top) : ~(whole){0};
+            at = (later & here) | (~later & at);
+            top = i ? larger(top, best) : best;
+        }
+        V(out + j) = top + C(e + j);
+        *(whole *)(from + j) = at;
+    }
+}
+
+INLINE double best_of_few(const Chain *c, int64_t *path, int64_t *from, int64_t begin, int64_t end,
+                          double *room, int64_t n) {
+    double level = 0.0, *noughts = room + n, *now = room + 2 * n, *next = room + 3 * n;
+    for (int64_t j = 0; j < n; j++) noughts[j] = 0.0;
+    for (int64_t t = begin; t < end; t++) {
+        const double *e = emission(c, t, room, 1, n), *first = c->start + config(c, t) * n;
+        if (t == begin) for (int64_t j = 0; j < n; j += LANES) V(next + j) = C(first + j) + C(e + j);
+        else best_from(next, from + (t - begin) * n, move_at(c, c->move, t, n), now, e, n);
+        double *other = now;
+        now = next, next = other;
+        if ((t - begin) % EVERY) continue;
+        double top = now[first_best(now, noughts, n)];
+        if (!(top > -INFINITY)) continue;
+        level += top;
+        for (int64_t j = 0; j < n; j += LANES) V(now + j) -= top;
+    }
+    if (end == begin) return level;
+    path[end - 1] = first_best(now, noughts, n);
+    level += now[path[end - 1]];
+    for (int64_t t = end - 1; t > begin; t--) path[t - 1] = from[(t - begin) * n + path[t]];
+    return level;
+}
+
 INLINE double best_one(const Chain *c, int64_t *path, double *score, int64_t begin, int64_t end,
                        double *room, int64_t n) {
+    if (n <= 8) return best_of_few(c, path, (int64_t *)score, begin, end, room, n);
     double level = 0.0, *now = score, *noughts = room + n;
     for (int64_t j = 0; j < n; j++) noughts[j] = 0.0;
     for (int64_t t = begin; t < end; t++, now += n) {
@@ -314,7 +366,7 @@ INLINE double best_one(const Chain *c, int64_t *path, double *score, int64_t beg
 }
 
 /* path: the best state of every step; level: its log-probability, of each sequence. score: the
-   steps of the longest sequence times padded; room: 2 * padded. */
+   steps of the longest sequence times padded; room: 4 * padded. */
 EXPORT void NAME(chain_best_path)(const Chain *c, int64_t *path, double *level, double *score,
                                   double *room) {
     for (int64_t s = 0; s < c->sequences; s++) {

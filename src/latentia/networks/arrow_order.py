@@ -52,7 +52,7 @@ def _order(network: ArrowNetwork, h: int, cells: Array, share: Array, along: int
     edges = tuple((0, k) for k in range(1, len(names)))
     star = LatentGraph(names, edges, frozenset({0}), states)
     wanted = None if along is None else {0: 1 + columns.index(along)}
-    return state_orders(star, tables, wanted, values)[0]
+    return state_orders(star, tables, wanted, values, float(size.sum()))[0]
 
 
 def _binned(x: Array, dense: bool, states: int | None) -> tuple[Codes, Array]:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from latentia.announcing import Verbose
 from latentia.data.columns.column import Column
@@ -33,12 +32,13 @@ from latentia.networks.knowledge import read_knowledge, short_tables
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import make_starts, seeding_of, spawn_seeds
 from latentia.networks.tied import matched
+from latentia.parameters import Parameters, shown_with
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
 from latentia.typing import Array
 
 
-class EM(BaseEstimator):
+class EM(Parameters):
     """Expectation maximisation with random restarts.
 
     Parameters
@@ -199,9 +199,9 @@ class EM(BaseEstimator):
         return matched(plan.graph, start_of_graph(plan, source, rng), problem.knowledge)
 
 
-def repr_of(learner: BaseEstimator, shown: dict[str, Any], most: int) -> str:
+def repr_of(learner: Parameters, shown: dict[str, Any], most: int) -> str:
     """As scikit-learn has it, without a function that listens to progress, and tables in short."""
     shown = {name: short_tables(value) for name, value in shown.items()}
     if callable(shown["verbose"]):
         shown["verbose"] = False
-    return str(BaseEstimator.__repr__(type(learner)(**shown), most))
+    return shown_with(learner, shown, most)

@@ -9,14 +9,13 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 
 from latentia.announcing import announcing, tell_climb
 from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Source
 from latentia.errors import DataError, LatentiaError
-from latentia.exact.estep import Tables
+from latentia.exact.estep_factors import Tables
 from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf, rescaled
 from latentia.exact.leaf_pieces import Pieces, cell_masses
 from latentia.inference.operators import Operators
@@ -43,6 +42,7 @@ from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 ROUNDING = 1e-9  # how much a level may fall, relative
+COARSE_GAIN = 1e-4  # per row, of an iteration in single precision, whose levels are right to 1e-6
 LEAST_MASS = 1e-12  # of a continuous column, spread over its grid
 
 
@@ -64,16 +64,23 @@ def climb_from(
 
 
 def climb(problem: Posed, start: Tables, max_iter: int, tol: float) -> Climb:
-    """EM from one start, until an iteration gains less than `tol` per row."""
-    tables = dict(start)
-    moments = problem.sum(tables)
+    """EM from one start, until an iteration gains less than `tol` per row.
+
+    Wide latents are summed in single precision while iterations gain more than that can blur.
+    """
+    tables, single = dict(start), problem.coarse
+    moments = problem.sum(tables, single)
     path = [level(problem, tables, moments)]
     for _ in range(max_iter):
         tables = best_tables(problem, counts_in(moments))
-        moments = problem.sum(tables)
+        moments = problem.sum(tables, single)
         path.append(level(problem, tables, moments))
         gain = path[-1] - path[-2]
         tell_climb(len(path) - 1, gain * problem.weight)
+        if single and gain < COARSE_GAIN:
+            single, moments = False, problem.sum(tables)
+            path[-1] = level(problem, tables, moments)
+            continue
         if gain < -ROUNDING * (1.0 + abs(path[-1])):
             raise LatentiaError(
                 f"the likelihood fell by {-gain:.3g} per row in iteration {len(path) - 1}; EM "
@@ -81,6 +88,8 @@ def climb(problem: Posed, start: Tables, max_iter: int, tol: float) -> Climb:
             )
         if gain < tol:
             return Climb(tables, tuple(path), True)
+    if single:  # what is told is right to the last digit
+        path[-1] = level(problem, tables, problem.sum(tables))
     return Climb(tables, tuple(path), False)
 
 
@@ -199,6 +208,8 @@ def run_all(
     Processes and not threads: single steps take microseconds, and threads would wait for each
     other between them.
     """
+    from joblib import Parallel, delayed, effective_n_jobs
+
     jobs = min(effective_n_jobs(_checked_jobs(n_jobs)), len(climbs))
     found: list[Climb] = []
     if jobs > 1:

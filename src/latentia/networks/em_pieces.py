@@ -60,7 +60,12 @@ class PiecesProblem:
         counts = self.knowledge.pooled(self.marginals)
         return {v: x for v, x in counts.items() if v not in self.knowledge.cells}
 
-    def sum(self, tables: Tables) -> Moments:
+    @property
+    def coarse(self) -> bool:
+        """All pieces are summed in double precision."""
+        return False
+
+    def sum(self, tables: Tables, single: bool = False) -> Moments:
         """One E-step over all rows; where they are not in memory, one pass for all pieces."""
         if self.pieces and not isinstance(self.source, LocalRows):
             found = self.source.fold(partial(_sums_of_pieces, self.wired, tables)).sums

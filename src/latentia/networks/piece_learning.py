@@ -55,7 +55,7 @@ CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
 HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other rows
 PRECISELY, MOST_PRECISE_STEPS = 1e-7, 4000  # both where the very maximum is looked for …
 PRECISE_FINALISTS = 6  # … and who may come to rest there
-EASY_PIECE = 20_000  # numbers of an E-step: too few to ask the closed form
+EASY_PIECE = 20_000  # numbers of an E-step: other starts cost less than the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
 MOST_CHANGES = 5  # finalists of pieces with holes, in all
@@ -156,7 +156,7 @@ def learn_piece(
             raise
         return _draw_holes(problem, piece, settings, rng)
     if settings.precise is None:
-        settings = replace(settings, precise=whole.likelihood)
+        settings = replace(settings, precise=whole.likelihood or easy(whole))
     if not gaps:
         raced = [_race(problem, whole, settings, rng)]
         starts = _final(whole, raced[0], settings)
@@ -173,6 +173,11 @@ def learn_piece(
     climbs = [_climb(whole, start, rest, most, effective) for start in tables]
     best = max(climbs, key=lambda climb: climb.history[-1])
     return dict(whole.grow(best.tables)), report_piece(whole, raced, best, effective)
+
+
+def easy(whole: PieceProblem) -> bool:
+    """Does an E-step cost so little that the very maximum can be looked for, whatever the prior?"""
+    return whole.distinct is not None and whole.width * whole.rows < EASY_PIECE
 
 
 def _climb(whole: PieceProblem, start: Tables, rest: float, most: int, effective: int) -> Refined:
@@ -260,8 +265,7 @@ def _starts(
         local, random = settings.local, settings.random
         for tables in settings.given:
             yield _agreeing(whole, Runner("given", whole.piece.inside(tables)))
-        easy = whole.width * whole.rows < EASY_PIECE  # other starts cost less, and do as well
-        for _ in range(0 if easy else settings.closed_form):
+        for _ in range(0 if easy(whole) else settings.closed_form):
             yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
     for start in (*maker.local_classes(local, rng), *maker.at_random(random, rng)):
         yield _agreeing(whole, start)

@@ -1,14 +1,17 @@
 """How the states of latents are numbered, told by their tables and nothing else.
 
 Any renumbering of a latent's states is as likely. So that two fits can be compared, states go by
-size, the largest first, or along a column, by its mean in each state. States of nearly the same
-size go by the expected code of a neighbour: first a column that tells them clearly apart, those
-that hang on the latent alone before others; latents without one go by latents that have an order.
+size, the largest first, or along a column, by its mean in each state. States whose sizes so many
+rows cannot tell apart go by content: by where the columns next to the latent stand on average,
+between their first state (0) and their last (1), all columns alike, so that neither their order nor
+their names matter. Latents without a column next to them go by latents that have such means. Only
+states that stand level in this, too, go by the first neighbour that tells them apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -18,7 +21,10 @@ from latentia.networks.to_operators import CLEAR_GAP
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
-SAME_SIZE = 0.02  # shares that differ by less are equal: rows are a sample
+SAME_SIZE = 0.02  # shares that differ by less are equal, however many rows there are …
+SURE = 3.0  # … or by less than these standard errors, of rows with known states …
+SEEN = 0.05  # … but a reader sees that shares differ by this
+LEVEL = 1e-4  # means of positions between 0 and 1 that differ by less are equal
 
 
 def state_orders(
@@ -26,11 +32,13 @@ def state_orders(
     tables: Mapping[int, Array],
     along: Mapping[int, int] | None = None,
     values: Mapping[int, Array] | None = None,
+    weight: float = math.inf,
 ) -> dict[int, Codes]:
     """How the states of every latent are to be numbered.
 
     `along`: latent -> the column whose mean is to rise from state to state; `values`: column -> the
-    number at each of its cells, default their codes. All others go by size, largest first.
+    number at each of its cells, default their codes. All others go by size, largest first, as far
+    as `weight` rows tell them apart.
     """
     answers = TableAnswers(graph, {name: tables[v] for v, name in enumerate(graph.names)})
     orders = local_orders(graph, tables)
@@ -42,24 +50,28 @@ def state_orders(
                 x = along[h]
                 numbers = (values or {}).get(x, np.arange(graph.states[x] or 1, dtype=float))
                 means = _means(answers, h, x, numbers, sizes > 0)
-                orders[h] = np.lexsort((content, _steps(-sizes), means))
+                orders[h] = np.lexsort((content, _size_ranks(sizes, weight), means))
             else:
-                orders[h] = np.lexsort((content, _steps(-sizes)))
+                orders[h] = np.lexsort((content, _size_ranks(sizes, weight)))
         except PlanError:  # too wide to tell: by content
             continue
     return orders
 
 
-def _steps(numbers: Array, near: float = SAME_SIZE) -> Codes:
-    """Ranks of numbers, the same for those that follow each other closely.
+def _size_ranks(sizes: Array, weight: float) -> Codes:
+    """Ranks of states, the largest 0; the same for those that rows do not tell apart.
 
-    >>> _steps(np.array([0.5, 0.1, 0.11, 0.29])).tolist()
-    [2, 0, 0, 1]
+    >>> _size_ranks(np.array([0.5, 0.1, 0.11, 0.29]), 1e6).tolist()
+    [0, 2, 2, 1]
+    >>> _size_ranks(np.array([0.54, 0.1, 0.16, 0.2]), 100).tolist()
+    [0, 2, 1, 1]
     """
-    order = np.argsort(numbers, kind="stable")
-    ranks = np.concatenate([[0], np.cumsum(np.diff(numbers[order]) > near)])
-    found = np.empty(len(numbers), dtype=np.int64)
-    found[order] = ranks
+    order = np.argsort(-sizes, kind="stable")
+    own = sizes[order]
+    gaps, either = own[:-1] - own[1:], own[:-1] + own[1:]
+    apart = gaps > np.clip(SURE * np.sqrt(either / weight), SAME_SIZE, SEEN)
+    found = np.empty(len(sizes), dtype=np.int64)
+    found[order] = np.concatenate([[0], np.cumsum(apart)])
     return found
 
 
@@ -74,35 +86,38 @@ def _means(answers: TableAnswers, h: int, x: int, numbers: Array, alive: Array) 
 
 
 def local_orders(graph: LatentGraph, tables: Mapping[int, Array]) -> dict[int, Codes]:
-    """How the states of every latent are to be numbered; all latents have one."""
+    """How the states of every latent are to be numbered by content; all latents have one."""
     places: dict[int, Array] = {  # expected position of every state between 0 and 1
-        v: _spread(graph.states[v] or 1) for v in graph.observed
+        v: np.arange(n := graph.states[v] or 1) / max(n - 1, 1) for v in graph.observed
     }
     orders: dict[int, Codes] = {}
     left = sorted(graph.latent)
     while left:
-        told = {h: codes for h in left if (codes := _told(graph, tables, places, h)) is not None}
+        told = {h: found for h in left if (found := list(_expected(graph, tables, places, h)))}
         if not told:  # cut off from every column
             return orders | {h: np.arange(graph.states[h] or 1) for h in left}
-        for h, codes in told.items():
-            orders[h] = np.argsort(codes, kind="stable")
-            places[h] = _spread(len(codes))[np.argsort(orders[h])]
+        for h, found in told.items():
+            places[h] = np.mean(found, axis=0)
+            orders[h] = np.lexsort((_clearest(found), _level_ranks(places[h])))
         left = [h for h in left if h not in told]
     return orders
 
 
-def _spread(states: int) -> Array:
-    return np.arange(states) / max(states - 1, 1)
+def _level_ranks(means: Array) -> Codes:
+    """Ranks of numbers, the same for those that stand level.
+
+    >>> _level_ranks(np.array([0.5, 0.2, 0.50001])).tolist()
+    [1, 0, 1]
+    """
+    order = np.argsort(means, kind="stable")
+    found = np.empty(len(means), dtype=np.int64)
+    found[order] = np.concatenate([[0], np.cumsum(np.diff(means[order]) > LEVEL)])
+    return found
 
 
-def _told(
-    graph: LatentGraph, tables: Mapping[int, Array], places: Mapping[int, Array], h: int
-) -> Array | None:
-    """The clearest of what neighbours say of a latent's states: the first that tells all apart."""
-    found = list(_expected(graph, tables, places, h))
-    if not found:
-        return None
-    gaps = [float(np.diff(np.sort(codes)).min(initial=np.inf)) for codes in found]
+def _clearest(found: Sequence[Array]) -> Array:
+    """What the first neighbour says that tells all states apart, or the one that nearly does."""
+    gaps = [float(np.diff(np.sort(means)).min(initial=np.inf)) for means in found]
     clear = next((k for k, gap in enumerate(gaps) if gap >= CLEAR_GAP), int(np.argmax(gaps)))
     return found[clear]
 

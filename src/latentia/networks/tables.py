@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from latentia.data.rows import Source
 from latentia.errors import PlanError
@@ -19,6 +18,7 @@ from latentia.networks.knowledge import short_tables
 from latentia.networks.learner import Abilities
 from latentia.networks.own_tables import LearnedTables, learn_tables
 from latentia.networks.piece_learning import PieceReport, TableSettings
+from latentia.parameters import Parameters, shown_with
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
@@ -28,7 +28,7 @@ MANY_ROUNDS = 3  # of starts, after which one that stands alone is doubted …
 CLEAR_GAP, CLEAR_SHARE = 3.0, 0.05  # … by nats, and by nats for each parameter that rows speak of
 
 
-class Tables(BaseEstimator):
+class Tables(Parameters):
     """The tables of the graph itself: what columns tell is counted, latents are climbed in pieces.
 
     No junction tree of the whole graph is made, neither to learn nor to answer, so that large
@@ -59,7 +59,7 @@ class Tables(BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         shown = {name: short_tables(x) for name, x in self.get_params(deep=False).items()}
-        return str(BaseEstimator.__repr__(type(self)(**shown), N_CHAR_MAX))
+        return shown_with(self, shown, N_CHAR_MAX)
 
     @property
     def abilities(self) -> Abilities:

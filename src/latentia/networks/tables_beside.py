@@ -25,7 +25,7 @@ from latentia.networks.piece_learning import TableSettings
 from latentia.networks.state_order import local_orders
 from latentia.networks.tables import told_pieces
 from latentia.networks.to_operators import renumbered
-from latentia.structure.directing import directed_alike
+from latentia.structure.directing import directed_alike, with_chords
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.state_network import own_network
@@ -35,11 +35,6 @@ POOL = 25_000  # different rows on which tables race; where there are more, they
 BLUR = 0.02  # of first tables, towards all states alike: a climb cannot leave zeros
 PATIENCE = 30.0  # E-steps after which more and more is small enough: the columns have their answers
 FEW_STARTS = 3  # of a kind, in one round: what is at stake are names, not predictions
-
-NO_ARROWS = (
-    "its edges have no direction, and no arrows say the same, which tables P(variable | parents) "
-    "need: write ->."
-)
 
 
 def with_tables_beside(
@@ -60,18 +55,31 @@ def with_tables_beside(
     if operators.plan.graph == graph and operators.tables:
         orders = local_orders(graph, operators.tables)
         return _beside(operators, graph, renumbered(graph, operators.tables, orders))
-    alike = directed_alike(graph)
-    if alike is None or not graph.latent:
-        return operators.told(nameless=NO_ARROWS if graph.latent else "there are no latents.")
+    if not graph.latent:
+        return operators.told(nameless="there are no latents.")
     try:
+        alike, chords = _with_arrows(graph)
         refined = (operators if operators.tables else network) if alike is graph else None
         graph = alike
         first = start or (refined and first_tables(plan, refined.plan.graph, refined.tables))
         found = _learned(graph, source, smoothing, pool, first)
     except LatentiaError as error:  # the model of the columns stands all the same
         return operators.told(nameless=str(error))
-    told = tuple(f"latents: {line}" for line in told_pieces(found))
+    told = tuple(f"latents: {line}" for line in (*told_pieces(found), *chords))
     return _beside(operators, graph, found.tables).told(pieces=told)
+
+
+def _with_arrows(graph: LatentGraph) -> tuple[LatentGraph, tuple[str, ...]]:
+    """Arrows for the edges, and a line about chords that cycles needed for it."""
+    alike = directed_alike(graph)
+    if alike is not None:
+        return alike, ()
+    chordal, chords = with_chords(graph)
+    found = directed_alike(chordal)
+    assert found is not None  # every cycle has a chord now
+    shown = ", ".join(f"{graph.names[a]} -- {graph.names[b]}" for a, b in chords[:6])
+    more = " …" if len(chords) > 6 else ""
+    return found, (f"edges in cycles have no tables: chords were added, {shown}{more}",)
 
 
 def _beside(operators: Operators, graph: LatentGraph, tables: Tables) -> Operators:

@@ -11,19 +11,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from latentia.data.rows import Source
+from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators
 from latentia.networks.accelerate import ENOUGH
 from latentia.networks.branch_classes import MOST_BRANCHES, most_branches
-from latentia.networks.discrete_network import ENOUGH_ROWS, Network, plan_refinement
+from latentia.networks.discrete_network import Network, plan_refinement
 from latentia.networks.own_tables import LearnedTables, climb_tables, learn_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.networks.tables import doubts_of, told_pieces
-from latentia.networks.to_operators import check_operators, operators_of
+from latentia.networks.to_operators import check_operators, operators_of, renumbered
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+from latentia.typing import Codes
 
 MANY_TIMES = 2.0  # the graph's parameters: so many of another network's cost more than they tell
 
@@ -63,10 +64,10 @@ def has_one_start(plan: Plan, network: Network) -> bool:
 
 
 def raced_start(
-    plan: Plan, network: Network, source: LocalRows, rng: np.random.Generator, smoothing: float
+    plan: Plan, network: Network, source: Source, rng: np.random.Generator, smoothing: float
 ) -> Network:
     """The network, or tables that climb higher than it on a sample, where it has one start only."""
-    if source.rows.total < ENOUGH_ROWS or not has_one_start(plan, network):
+    if not has_one_start(plan, network):
         return network
     settings = TableSettings(
         smoothing=smoothing,
@@ -75,11 +76,28 @@ def raced_start(
         random=RACED,
         rounds=1,
         closely=ENOUGH,
-        given=[network.tables],
+        precise=False,  # a start, no more
     )
-    sample = LocalRows(source.sample(RACE_ROWS, rng), threads=1)
-    found = learn_tables(plan.graph, sample, settings, rng)
-    return replace(network, tables=dict(found.tables))
+    sample, met = _as_met(plan.graph, source.sample(RACE_ROWS, rng))
+    settings = replace(settings, given=[renumbered(plan.graph, network.tables, met)])
+    found = learn_tables(plan.graph, LocalRows(sample, threads=1), settings, rng)
+    back = {v: np.argsort(order) for v, order in met.items()}
+    return replace(network, tables=renumbered(plan.graph, found.tables, back))
+
+
+def _as_met(graph: LatentGraph, rows: Rows) -> tuple[Rows, dict[int, Codes]]:
+    """Rows with the states of columns numbered as rows show them, so that names do not matter.
+
+    And the old number of every new one.
+    """
+    codes, orders = [], {}
+    for v, own in zip(graph.observed, rows.codes, strict=True):
+        seen, first = np.unique(own[own >= 0], return_index=True)
+        unseen = np.setdiff1d(np.arange(graph.states[v] or 1), seen)
+        orders[v] = np.concatenate([seen[np.argsort(first)], unseen]).astype(np.int64)
+        new = np.append(np.argsort(orders[v]), -1)  # code -1 picks the last: missing stays so
+        codes.append(new[own].astype(own.dtype))
+    return Rows(tuple(codes), rows.weight), orders
 
 
 def learn_candidate(

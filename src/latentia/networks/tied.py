@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn, straightened
@@ -71,7 +71,7 @@ def _turn(
         cost = term if cost is None else cost + term
     if cost is None:
         return False
-    now, then = linear_sum_assignment(cost)
+    now, then = scipy.optimize.linear_sum_assignment(cost)
     order = now[np.argsort(then)]
     if cost[order, np.arange(len(order))].sum() >= np.trace(cost) - 1e-12:
         return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
@@ -67,7 +67,7 @@ class CellScores:
     def masses(self, mean: Array, spread: Array) -> Array:
         """Cells under a normal distribution of the standardised score, (cells, n)."""
         mean, spread = mean * self.scale[0] + self.centre[0], spread * self.scale[0]
-        found = ndtr((self.above[:, None] - mean) / spread) - ndtr(
+        found = scipy.special.ndtr((self.above[:, None] - mean) / spread) - scipy.special.ndtr(
             (self.below[:, None] - mean) / spread
         )
         found = np.maximum(found, 1e-12)
@@ -124,9 +124,9 @@ def _continuous(column: ContinuousColumn, places: Array, weight: Array) -> CellS
     level = np.cumsum(mass[order]) / mass.sum()
     above, below = np.empty(column.cells), np.empty(column.cells)
     above[order], below[order] = level, np.concatenate([[0.0], level[:-1]])
-    middle = np.clip(ndtri((above + below) / 2), -FARTHEST, FARTHEST)
+    middle = np.clip(scipy.special.ndtri((above + below) / 2), -FARTHEST, FARTHEST)
     above[order[-1]] = 1.0
-    ends = [np.clip(ndtri(level), -ENDLESS, ENDLESS) for level in (above, below)]
+    ends = [np.clip(scipy.special.ndtri(level), -ENDLESS, ENDLESS) for level in (above, below)]
     bare = CellScores(middle, ends[0], ends[1], column.points, (), np.zeros(1), np.ones(1))
     centre, scale = _moments(bare.of_places(places), weight)
     return CellScores(middle, bare.above, bare.below, column.points, (), centre, scale)

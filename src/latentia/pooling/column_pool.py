@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.special import betainc, softmax
+import scipy
 
 from latentia.data.columns.column import is_present
 from latentia.pooling.cell_scores import CellScores, TableScores
@@ -35,7 +35,9 @@ class LogitMember:
 
     def masses(self, features: Array, cells: int) -> Array:
         found = np.zeros((cells, len(features)))
-        found[list(self.states)] = softmax(features @ self.slopes.T + self.intercept, axis=1).T
+        found[list(self.states)] = scipy.special.softmax(
+            features @ self.slopes.T + self.intercept, axis=1
+        ).T
         return found
 
 
@@ -86,7 +88,7 @@ def sharpened(masses: Array, order: Codes, sharpness: float) -> Array:
     levels = np.minimum(np.cumsum(masses[order], axis=0), 1.0)
     levels[-1] = 1.0
     found = np.empty_like(masses)
-    found[order] = np.diff(betainc(sharpness, sharpness, levels), axis=0, prepend=0.0)
+    found[order] = np.diff(scipy.special.betainc(sharpness, sharpness, levels), axis=0, prepend=0.0)
     return found
 
 

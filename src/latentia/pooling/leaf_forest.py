@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from latentia.typing import Array, Codes
 
@@ -52,8 +52,10 @@ class LeafForest:
         n, nodes = len(features), len(self.feature)
         leaves = self.leaves(features).ravel()
         starts = np.arange(0, n * self.trees + 1, self.trees)
-        asked = csr_array((np.full(leaves.size, 1.0 / self.trees), leaves, starts), (n, nodes))
-        held = csr_array((self.share, self.cells, self.start), (nodes, self.states))
+        asked = scipy.sparse.csr_array(
+            (np.full(leaves.size, 1.0 / self.trees), leaves, starts), (n, nodes)
+        )
+        held = scipy.sparse.csr_array((self.share, self.cells, self.start), (nodes, self.states))
         return np.asarray((asked @ held).toarray().T)
 
 
@@ -89,7 +91,7 @@ def grow_forest(
     left = np.concatenate([each.children_left for each in parts]) + moved
     right = np.concatenate([each.children_right for each in parts]) + moved
     at = (model.apply(own) + roots).T.ravel()  # leaves, tree by tree
-    held = csr_array(
+    held = scipy.sparse.csr_array(
         (np.tile(np.ones(len(own)) if weight is None else weight, len(parts)),
          (at, np.tile(cells, len(parts)))),
         shape=(len(nodes), states),

@@ -80,6 +80,7 @@ RIVALS: dict[str, Rival] = {
     "svm": Rival("SVM", "#7f7f7f", "h", "--"),
     "marginal": Rival("the marginal", "#7f7f7f", "", "-"),
     "bayes": Rival("naive Bayes", "#7f7f7f", "*", ":"),
+    "hmmlearn": Rival("hmmlearn, restarts", "#d55e00", "s", "--"),
     "independent": Rival("independence", "#7f7f7f", "", "-"),
 }
 

@@ -1,7 +1,7 @@
 """Running experiments and writing their report: what `latentia reproduce NAME` does.
 
 >>> sorted(EXPERIMENTS)
-['digits', 'networks', 'nltcs', 'splice', 'synthetic']
+['digits', 'networks', 'nltcs', 'sequences', 'splice', 'synthetic']
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 
 from latentia.errors import DatasetError, MissingLibraryError, UnknownNameError
-from latentia.reproduce import digits, hidden_nodes, nltcs, splice, synthetic
+from latentia.reproduce import digits, drawn_chains, hidden_nodes, nltcs, splice, synthetic
 from latentia.reproduce.cells import CellProgress, Experiment, run_cells
 from latentia.reproduce.pages import Outcome, surroundings, write_report
 
 # A new experiment is one file and one entry here.
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (synthetic, digits, splice, nltcs, hidden_nodes)
+    for module in (synthetic, digits, splice, nltcs, hidden_nodes, drawn_chains)
 }
 
 

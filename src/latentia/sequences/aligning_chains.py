@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from latentia.announcing import warn
 from latentia.errors import DataError, IdentifiabilityWarning
@@ -27,7 +27,7 @@ def align_chains(
     model: SequenceModel, other: SequenceModel, X: Any = None, lengths: Any = None
 ) -> Alignment:
     """Match the states of every latent that both have, by P(state | all rows of the sequence)."""
-    own, others = model.fitted_.chain, _fitted(other)
+    own, others = model._chain, _fitted(other)
     pairs = _pairs(own, others)
     if X is None:
         if own.slice.given:
@@ -53,7 +53,7 @@ def align_chains(
 def _fitted(other: Any) -> Chain:
     if not hasattr(getattr(other, "fitted_", None), "chain"):
         raise DataError(f"expected another fitted SequenceModel, got {type(other).__name__}.")
-    found: Chain = other.fitted_.chain
+    found: Chain = other._chain
     return found
 
 
@@ -72,7 +72,7 @@ def _pairs(own: Chain, others: Chain) -> list[tuple[int, int]]:
 
 def _match(own: Chain, others: Chain, a: int, b: int, left: Array, right: Array) -> Match:
     table = left @ right.T / left.shape[1]
-    first, second = linear_sum_assignment(table, maximize=True)
+    first, second = scipy.optimize.linear_sum_assignment(table, maximize=True)
     found = dict(zip(first.tolist(), second.tolist(), strict=True))
     mine, theirs = own.labels(a), others.labels(b)
     mapping = {s: theirs[found[k]] if k in found else None for k, s in enumerate(mine)}

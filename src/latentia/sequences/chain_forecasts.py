@@ -10,7 +10,14 @@ import numpy as np
 from latentia.data.columns.labels import joint_summary_labels
 from latentia.data.sources.opening import open_question
 from latentia.errors import DataError, EvidenceError
-from latentia.sequences.chain_questions import Beliefs, Chain, believed_cells, smooth_states
+from latentia.sequences.chain_questions import (
+    Beliefs,
+    Chain,
+    asked_groups,
+    believed_cells,
+    smooth_states,
+)
+from latentia.sequences.expectation import filtered
 from latentia.sequences.long_rows import (
     LongSteps,
     Naming,
@@ -18,6 +25,7 @@ from latentia.sequences.long_rows import (
     read_long,
 )
 from latentia.sequences.packing import Indices
+from latentia.sequences.potentials import moves_of, starts_of
 from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences, missing_cells
 
@@ -55,6 +63,25 @@ def believed_columns(
     for v in sorted(slice_.latent):
         told |= dict(zip(latent_headings(chain, v), found.of(v)[:, at], strict=True))
     return told
+
+
+def next_columns(chain: Chain, sequences: Sequences) -> dict[Any, Any]:
+    """What was to be expected of every step from the steps before it: columns and latents."""
+    layout = chain.layout(frozenset(chain.slice.columns))  # the cells of a step are not looked at
+    starts, moves = starts_of(layout, chain.tables), moves_of(layout, chain.tables)
+    parts = []
+    for wired in asked_groups(layout, sequences):
+        found, used = filtered(wired, chain.tables, scored=False)
+        before, expected = used.packing.before, np.empty_like(found.alpha)
+        first = before < 0
+        expected[:, first] = starts[:, used.which[first]]
+        for c, move in enumerate(moves):
+            own = np.flatnonzero(~first & (used.which == c))
+            expected[:, own] = move.T @ found.alpha[:, before[own]]
+        parts.append(expected[:, used.packing.place])
+    belief = np.concatenate(parts, axis=1) if parts else np.zeros((layout.width, 0))
+    beliefs = Beliefs(layout, belief, np.zeros(sequences.steps))
+    return believed_columns(chain, beliefs, sequences, np.arange(sequences.steps))
 
 
 def latent_headings(chain: Chain, v: int) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.errors import DataError
+from latentia.errors import DataError, UnknownNameError
 from latentia.linear_algebra import one_thread
+from latentia.model.learners import PBP
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM, batch_rows
 from latentia.seeds import as_generator
@@ -30,6 +31,7 @@ from latentia.typing import Array
 FEW = 20  # sequences: fewer are cut into stretches
 SHORTEST_STRETCH = 200  # steps: how a stretch begins then hardly matters
 NAMED = {"em": EM, "stepwise": StepwiseEM}
+CLOSED = "closed-form"
 ONLY_DEFAULTS = ("init", "mixture", "variance_floor", "tied")  # settings that chains do not have
 
 
@@ -41,14 +43,12 @@ def learn_as_told(
     rng: np.random.Generator,
 ) -> LearnedChain:
     """By the default (None), by EM or by stepwise EM, with the settings of the learner."""
-    if learner is None:
+    if learner is None or isinstance(learner, PBP):
         return learn_chain(layout, sequences, how, rng)
     chosen = as_chain_learner(learner)
     if chosen.random_state is not None:
         rng = as_generator(chosen.random_state)
-    known = how.known if chosen.known is None else chosen.known
-    pseudo = chosen.smoothing or how.pseudo_counts
-    prior = chain_prior(layout, sequences, pseudo, known)
+    prior = prior_as_told(chosen, layout, sequences, how)
     with one_thread():
         climb = _em_climb if isinstance(chosen, EM) else _stepwise_climb
         task = _Task(layout, sequences, wire_groups(layout, sequences), prior)
@@ -56,13 +56,42 @@ def learn_as_told(
     return max(found, key=lambda f: f.history[-1])
 
 
+def prior_as_told(
+    learner: Any, layout: ChainLayout, sequences: Sequences, how: ChainLearning
+) -> ChainPrior:
+    """Pseudo-counts and known cells: those of the learner, if it has any, or those of the model."""
+    if learner is None or isinstance(learner, PBP):
+        return chain_prior(layout, sequences, how.pseudo_counts, how.known)
+    chosen = as_chain_learner(learner)
+    known = how.known if chosen.known is None else chosen.known
+    return chain_prior(layout, sequences, chosen.smoothing or how.pseudo_counts, known)
+
+
+def closed_form_asked(learner: Any) -> bool | None:
+    """Is it the closed form, and regularised or not? None: it is another learner."""
+    if isinstance(learner, str) and learner == CLOSED:
+        return True
+    if not isinstance(learner, PBP):
+        return None
+    if learner.refine not in ("auto", True, False):
+        raise UnknownNameError("refine", learner.refine, ["auto", True, False])
+    plain = PBP().get_params(deep=False)
+    for name in ("groups", "kernel", "smoothing", "known", "tied"):
+        if getattr(learner, name) != plain[name]:
+            raise DataError(
+                f"sequences are learned without {name}= of PBP; SequenceModel has known= and "
+                "pseudo_counts=."
+            )
+    return bool(learner.regularize) if not (learner.refine and learner.regularize) else None
+
+
 def as_chain_learner(learner: Any) -> Any:
     """A learner by its name, or as it is; checked."""
     chosen = NAMED[learner]() if isinstance(learner, str) and learner in NAMED else learner
     if not isinstance(chosen, EM | StepwiseEM):
         raise DataError(
-            f"expected learner to be None, 'em', 'stepwise', EM(...) or StepwiseEM(...), got "
-            f"{learner!r:.80}. The default starts from the closed form by itself."
+            f"expected learner to be None, 'closed-form', 'em', 'stepwise', PBP(...), EM(...) or "
+            f"StepwiseEM(...), got {learner!r:.80}. The default starts from the closed form."
         )
     plain = type(chosen)().get_params(deep=False)
     for name in ONLY_DEFAULTS:

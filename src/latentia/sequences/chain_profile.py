@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from latentia import doors
+from latentia.assess.jackknife import jackknife_error
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import EvidenceError
 from latentia.model.profile import ColumnProfile, Link, Profile
+from latentia.sequences.chain_errors import ChainReplicates
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import Tables
@@ -47,8 +49,9 @@ class StepColumn:
 class ChainProfile:
     """Sizes of a latent's states, columns in each of them, and moves between them.
 
-    Errors are those of shares and means if the states had been seen as often as they are expected;
-    that they are not seen is not in them.
+    Errors of a model with error bars (``fit(..., error_bars=True)``) are those of a sample of
+    sequences. Others are those of shares and means if the states had been seen as often as they are
+    expected: that they are not seen is not in them.
     """
 
     latent: Label
@@ -58,6 +61,7 @@ class ChainProfile:
     columns: tuple[StepColumn, ...]  # most telling first
     moves: Array | None  # P(next | state), (states, states); None: it has none
     move_errors: Array | None
+    share_errors: Array | None = None  # of the sizes: with error bars only
 
     @property
     def durations(self) -> Array | None:
@@ -78,7 +82,8 @@ class ChainProfile:
         names = [printable(state) for state in self.states]
         found: dict[str, list[Any]] = {"column": ["(size)"], "state": [""]}
         for k, name in enumerate(names):
-            found[name], found[f"± {name}"] = [float(self.shares[k])], [float("nan")]
+            error = float("nan") if self.share_errors is None else float(self.share_errors[k])
+            found[name], found[f"± {name}"] = [float(self.shares[k])], [error]
         found |= {"all": [1.0], "bits": [float("nan")]}
         blocks = [
             (c.name, c.labels, c.table, c.errors, c.overall, c.information) for c in self.columns
@@ -108,7 +113,7 @@ class ChainProfile:
         columns = [
             ColumnProfile(
                 c.name, c.labels, c.table, c.overall, c.information, c.continuous,
-                places=ndtr((c.table[:, 0] - c.overall[0]) / c.overall[1])
+                places=scipy.special.ndtr((c.table[:, 0] - c.overall[0]) / c.overall[1])
                 if c.continuous and c.overall[1] > 0 else None,
             )
             for c in self.columns
@@ -131,7 +136,8 @@ class ChainProfile:
             told = "; ".join(_told(self.columns, k)) or "like all the others"
             lasts = self.durations
             length = "" if lasts is None else f", lasts {lasts[k]:.1f} steps"
-            lines.append(f"{names[k].ljust(wide)}  {share:6.1%}{length}: {told}")
+            error = "" if self.share_errors is None else f" ± {self.share_errors[k]:.1%}"
+            lines.append(f"{names[k].ljust(wide)}  {share:6.1%}{error}{length}: {told}")
         return lines
 
     def __repr__(self) -> str:
@@ -157,8 +163,25 @@ def _told(columns: tuple[StepColumn, ...], k: int) -> list[str]:
     return found
 
 
-def profile_chain(chain: Chain, counts: Tables | None, v: int) -> ChainProfile:
-    """From the expected counts of all tables."""
+def profile_chain(
+    chain: Chain, counts: Tables | None, v: int, replicates: ChainReplicates | None = None
+) -> ChainProfile:
+    """From the expected counts of all tables; errors from those of replicates."""
+    found = _profile(chain, counts, v)
+    if replicates is None:
+        return found
+    others = [_profile(chain, r.counts, v) for r in replicates.without]
+    columns = tuple(
+        replace(c, errors=jackknife_error([o[c.name].table for o in others])) for c in found.columns
+    )
+    moves = None
+    if found.moves is not None:
+        moves = jackknife_error([o.moves for o in others if o.moves is not None])
+    sizes = jackknife_error([o.shares for o in others])
+    return replace(found, columns=columns, move_errors=moves, share_errors=sizes)
+
+
+def _profile(chain: Chain, counts: Tables | None, v: int) -> ChainProfile:
     if counts is None:
         raise EvidenceError(
             "this model was not learned here: it has tables, but no counts to profile. Fit it."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 
 from latentia.data.columns.column import Column
+from latentia.data.sources.progress import answer_progress
 from latentia.errors import DataError
 from latentia.sequences.best_path import best_path
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
@@ -75,12 +76,23 @@ class Beliefs:
         return latent_beliefs(self.layout, v, self.belief)
 
 
-def filter_states(chain: Chain, sequences: Sequences) -> Beliefs:
-    """P(z_t | x_1 … x_t)."""
+def asked_groups(layout: ChainLayout, sequences: Sequences) -> Iterator[Wired]:
+    """Groups of sequences one after the other; who listens hears how many steps are done."""
+    groups = wire_groups(layout, sequences, questions=True)
+    say, done = answer_progress().sharing("answering"), 0
+    for wired in groups:
+        yield wired
+        done += wired.sequences.steps
+        if len(groups) > 1:
+            say(done / max(1, sequences.steps))
+
+
+def filter_states(chain: Chain, sequences: Sequences, scored: bool = True) -> Beliefs:
+    """P(z_t | x_1 … x_t); not `scored`: log P(cells | before) is told where it is -inf only."""
     layout = chain.layout(sequences.holes())
     parts = []
-    for wired in wire_groups(layout, sequences, questions=True):
-        found, used = filtered(wired, chain.tables)
+    for wired in asked_groups(layout, sequences):
+        found, used = filtered(wired, chain.tables, scored)
         place = used.packing.place
         parts.append((found.alpha[:, place], found.log_scale[place]))
     return _beliefs(layout, parts)
@@ -90,7 +102,7 @@ def smooth_states(chain: Chain, sequences: Sequences) -> Beliefs:
     """P(z_t | x_1 … x_T)."""
     layout = chain.layout(sequences.holes())
     parts = []
-    for wired in wire_groups(layout, sequences, questions=True):
+    for wired in asked_groups(layout, sequences):
         found, used = smoothed(wired, chain.tables)
         place = used.packing.place
         parts.append((found.gamma[:, place], found.log_scale[place]))
@@ -109,7 +121,7 @@ def decode_states(chain: Chain, sequences: Sequences) -> tuple[ChainLayout, Indi
     """The best path of joint states, (steps,); sequences that cannot be have none."""
     layout = chain.layout(sequences.holes())
     paths = []
-    for wired in wire_groups(layout, sequences, questions=True):
+    for wired in asked_groups(layout, sequences):
         path, gain = _best(wired, chain.tables)
         if np.isneginf(gain).any():
             raise DataError(

@@ -190,13 +190,17 @@ def _make(wired: Wired, tables: Tables, logs: bool = False) -> _Made:
     return _Made(own, wired, chain, move, shift, held)
 
 
-def compiled_filter(wired: Wired, tables: Tables) -> Filtered | None:
-    """Forward messages; None where floats cannot hold them."""
+def compiled_filter(wired: Wired, tables: Tables, scored: bool = True) -> Filtered | None:
+    """Forward messages; None where floats cannot hold them (or a step cannot be).
+
+    Not `scored`: without logarithms; noughts stand in their place.
+    """
     made = _make(wired, tables)
     alpha, ratio = made.belief(), np.empty(made.steps)
     if made.forward(alpha, None, ratio, normal=True) is None:
         return None
-    return Filtered(made.own_states(alpha), made.logs(ratio))
+    levels = made.logs(ratio) if scored else np.broadcast_to(np.float64(0.0), ratio.shape)
+    return Filtered(made.own_states(alpha), levels)
 
 
 def compiled_smooth(wired: Wired, tables: Tables) -> Smoothed | None:
@@ -241,7 +245,7 @@ def compiled_best_path(wired: Wired, tables: Tables) -> tuple[Indices, Array]:
     lengths = np.diff(wired.sequences.offsets)
     level = np.empty(len(lengths))
     score = scratch("alpha", int(lengths.max(initial=0)), made.padded)
-    room = np.empty(2 * made.padded)
+    room = np.empty(4 * made.padded)
     run = made.kernel.function("chain_best_path")
     run.restype = None
     run(ctypes.byref(made.chain), _at(path), _at(level), _at(score), _at(room))

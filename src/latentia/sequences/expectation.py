@@ -40,10 +40,10 @@ def at_rest(wired: Wired, work: Callable[[Wired], Found]) -> tuple[Found, Wired]
         return work(whole), whole
 
 
-def filtered(wired: Wired, tables: Tables) -> tuple[Filtered, Wired]:
-    """Forward messages only."""
+def filtered(wired: Wired, tables: Tables, scored: bool = True) -> tuple[Filtered, Wired]:
+    """Forward messages only; not `scored`: levels tell which steps cannot be, and no more."""
     if isinstance(wired.packing, InRow):
-        found = compiled_filter(wired, tables)
+        found = compiled_filter(wired, tables, scored)
         if found is not None:
             return found, wired
         wired = wire_steps(wired.layout, wired.sequences)

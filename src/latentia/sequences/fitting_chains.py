@@ -16,7 +16,8 @@ from latentia.data.sources.table_rows import TableRows, discover_columns, open_r
 from latentia.errors import ConvergenceWarning, DataError, IgnoredColumnWarning, UnknownNameError
 from latentia.model.mixed_plans import without_atoms
 from latentia.model.state_names import named_states, ordered_along
-from latentia.sequences.chain_learners import learn_as_told
+from latentia.sequences.chain_errors import ChainReplicates, replicate_chain
+from latentia.sequences.chain_learners import closed_form_asked, learn_as_told, prior_as_told
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.column_scales import standardised_steps
 from latentia.sequences.expectation import chain_estep
@@ -26,6 +27,9 @@ from latentia.sequences.known_tables import read_known
 from latentia.sequences.learn_chain import ChainLearning, LearnedChain
 from latentia.sequences.long_rows import Naming, listed_sequences, read_long
 from latentia.sequences.potentials import wire_groups
+from latentia.sequences.signed_chain import SignedChain
+from latentia.sequences.signed_learning import learn_signed
+from latentia.sequences.signed_questions import signed_scores
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
@@ -39,8 +43,10 @@ class FittedChain:
     chain: Chain
     learned: LearnedChain
     naming: Naming
-    step: int | None  # time between two steps; None: rows are steps
+    step: int | None  # time between two steps, months below 0; None: rows are steps
     counts: Tables | None = None  # expected counts of all tables
+    signed: SignedChain | None = None  # in closed form: then there are no tables
+    replicates: ChainReplicates | None = None  # where error bars were asked for
 
 
 @final
@@ -107,9 +113,13 @@ def fit_chain(
     rng: np.random.Generator,
     learner: Any = None,
     wishes: StateWishes | None = None,
+    groups: int = 0,
 ) -> FittedChain:
-    """Learn the tables of a slice."""
+    """Learn the tables of a slice; with `groups`, also without each of so many groups of steps."""
     wishes = StateWishes() if wishes is None else wishes
+    closed = closed_form_asked(learner)
+    if closed is not None:
+        return _fit_signed(prepared, how, wishes, closed, groups)
     named, along = wishes.named(prepared.slice), wishes.along(prepared.slice)
     chain, sequences = Chain(prepared.slice, prepared.columns, {}), prepared.sequences
     layout = chain.layout(sequences.holes())
@@ -124,11 +134,37 @@ def fit_chain(
     fixed = read_known(layout, known).pinned
     counts, _, _ = chain_estep(wire_groups(layout, sequences), learned.tables)
     order = latent_orders(layout, counts, fixed, along)
+    bars = None
+    if groups:
+        prior = prior_as_told(learner, layout, sequences, how)
+        found = replicate_chain(layout, sequences, prior, learned.tables, groups, rng)
+        bars = found.changed(lambda x: renamed(prepared.slice, x, order))
     tables, counts = (renamed(prepared.slice, x, order) for x in (learned.tables, counts))
     kept = replace(prepared.naming, lengths=None, blocks=False, cut=False)
     fitted = replace(learned, tables=tables)
     told = replace(chain, tables=tables, named=named)
-    return FittedChain(told, fitted, kept, prepared.step, counts)
+    return FittedChain(told, fitted, kept, prepared.step, counts, None, bars)
+
+
+def _fit_signed(
+    prepared: Prepared, how: ChainLearning, wishes: StateWishes, regularize: bool, groups: int
+) -> FittedChain:
+    """The closed form: a predictive state without names, and no tables."""
+    for name, value in (
+        ("known", how.known), ("order_by", wishes.order_by), ("name_states", wishes.name_states),
+        ("error_bars", groups or None),
+    ):  # fmt: skip
+        if value is not None:
+            raise DataError(
+                f"the closed form has no tables and no named states, so that {name}= has nothing "
+                "to act on. Leave it out, or fit with learner=None."
+            )
+    chain, sequences = Chain(prepared.slice, prepared.columns, {}), prepared.sequences
+    signed = learn_signed(chain.layout(sequences.holes()), sequences, regularize)
+    level = float(signed_scores(chain, signed, sequences).sum())
+    kept = replace(prepared.naming, lengths=None, blocks=False, cut=False)
+    learned = LearnedChain({}, "closed form", True, (), level)
+    return FittedChain(chain, learned, kept, prepared.step, None, signed)
 
 
 def _check_names(rows: TableRows, slice_: Slice, naming: Naming) -> None:

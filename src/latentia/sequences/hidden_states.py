@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -22,6 +22,7 @@ from latentia.typing import Array
 
 WIDEST = 1024  # joint states
 LARGEST = 2**24  # cells of all moves together
+KEPT_LAYOUTS = 8  # questions ask again for the same: what is worked out of a slice is looked up
 Tables = Mapping[int, Array]  # number of a family -> (parents …, states) or (parents …, 1, 3)
 
 
@@ -158,6 +159,7 @@ class ChainLayout:
         return found
 
 
+@lru_cache(maxsize=KEPT_LAYOUTS)
 def make_layout(slice_: Slice, sizes: tuple[int, ...], holes: frozenset[int]) -> ChainLayout:
     """The hidden state that a slice needs where the variables of `holes` may be missing."""
     _check_parents(slice_, sizes, holes)

@@ -104,7 +104,7 @@ def to_hmmlearn(model: SequenceModel) -> Any:
     continuous ones on straight scales. Codes of a discrete column count from 0 in the order of its
     states.
     """
-    chain = model.fitted_.chain if hasattr(model, "fitted_") else None
+    chain = model._chain if hasattr(model, "fitted_") else None
     if not isinstance(model, SequenceModel) or chain is None:
         raise DataError(f"expected a fitted SequenceModel, got {type(model).__name__}.")
     z = _only_chain(chain.slice)

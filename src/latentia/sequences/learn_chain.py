@@ -12,7 +12,7 @@ import numpy as np
 
 from latentia.announcing import tell_climb
 from latentia.linear_algebra import one_thread
-from latentia.networks.accelerate import FLOOR, PSEUDO_COUNTS, Prior, accelerate
+from latentia.networks.accelerate import ENOUGH, FLOOR, PSEUDO_COUNTS, Prior, accelerate
 from latentia.networks.knowledge import Knowledge
 from latentia.sequences.bell_priors import BellPrior, bell_prior
 from latentia.sequences.expectation import chain_estep
@@ -35,7 +35,7 @@ from latentia.typing import Array
 SAMPLE = 30_000  # steps on which starts race
 FIRST = (5, 5)  # E-steps of EM, and how many starts go on
 SECOND = 15  # E-steps of the climb
-FINALISTS = (2, 5)  # how many go on and come to rest: at the least, at the most
+FINALISTS = (3, 5)  # how many go on and come to rest: at the least, at the most
 STEPS_TO_TELL = 5_000  # for one finalist: the more steps there are, the more optima differ
 SAME = 1e-4  # nats per step: climbs that end so near each other found the same
 
@@ -119,9 +119,13 @@ def learn_chain(
 
 
 def climb_chain(
-    groups: Sequence[Wired], start: Tables, prior: ChainPrior, how: ChainLearning
+    groups: Sequence[Wired],
+    start: Tables,
+    prior: ChainPrior,
+    how: ChainLearning,
+    enough: float = ENOUGH,
 ) -> LearnedChain:
-    """To rest, on all sequences."""
+    """To rest, on all sequences; `enough` is the gain per parameter at which discrete ones do."""
     if prior.bells:
         steps = sum(wired.sequences.steps for wired in groups)
         return plain_climb(groups, start, prior, how.max_iter, how.tol * steps)
@@ -132,7 +136,7 @@ def climb_chain(
         return counts, level
 
     hold = prior.known.held if prior.known.cells else None
-    found = accelerate(start, prior.discrete, estep, most=how.max_iter, hold=hold)
+    found = accelerate(start, prior.discrete, estep, most=how.max_iter, hold=hold, enough=enough)
     return LearnedChain(found.tables, "", found.converged, found.history, found.log_likelihood)
 
 

@@ -145,6 +145,13 @@ def empty_cells(column: Column, count: int) -> Any:
     return np.full(count, np.nan) if column.continuous else np.full(count, -1, dtype=np.int64)
 
 
+def one_value(value: Any) -> Values:
+    """A single cell as a column of a table."""
+    cells = np.empty(1, dtype=object)
+    cells[0] = value
+    return Values(cells)
+
+
 def cells_of(column: Column, values: Values) -> Any:
     """Codes of a discrete column, z of a continuous one (without the ends of its grid)."""
     if not isinstance(column, ContinuousColumn):

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from latentia.data.columns.continuous import ContinuousColumn
-from latentia.data.columns.values import Values
 from latentia.errors import DataError, EvidenceError, UnknownNameError
 from latentia.inference.posterior import Posterior
 from latentia.inference.posterior_density import Density, as_answer
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.hidden_states import ChainLayout
-from latentia.sequences.long_rows import cells_of, log_slopes
+from latentia.sequences.long_rows import cells_of, log_slopes, one_value
 from latentia.sequences.potentials import bell_places, cell_places, moves_of, starts_of
 from latentia.sequences.slices import Parent
 from latentia.typing import Array, Label
@@ -123,14 +122,8 @@ class OnlineState:
             if row.get(name) is None:
                 raise DataError(f"the given column {name!r} must be told at every step.")
             v = self._chain.slice.index(name)
-            told[v, 0] = int(cells_of(column, _one(row[name]))[0])
+            told[v, 0] = int(cells_of(column, one_value(row[name]))[0])
         return told
-
-
-def _one(value: Any) -> Values:
-    cells = np.empty(1, dtype=object)
-    cells[0] = value
-    return Values(cells)
 
 
 def _place(layout: ChainLayout, seen: tuple[Parent, ...], told: Mapping[Parent, int]) -> int:
@@ -201,7 +194,7 @@ class _Reader:
         if self.codes:
             code = self.codes.get(value)
             if code is None:
-                code = int(cells_of(self.column, _one(value))[0])  # complains, or knows better
+                code = int(cells_of(self.column, one_value(value))[0])  # complains, or knows better
             return own[code], 0.0
         z, units = self._placed(value)
         apart = z - own[1]
@@ -215,5 +208,5 @@ class _Reader:
         if self.straight and type(value) is float and math.isfinite(value):
             assert isinstance(column, ContinuousColumn)
             return (value - column.centre) / column.scale, -math.log(column.scale)
-        values = _one(value)
+        values = one_value(value)
         return float(cells_of(column, values)[0]), float(log_slopes(column, values)[0])

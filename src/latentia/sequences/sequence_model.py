@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from latentia import doors
 from latentia.announcing import hearing_climbs
+from latentia.assess.intervals import checked_confidence
 from latentia.data.sources.progress import as_progress, show_progress
 from latentia.errors import DataError
 from latentia.exact.gaussian_leaves import as_table
@@ -16,7 +17,9 @@ from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.seeds import as_generator
 from latentia.sequences.aligning_chains import align_chains
 from latentia.sequences.cell_beliefs import in_grid_steps
+from latentia.sequences.chain_errors import asked_replicates, groups_asked
 from latentia.sequences.chain_forecasts import forecast_steps
+from latentia.sequences.chain_intervals import table_intervals
 from latentia.sequences.chain_pictures import (
     draw_decoded_steps,
     draw_forecast_steps,
@@ -67,9 +70,11 @@ class SequenceModel(SequenceQuestions):
         Cells of tables that are known and held fixed, NaN where they are to be learned; a zero
         stays a zero. Names and axes as in `cpts_`. States of latents with known tables keep their
         numbers; others are put in order of their size.
-    learner : None, "em", "stepwise", EM(...) or StepwiseEM(...)
-        None: starts from the closed form and at random race, the best climbs. Others start at
-        random, as often as they say; their smoothing and known, if any, take the place of these.
+    learner : None, "closed-form", "em", "stepwise", PBP(...), EM(...) or StepwiseEM(...)
+        None (or PBP()): starts from the closed form and at random race, the best climbs.
+        "closed-form" (or PBP(refine=False)) is the closed form itself, two passes over discrete
+        columns: signed, it tells columns and no states. The other learners start at random, as
+        often as they say; their smoothing and known, if any, take the place of these.
     order_by : column, or dict of latent -> column, optional
         States go along the mean of a column (of states, of their places); default: by size.
     name_states : dict of latent -> list of names, optional
@@ -145,6 +150,7 @@ class SequenceModel(SequenceQuestions):
         time: Label | None = None,
         lengths: Any = None,
         progress: Any = None,
+        error_bars: bool | int = False,
     ) -> SequenceModel:
         """Learn from a long table, a list of tables, or an array with `lengths`.
 
@@ -152,6 +158,10 @@ class SequenceModel(SequenceQuestions):
         tells its place in it. Without them rows are one sequence in their order; of a list of
         tables each is a sequence. Whole-number times and dates may leave gaps: these are steps of
         which nothing was seen. `progress`: True, or a function that hears how climbs go.
+
+        With `error_bars` (True, or a number of groups) the tables are learned again without each
+        of twenty groups of sequences, or stretches of them where there are fewer than ten:
+        `profile` then has the errors of a sample, `query` and `table_intervals` take a confidence.
         """
         slice_ = read_slice(self.slice, self.latents, self.given)
         naming = Naming(sequence, time, lengths)
@@ -159,8 +169,9 @@ class SequenceModel(SequenceQuestions):
         rng = as_generator(self.random_state)
         prepared = prepare(slice_, X, naming, self.kinds, self.state_names)
         wishes = StateWishes(self.order_by, self.name_states)
+        groups = groups_asked(error_bars)
         with show_progress(progress), hearing_climbs(as_progress(progress).climbing()):
-            self.fitted_ = fit_chain(prepared, how, rng, self.learner, wishes)
+            self.fitted_ = fit_chain(prepared, how, rng, self.learner, wishes, groups)
         return self
 
     def with_state_names(self, name_states: Mapping[Any, Any]) -> Self:
@@ -266,7 +277,18 @@ class SequenceModel(SequenceQuestions):
 
         In words (print it), `to_dict`, `to_frame`, with errors.
         """
-        return profile_chain(self._chain, self.fitted_.counts, only_latent(self._chain, latent))
+        v = only_latent(self._chain, latent)
+        return profile_chain(self._chain, self.fitted_.counts, v, self.fitted_.replicates)
+
+    def table_intervals(self, confidence: float = 0.9) -> dict[Label, Any]:
+        """Of every table of `cpts_` the lower and upper ends of its cells.
+
+        They are to hold the truth so often, for a model that was fitted with ``error_bars=True``.
+        Of a continuous column they are of (mean, deviation), in the last axis. Where there were
+        fewer than ten sequences, tables of first steps are left out.
+        """
+        bars = asked_replicates(self.fitted_.replicates if self._chain else None)
+        return dict(table_intervals(self._chain, bars, checked_confidence(confidence)))
 
     # -- pictures ------------------------------------------------------------------------------
 
@@ -312,5 +334,5 @@ class SequenceModel(SequenceQuestions):
         `given`, the inputs to come, if the slice has some; `lengths` as for `decode`; `title`,
         `port` and `browser` as for any model.
         """
-        self._check_fitted()
+        self._chain  # noqa: B018 a model in closed form has no states to show
         return doors.explore(self, to, rows=rows, **options)

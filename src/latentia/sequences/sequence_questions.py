@@ -8,13 +8,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from latentia.announcing import warn
+from latentia.assess.intervals import checked_confidence
 from latentia.data.sources.opening import open_question
 from latentia.errors import DataError, EvidenceError, ImpossibleRowWarning
 from latentia.inference.posterior import Posterior
 from latentia.inference.posterior_density import Density, as_answer
 from latentia.model.contract import Estimator
 from latentia.seeds import as_generator
-from latentia.sequences.chain_forecasts import forecast_steps, latent_headings, sampled_inputs
+from latentia.sequences.chain_errors import asked_replicates
+from latentia.sequences.chain_forecasts import (
+    forecast_steps,
+    latent_headings,
+    next_columns,
+    sampled_inputs,
+)
+from latentia.sequences.chain_intervals import with_intervals
 from latentia.sequences.chain_questions import (
     Beliefs,
     Chain,
@@ -34,6 +42,17 @@ from latentia.sequences.long_rows import (
     read_long,
 )
 from latentia.sequences.online_state import OnlineState
+from latentia.sequences.signed_chain import SignedChain
+from latentia.sequences.signed_questions import (
+    SignedOnline,
+    check_column,
+    nameless,
+    sample_signed,
+    signed_forecast,
+    signed_next,
+    signed_query,
+    signed_scores,
+)
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_answers import (
     like_column,
@@ -53,22 +72,23 @@ class SequenceQuestions(Estimator):
     @property
     def slice_(self) -> Slice:
         """The slice as it was read."""
-        return self._chain.slice
+        return self._known.slice
 
     def filter(self, X: Any, *, lengths: Any = None) -> Any:
         """P(latent | rows so far) for every row: a table with columns ``z=0``, ``z=1``, …"""
-        steps, naming = self._read(X, lengths)
-        return self._told(steps, naming, filter_states(self._chain, steps.sequences))
+        chain, (steps, naming) = self._chain, self._read(X, lengths)
+        found = filter_states(chain, steps.sequences, scored=False)
+        return self._told(steps, naming, found)
 
     def smooth(self, X: Any, *, lengths: Any = None) -> Any:
         """P(latent | all rows of the sequence) for every row."""
-        steps, naming = self._read(X, lengths)
-        return self._told(steps, naming, smooth_states(self._chain, steps.sequences))
+        chain, (steps, naming) = self._chain, self._read(X, lengths)
+        return self._told(steps, naming, smooth_states(chain, steps.sequences))
 
     def decode(self, X: Any, *, lengths: Any = None) -> Any:
         """States of the latents on the most probable path: a column, or a table for several."""
-        steps, naming = self._read(X, lengths)
-        layout, path = decode_states(self._chain, steps.sequences)
+        chain, (steps, naming) = self._chain, self._read(X, lengths)
+        layout, path = decode_states(chain, steps.sequences)
         found = {
             self.slice_.names[v]: self._chain.labelled(v, steps.to_rows(layout.values[v, 0][path]))
             for v in sorted(self.slice_.latent)
@@ -86,8 +106,12 @@ class SequenceQuestions(Estimator):
         The sum over a sequence is its log-likelihood.
         """
         steps, naming = self._read(X, lengths)
-        found = filter_states(self._chain, steps.sequences)
-        scores = steps.to_rows(found.log_scale) + steps.log_slopes
+        signed = self._signed
+        if signed is None:
+            levels = filter_states(self._chain, steps.sequences).log_scale
+        else:
+            levels = signed_scores(self._known, signed, steps.sequences)
+        scores = steps.to_rows(levels) + steps.log_slopes
         if not naming.blocks:
             return self._listed(scores, naming)
         ends = np.cumsum([t.length for t in steps.tables])[:-1]
@@ -106,6 +130,20 @@ class SequenceQuestions(Estimator):
         """2 k − 2 log P(rows): less is better."""
         return self._penalised(X, lengths, 2.0)
 
+    def predict_next(self, X: Any, *, lengths: Any = None) -> Any:
+        """P(columns of a row | rows before it in its sequence): a table with as many rows.
+
+        What was to be expected one step ahead, as `forecast` tells it of the step behind the last:
+        ``word=a``, means and quantiles of continuous columns, P(latent) where latents have states.
+        """
+        steps, naming = self._read(X, lengths)
+        if self._signed is None:
+            told = next_columns(self._chain, steps.sequences)
+        else:
+            told = signed_next(self._known, self._signed, steps.sequences)
+        rows = {name: steps.to_rows(np.asarray(x)) for name, x in told.items()}
+        return self._listed(like_tables(steps.tables, rows, naming.blocks), naming)
+
     def forecast(self, X: Any, steps: int = 1, *, given: Any = None, lengths: Any = None) -> Any:
         """The next `steps` steps of every sequence: a long table.
 
@@ -115,20 +153,33 @@ class SequenceQuestions(Estimator):
         """
         count = int(number_from("steps", steps, 1))
         read, naming = self._read(X, lengths)
-        return new_table(read.tables, forecast_steps(self._chain, read, naming, count, given))
+        if self._signed is None:
+            told = forecast_steps(self._chain, read, naming, count, given)
+        elif given is not None:
+            raise EvidenceError("given= holds inputs of steps to come, but the slice has none.")
+        else:
+            told = signed_forecast(self._known, self._signed, read, naming, count)
+        return new_table(read.tables, told)
 
-    def query(self, variable: Label, at: int, given: Any = None) -> Posterior | Density:
+    def query(
+        self, variable: Label, at: int, given: Any = None, *, confidence: float | None = None
+    ) -> Posterior | Density:
         """P(variable at step `at` of one sequence | its rows): steps count from 0.
 
-        Steps behind the last row are forecast. `given` is the table of one sequence.
+        Steps behind the last row are forecast. `given` is the table of one sequence. With a
+        `confidence`, such as 0.9, shares have `lower` and `upper` (after ``error_bars=True``).
         """
+        bars = None
+        if confidence is not None:
+            confidence = checked_confidence(confidence)
+            bars = asked_replicates(self.fitted_.replicates if self._chain else None)
         v = self.slice_.index(variable)
         if isinstance(at, bool) or not isinstance(at, int | np.integer) or at < 0:
             raise EvidenceError(f"expected at as a step from 0 on, got {at!r}.")
         if v in self.slice_.given:
             raise EvidenceError(f"{variable!r} is given, not modelled.")
         if given is None:
-            none = {u: empty_cells(c, 0) for u, c in self._chain.columns.items()}
+            none = {u: empty_cells(c, 0) for u, c in self._known.columns.items()}
             sequences = Sequences(none, np.array([0, 0]))
         else:
             sequences = self._read(given, None, one=True)[0].sequences
@@ -139,29 +190,45 @@ class SequenceQuestions(Estimator):
             raise EvidenceError(
                 f"{variable!r} is told at step {at}. Leave the cell missing to ask for it."
             )
+        if self._signed is not None:
+            check_column(self._known, v)
+            return signed_query(self._known, self._signed, sequences, v, int(at))
         found = smooth_states(self._chain, sequences)
         self._note_impossible(found)
         if v in self.slice_.latent:
             p = found.of(v)[:, at]
-            return Posterior((variable,), (self._chain.labels(v),), p / p.sum())
-        p = believed_cells(self._chain, found, sequences, v, np.array([at]))[:, 0]
-        return as_answer([self._chain.columns[v]], p / p.sum())
+            answer: Posterior | Density = Posterior(
+                (variable,), (self._chain.labels(v),), p / p.sum()
+            )
+        else:
+            p = believed_cells(self._chain, found, sequences, v, np.array([at]))[:, 0]
+            answer = as_answer([self._chain.columns[v]], p / p.sum())
+        if bars is None or confidence is None:
+            return answer
+        return with_intervals(answer, self._chain, bars, sequences, v, int(at), confidence)
 
-    def start(self) -> OnlineState:
+    def start(self) -> OnlineState | SignedOnline:
         """Begin a sequence: `observe` row by row, and `forecast`."""
-        return OnlineState(self._chain)
+        signed = self._signed
+        return OnlineState(self._chain) if signed is None else SignedOnline(self._known, signed)
 
     def sample(
         self, n: int = 1, length: int = 10, random_state: Any = None, given: Any = None
     ) -> Any:
         """Draw `n` sequences of `length` steps: a dict of arrays in long format, latents too.
 
+        Of a model in closed form columns only.
+
         `given` holds the inputs, if there are any: columns of n · length rows.
         """
         n, length = int(number_from("n", n, 1)), int(number_from("length", length, 1))
-        chain, rng = self._chain, as_generator(random_state)
-        inputs = sampled_inputs(chain, given, n, length)
-        drawn = sample_steps_of(chain, n, length, rng, inputs)
+        chain, rng = self._known, as_generator(random_state)
+        if self._signed is None:
+            inputs = sampled_inputs(chain, given, n, length)
+            drawn = sample_steps_of(chain, n, length, rng, inputs)
+        else:
+            codes = sample_signed(self._signed, n, length, rng)
+            drawn = dict(zip(chain.slice.columns, codes, strict=True))
         found: dict[Any, Any] = {
             "sequence" if self.fitted_.naming.sequence is None else self.fitted_.naming.sequence: (
                 np.repeat(np.arange(n), length)
@@ -180,14 +247,27 @@ class SequenceQuestions(Estimator):
     # -- behind them ---------------------------------------------------------------------------
 
     @property
-    def _chain(self) -> Chain:
+    def _known(self) -> Chain:
+        """Slice and columns; tables only where the model is not in closed form."""
         self._check_fitted()
         return self.fitted_.chain
+
+    @property
+    def _signed(self) -> SignedChain | None:
+        self._check_fitted()
+        return self.fitted_.signed
+
+    @property
+    def _chain(self) -> Chain:
+        """The same with tables."""
+        if self._signed is not None:
+            raise EvidenceError(nameless("this question"))
+        return self._known
 
     def _read(self, X: Any, lengths: Any, one: bool = False) -> tuple[LongSteps, Naming]:
         self._check_fitted()
         naming = replace(self.fitted_.naming, lengths=lengths)
-        columns = dict(self._chain.columns)
+        columns = dict(self._known.columns)
         X, naming = listed_sequences(X, naming, len(columns))
         engine = open_question(X, list(columns.values()))
         apart = (naming.blocks or one) and naming.sequence not in engine.names

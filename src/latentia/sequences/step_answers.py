@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from latentia.data.sources.table import Table
@@ -47,6 +46,8 @@ def new_table(tables: Sequence[Table], columns: Mapping[Any, Any]) -> Any:
         return dict(columns)
     if type(table.native).__module__.split(".")[0] == "pandas":
         return type(table.native)(dict(columns))
+    import narwhals.stable.v2 as nw
+
     backend = nw.get_native_namespace(table.native)
     named = {str(name): np.asarray(x).tolist() for name, x in columns.items()}
     return nw.from_dict(named, backend=backend).to_native()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack
+import scipy
 
 from latentia.linear_algebra import Canonical, canonical
 from latentia.sequences.hidden_states import ChainLayout
@@ -128,11 +128,13 @@ def _features(
         for x, m in zip(symbols, counts, strict=True):
             a, b = x[positions + lags[0]], x[positions + lags[1]]
             parts.append(indicators(np.where((a < 0) | (b < 0), -1, a * m + b), m * m))
-    return hstack(parts, format="csr")
+    return scipy.sparse.hstack(parts, format="csr")
 
 
 def indicators(codes: Indices, count: int) -> Any:
     """A one in each row at its code, none where it is missing: sparse (n, count)."""
     there = codes >= 0
     ends = np.concatenate([[0], np.cumsum(there)])
-    return csr_matrix((np.ones(ends[-1]), codes[there], ends), shape=(len(codes), count))
+    return scipy.sparse.csr_matrix(
+        (np.ones(ends[-1]), codes[there], ends), shape=(len(codes), count)
+    )

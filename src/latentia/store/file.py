@@ -19,28 +19,29 @@ from collections.abc import Sequence
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from latentia.data.moments import Moments
 from latentia.errors import LatentiaError, StoreError
-from latentia.formats.interchange import ENDINGS
-from latentia.model.classifier import LatentClassifier
-from latentia.model.frozen_model import FrozenModel
-from latentia.model.latent_model import LatentModel
-from latentia.sequences.sequence_model import SequenceModel
 from latentia.store.array_table import Fetch
-from latentia.store.classifier_record import read_classifier, write_classifier
 from latentia.store.column_record import leaves_with_atoms, newer_columns
-from latentia.store.model_record import NEWER, read_latent_model, write_latent_model
+from latentia.store.model_record import NEWER
 from latentia.store.plain import text
-from latentia.store.sequence_record import read_sequence_model, write_sequence_model
+from latentia.store.record_kinds import reader_of, writer_of
 from latentia.store.structure_record import ordered_parents
-from latentia.store.sums import read_frozen, read_moments, write_frozen, write_moments
 from latentia.typing import Array
 from latentia.version import LIBRARY
 from latentia.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from latentia.data.moments import Moments
+    from latentia.model.classifier import LatentClassifier
+    from latentia.model.frozen_model import FrozenModel
+    from latentia.model.latent_model import LatentModel
+    from latentia.sequences.sequence_model import SequenceModel
+
+    Stored: TypeAlias = LatentModel | LatentClassifier | SequenceModel | FrozenModel | Moments
 
 MAGIC = b"\x89LAT\r\n\x1a\n"  # as PNG does it: a transfer as text damages it
 VERSION = 5
@@ -51,14 +52,6 @@ LARGEST_JSON = 2**26
 MOST_VALUES = 2**22  # in the JSON; as Python objects these take up to 300 MB
 DEEPEST = 64
 CHUNK = 2**20
-
-Stored: TypeAlias = LatentModel | LatentClassifier | SequenceModel | FrozenModel | Moments
-READERS: dict[Any, Any] = {
-    "Moments": read_moments,
-    "FrozenModel": read_frozen,
-    "LatentClassifier": read_classifier,
-    "SequenceModel": read_sequence_model,
-}
 
 FOREIGN = {
     b"\x89LAT": "a model file that was damaged in a transfer as text",
@@ -86,7 +79,7 @@ def save(model: Stored, path: str | os.PathLike[str]) -> None:
     """
     name = _path_name(path)
     _check_ending(name)
-    record, arrays = _write(model)
+    record, arrays = writer_of(model)(model)
     encoded = _encode(record)
     parts = [np.ascontiguousarray(array, dtype="<f8") for array in arrays]
     _rebuild(encoded, lambda shapes: _matching(parts, shapes), "Fit the model again.")
@@ -110,6 +103,8 @@ def save(model: Stored, path: str | os.PathLike[str]) -> None:
 
 def _check_ending(name: str) -> None:
     """Endings of other tools' files are theirs: nobody would find out what is inside."""
+    from latentia.formats.interchange import ENDINGS
+
     ending = Path(name.removesuffix(".gz")).suffix.lower()
     if ending in ENDINGS:
         raise StoreError(
@@ -117,24 +112,6 @@ def _check_ending(name: str) -> None:
             "writes latentia's own. Use lt.write(model, path) for the graph and its tables; or "
             "another ending, such as .latentia, to keep all of the model."
         )
-
-
-def _write(model: Any) -> tuple[dict[str, Any], list[Array]]:
-    if isinstance(model, Moments):
-        return write_moments(model)
-    if isinstance(model, FrozenModel):
-        return write_frozen(model)
-    if type(model) not in (LatentModel, LatentClassifier, SequenceModel):
-        raise StoreError(
-            f"expected a LatentModel, LatentClassifier or SequenceModel, got "
-            f"{type(model).__name__}. Only these, frozen models and moments can be saved."
-        )
-    model._check_fitted()
-    if isinstance(model, SequenceModel):
-        return write_sequence_model(model)
-    if isinstance(model, LatentClassifier):
-        return write_classifier(model)
-    return write_latent_model(model)
 
 
 def _version(record: dict[str, Any]) -> int:
@@ -301,8 +278,7 @@ def _rebuild(encoded: bytes, fetch: Fetch, advice: str) -> Stored:
         if not isinstance(record, dict):
             raise StoreError(f"expected a JSON object, got {type(record).__name__}.")
         text(record.pop("library", None))  # for people; any version may have written it
-        read = READERS.get(record.get("kind"), read_latent_model)
-        found: Stored = read(record, fetch)
+        found: Stored = reader_of(record.get("kind"))(record, fetch)
         return found
     except (
         *(LatentiaError, ValueError, TypeError, LookupError),

@@ -15,11 +15,8 @@ from latentia.exact.mixture_network import MixtureNetwork
 from latentia.inference.operators import Operators
 from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
-from latentia.model.learners import LEARNERS
 from latentia.store.array_table import Fetch, fetch_named
-from latentia.store.arrow_record import read_arrows, write_arrows
 from latentia.store.column_record import read_column, write_column
-from latentia.store.link_record import read_link, write_link
 from latentia.store.operators_record import (
     build_operators,
     read_blueprint,
@@ -41,8 +38,6 @@ from latentia.store.own_record import (
     write_own_tables,
 )
 from latentia.store.plain import fields, items, number, pack, text, unpack
-from latentia.store.pool_record import pool_shapes, read_pool, write_pool
-from latentia.store.replicates import read_replicates, replicate_shapes, write_replicates
 from latentia.store.structure_record import read_graph, read_plan, write_graph, write_plan
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
@@ -65,6 +60,7 @@ SOME = (
 )  # fields of some models, of newer files
 
 # parameters of some models, of newer files
+LEARNER_NAMES = ("pbp", "paper", "spectral", "em", "stepwise", "tables")  # as in model.learners
 NEWER = ("order_by", "name_states", "mechanism", "link")
 
 
@@ -73,6 +69,11 @@ NEWER = ("order_by", "name_states", "mechanism", "link")
 
 def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
+    from latentia.store.arrow_record import write_arrows
+    from latentia.store.link_record import write_link
+    from latentia.store.pool_record import write_pool
+    from latentia.store.replicates import write_replicates
+
     operators, missing = model.operators_, model.diagnostics_.missing
     learned, arrays = write_operators(operators)
     record: dict[str, Any] = {
@@ -138,13 +139,19 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     blueprint, bars = read_blueprint(learned, inner, columns), given.get("replicates")
     beside = read_own_graph(given["beside"], plan) if "beside" in given else None
     told = own or beside or inner.graph  # whose tables error bars may have
-    beyond = {} if bars is None else replicate_shapes(bars, inner, told)
     tables = {} if own is None else own_shapes(own)
     members, weights = read_members(given["members"], plan) if "members" in given else ((), None)
     tables |= member_shapes(members)
     tables |= {} if beside is None else own_shapes(beside, BESIDE)
-    beside_it = pool_shapes(given["pool"], columns) if "pool" in given else {}
-    arrays = fetch_named(fetch, {**blueprint.stored, **tables, **beyond, **beside_it})
+    if bars is not None:  # modules of what few models have are loaded for those
+        from latentia.store.replicates import read_replicates, replicate_shapes
+
+        tables |= replicate_shapes(bars, inner, told)
+    if "pool" in given:
+        from latentia.store.pool_record import pool_shapes, read_pool
+
+        tables |= pool_shapes(given["pool"], columns)
+    arrays = fetch_named(fetch, {**blueprint.stored, **tables})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
         operators = with_own_tables(operators, own, arrays)
@@ -158,11 +165,15 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
     model = LatentModel(**read_parameters(parameters))
     model._keep(plan, operators, columns, diagnose(operators, text(learner), gaps))
     if "link" in given:
+        from latentia.store.link_record import read_link
+
         model.link_, model.log_likelihood_ = read_link(given["link"], model._graph)
         model._ignored = model.link_.names
     if "pool" in given:
         model._keep_pool(read_pool(given["pool"], columns, arrays))
     if "arrows" in given:
+        from latentia.store.arrow_record import read_arrows
+
         model.arrows_ = read_arrows(given["arrows"])
     if bars is not None:
         model.error_bars_ = read_replicates(bars, inner, told, arrays)
@@ -284,8 +295,10 @@ def _read_learner(record: Any) -> Any:
     if isinstance(record, dict) and set(record) == {"text"}:
         return "pbp"
     if isinstance(record, dict) and set(record) == {"name"}:
-        if text(record["name"]) not in LEARNERS:
-            raise StoreError(f"expected a learner among {list(LEARNERS)}, got {record['name']!r}.")
+        if text(record["name"]) not in LEARNER_NAMES:
+            raise StoreError(
+                f"expected a learner among {list(LEARNER_NAMES)}, got {record['name']!r}."
+            )
         return record["name"]
     kind, values = fields(record, "kind", "parameters")
     made = _kinds().get(text(kind))
@@ -299,4 +312,6 @@ def _read_learner(record: Any) -> Any:
 
 def _kinds() -> dict[str, Any]:
     """Learners whose parameters are kept: those of the estimator's table, by class name."""
+    from latentia.model.learners import LEARNERS
+
     return {kind.__name__: kind for kind in LEARNERS.values()}

@@ -11,7 +11,6 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.assess.jackknife import node_ranks
 from latentia.data.columns.column import Column
 from latentia.errors import StoreError
 from latentia.inference.linear_part import Slot, linear_slots
@@ -50,6 +49,8 @@ MOST_ROWS = 2**62
 
 def write_operators(operators: Operators) -> tuple[dict[str, Any], list[Array]]:
     """JSON values, and arrays whose memory is to be written in order."""
+    from latentia.assess.jackknife import node_ranks
+
     if operators.diagonals:
         raise StoreError(
             "a model in Gram form holds its training rows and is not stored. "

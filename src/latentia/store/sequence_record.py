@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
+from latentia.model.learners import PBP
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
+from latentia.sequences.chain_errors import ChainReplicates, Replicate
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.families import families_of
 from latentia.sequences.fitting_chains import FittedChain, StateWishes
@@ -17,6 +20,7 @@ from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.learn_chain import LearnedChain
 from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_model import SequenceModel
+from latentia.sequences.signed_chain import SignedChain
 from latentia.sequences.slices import Slice
 from latentia.store.array_table import Fetch, check_shares, check_sizes
 from latentia.store.column_record import read_column, write_column
@@ -27,7 +31,9 @@ MOST = 2**20  # variables, states, points of a grid
 LONGEST_STEP = 2**62
 PARAMETERS = ("pseudo_counts", "max_iter", "tol", "known", "learner")
 NEWER = ("order_by", "name_states")  # written where they are told
-LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM}
+LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM, "pbp": PBP}
+BARS = "replicates"  # written of models with error bars: groups, and whether they are stretches
+SIGNED = "signed"  # written of models in closed form: coordinates, and the share of the marginal
 
 
 def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Array]]:
@@ -56,16 +62,25 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
     for name in NEWER:
         if getattr(model, name) is not None:
             record[name] = pack(_plain(getattr(model, name)), name)
+    if fitted.signed is not None:
+        own = fitted.signed
+        record[SIGNED] = {"coordinates": len(own.start), "mix": float(own.mix)}
+        return record, [own.operators, own.start, own.low, own.high]
     tables = [chain.tables, *([] if fitted.counts is None else [fitted.counts])]
+    if fitted.replicates is not None:
+        bars = fitted.replicates
+        record[BARS] = {"groups": len(bars.without), "stretches": bars.stretches}
+        tables += [x for r in (bars.whole, *bars.without) for x in (r.tables, r.counts)]
     return record, [x[n] for x in tables for n in range(len(families_of(slice_)))]
 
 
 def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     """The model of a record."""
-    newer = {}
+    newer, closed, bars = {}, None, None
     if isinstance(record, dict):
         newer = {name: unpack(record[name]) for name in NEWER if name in record}
-        record = {key: value for key, value in record.items() if key not in NEWER}
+        closed, bars = record.get(SIGNED), record.get(BARS)
+        record = {k: value for k, value in record.items() if k not in (*NEWER, SIGNED, BARS)}
     (_, given, names, latent, inputs, counts, parents, cells, states, sequence, time, step, start,
      converged, history, level, counted) = fields(
         record, "kind", "parameters", "names", "latent", "given", "counts", "parents", "cells",
@@ -83,13 +98,19 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     for name, flag in (("converged", converged), ("counted", counted)):
         if type(flag) is not bool:
             raise StoreError(f"expected true or false for {name}, got {flag!r:.80}.")
-    tables, sums = _read_tables(Chain(slice_, columns, {}), fetch, counted)
+    bare = Chain(slice_, columns, {})
+    signed = None if closed is None else _read_signed(bare, closed, fetch)
+    groups, stretches = (0, False) if bars is None else _read_groups(bars)
+    tables: dict[int, Array] = {}
+    sums, replicates = None, None
+    if signed is None:
+        tables, sums, replicates = _read_tables(bare, fetch, counted, groups, stretches)
     chain = Chain(slice_, columns, tables, _read_names(slice_, newer.get("name_states")))
     path = tuple(number(x, -1e300, 1e300) for x in items(history))
     learned = LearnedChain(
         dict(chain.tables), text(start), converged, path, number(level, -1e300, 1e300)
     )
-    every = None if step is None else whole(step, LONGEST_STEP)
+    every = None if step is None else _read_step(step)
     latents = {slice_.names[v]: slice_.states[v] for v in sorted(slice_.latent)}
     model = SequenceModel(slice_, latents, [slice_.names[v] for v in sorted(slice_.given)])
     for name, value in zip(PARAMETERS, fields(given, *PARAMETERS), strict=True):
@@ -97,8 +118,35 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     for name, value in newer.items():
         setattr(model, name, value)
     naming = Naming(unpack(sequence), unpack(time))
-    model.fitted_ = FittedChain(chain, learned, naming, every, sums)
+    model.fitted_ = FittedChain(chain, learned, naming, every, sums, signed, replicates)
     return model
+
+
+def _read_step(step: Any) -> int:
+    """Below 0: months."""
+    if type(step) is int and step < 0:
+        return -whole(-step, MOST, lowest=1)
+    return whole(step, LONGEST_STEP)
+
+
+def _read_groups(record: Any) -> tuple[int, bool]:
+    groups, stretches = fields(record, "groups", "stretches")
+    if type(stretches) is not bool:
+        raise StoreError(f"expected true or false for stretches, got {stretches!r:.80}.")
+    return whole(groups, MOST, lowest=2), stretches
+
+
+def _read_signed(chain: Chain, record: Any, fetch: Fetch) -> SignedChain:
+    coordinates, mix = fields(record, "coordinates", "mix")
+    sizes = tuple(chain.sizes[v] for v in chain.slice.columns)
+    if chain.slice.given or not all(sizes):
+        raise StoreError("expected discrete columns and no inputs of a chain in closed form.")
+    k = whole(coordinates, MOST, lowest=1)
+    operators, start, low, high = fetch([(math.prod(sizes), k, k), (k,), (k,), (k,)])
+    check_sizes([operators, start, low, high], "the operators")
+    if start[0] != 1.0 or not (low <= high).all() or not (operators[:, 0, 0] > 0).any():
+        raise StoreError("the operators of a chain in closed form tell no probabilities.")
+    return SignedChain(operators, start, low, high, sizes, number(mix, 0.0, 1.0))
 
 
 def _read_names(slice_: Slice, name_states: Any) -> dict[int, tuple[Any, ...]]:
@@ -149,21 +197,34 @@ def _read_slice(names: Any, latent: Any, given: Any, counts: Any, parents: Any) 
 
 
 def _read_tables(
-    chain: Chain, fetch: Fetch, counted: bool
-) -> tuple[dict[int, Array], dict[int, Array] | None]:
-    """Tables, and the expected counts behind them."""
+    chain: Chain, fetch: Fetch, counted: bool, groups: int, stretches: bool
+) -> tuple[dict[int, Array], dict[int, Array] | None, ChainReplicates | None]:
+    """Tables, the expected counts behind them, and both of all replicates."""
     layout = ChainLayout(chain.slice, chain.sizes, ())
     families = families_of(chain.slice)
     shapes = [layout.shape(family) for family in families]
-    arrays = fetch(shapes * (1 + counted))
-    found = dict(enumerate(arrays[: len(shapes)]))
-    check_sizes(found.values(), "the tables")
+    more = 2 * (groups + 1) if groups else 0  # of all steps, and without each group
+    arrays = fetch(shapes * (1 + counted + more))
+    step = len(shapes)
+    sets = [dict(enumerate(arrays[k : k + step])) for k in range(0, len(arrays), step)]
     discrete = [n for n, family in enumerate(families) if chain.sizes[family.variable]]
+    own, later = sets[: 1 + counted], sets[1 + counted :]
+    for tables in (own[0], *later[::2]):
+        _check_tables(tables, discrete)
+    for counts in (*own[1:], *later[1::2]):
+        check_sizes(counts.values(), "the counts")
+        if any((counts[n] < 0).any() for n in discrete):
+            raise StoreError("expected counts from 0 on.")
+    found = own[1] if counted else None
+    if not groups:
+        return own[0], found, None
+    first, *others = (Replicate(t, c) for t, c in zip(later[::2], later[1::2], strict=True))
+    return own[0], found, ChainReplicates(first, tuple(others), stretches)
+
+
+def _check_tables(found: dict[int, Array], discrete: list[int]) -> None:
+    check_sizes(found.values(), "the tables")
     check_shares([found[n] for n in discrete])
     for n in sorted({*found} - {*discrete}):
         if not (found[n][..., 2] > 0).all() or not np.allclose(found[n][..., 0], 1.0):
             raise StoreError("expected positive variances in the tables of continuous columns.")
-    counts = dict(enumerate(arrays[len(shapes) :]))
-    if any((counts[n] < 0).any() for n in discrete if counted):
-        raise StoreError("expected counts from 0 on.")
-    return found, counts if counted else None

@@ -1,10 +1,12 @@
-"""Arrows for an undirected graph that say the same of independence, where there are such."""
+"""Arrows for an undirected graph: those that say the same of independence, or as little more."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 from latentia.structure.graph import LatentGraph
+from latentia.structure.triangulate import eliminate, log_states, moralise
 
 
 def directed_alike(graph: LatentGraph) -> LatentGraph | None:
@@ -28,3 +30,14 @@ def directed_alike(graph: LatentGraph) -> LatentGraph | None:
         return None
     edges = tuple(sorted((a, v) for v, own in before.items() for a in own))
     return replace(graph, edges=edges, directed=True)
+
+
+def with_chords(graph: LatentGraph) -> tuple[LatentGraph, tuple[tuple[int, int], ...]]:
+    """The undirected graph with chords in every cycle, few of them, and these.
+
+    It allows all that the graph allows, and a little more.
+    """
+    cliques = eliminate(moralise(graph), log_states(graph))
+    ties = {(min(a, b), max(a, b)) for _, own in cliques for a, b in combinations(own, 2)}
+    chords = tuple(sorted(ties - {(min(a, b), max(a, b)) for a, b in graph.edges}))
+    return replace(graph, edges=(*graph.edges, *chords)), chords

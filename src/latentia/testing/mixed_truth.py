@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from latentia.errors import EvidenceError, UnknownNameError
 from latentia.typing import Array
@@ -61,7 +61,7 @@ class Skewed:
         """(latent states, n)."""
         a, b = self.shape[:, None], self.scale[:, None]
         u = np.maximum((x - self.start[:, None]) / b, 1e-300)
-        found = np.exp((a - 1) * np.log(u) - u - gammaln(a)) / b
+        found = np.exp((a - 1) * np.log(u) - u - scipy.special.gammaln(a)) / b
         return np.where(x > self.start[:, None], found, 0.0)
 
     def draw(self, h: Any, rng: np.random.Generator) -> Array:

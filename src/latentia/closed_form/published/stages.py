@@ -11,11 +11,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold
-from sklearn.multioutput import MultiOutputRegressor
-from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
 from latentia.errors import DataError
 from latentia.linear_algebra import Solution
@@ -62,6 +57,8 @@ def cross_fitted(
     `sizes` are the numbers of states of η and of the target. Rows with the same η are predicted
     once. Regressors get one-hot targets, classifiers the target itself and answer by probability.
     """
+    from sklearn.model_selection import KFold
+
     n = len(eta)
     if n < 2 * folds:
         raise DataError(f"{folds} folds need at least {2 * folds} rows, got {n}.")
@@ -76,6 +73,11 @@ def cross_fitted(
 def _fitted(
     estimator: Any, eta: Codes, target: Codes, sizes: tuple[int, int], weight: Array
 ) -> Any:
+    from sklearn.base import clone, is_classifier
+    from sklearn.multioutput import MultiOutputRegressor
+    from sklearn.utils import get_tags
+    from sklearn.utils.validation import has_fit_parameter
+
     model = clone(estimator)
     X = np.eye(sizes[0])[eta]
     extra = {"sample_weight": weight} if has_fit_parameter(model, "sample_weight") else {}
@@ -88,6 +90,8 @@ def _fitted(
 
 
 def _predicted(model: Any, X: Array, states: int) -> Array:
+    from sklearn.base import is_classifier
+
     if not is_classifier(model):
         return np.asarray(model.predict(X), dtype=float).reshape(len(X), states)
     if not hasattr(model, "predict_proba"):

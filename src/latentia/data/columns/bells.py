@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from latentia.data.columns import masses
 from latentia.data.columns.continuous import ContinuousColumn
@@ -77,7 +77,7 @@ def missed_by_bells(column: ContinuousColumn, own: Measured, bells: int) -> floa
     share = np.cumsum(p)
     at = np.minimum(np.searchsorted(share, LEVELS), len(z) - 1)
     ends = column.scaled(own.x[at] + own.half)
-    told = ndtr((ends[:, None] - mean) / sd) @ weight
+    told = scipy.special.ndtr((ends[:, None] - mean) / sd) @ weight
     tied = 0.0 if own.half else 0.5 * p[at]  # ties lie on both sides of themselves
     return _missed(told + tied, share[at], own.w, OPEN)
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import final
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from latentia.data.columns.continuous import LONG_TAIL, POINTS, ContinuousColumn
 from latentia.data.columns.scales import Knots, bend, spread_out
@@ -301,15 +301,18 @@ def _smoothed(z: Array, p: Array, at: Array, h: float, walls: tuple[bool, bool])
     low = float(z[0]) if walls[0] else -math.inf
     found = np.zeros(len(at))
     for image in images:
-        below = ndtr((at[:, None] - image) / h)
-        found += (below - ndtr((low - image) / h)) @ p
+        below = scipy.special.ndtr((at[:, None] - image) / h)
+        found += (below - scipy.special.ndtr((low - image) / h)) @ p
     return found
 
 
 def _walls(z: Array, w: Array, spread: float) -> tuple[bool, bool]:
     """Ends at which many rows lie, or over which smoothing would leak."""
     p, h = w / w.sum(), BLUR * spread
-    leaks = float(ndtr((z[0] - z) / h) @ p), float(ndtr((z - z[-1]) / h) @ p)
+    leaks = (
+        float(scipy.special.ndtr((z[0] - z) / h) @ p),
+        float(scipy.special.ndtr((z - z[-1]) / h) @ p),
+    )
     least = max(BOUND * float(w.sum()), FEWEST_AT_BOUND)
     most = LEAK + 2.0 / effective_rows(w)  # the outermost rows themselves leak that much
     return bool(w[0] >= least or leaks[0] > most), bool(w[-1] >= least or leaks[1] > most)
@@ -331,7 +334,7 @@ def curve_through(y: Array, w: Array) -> tuple[Knots, tuple[float, ...]]:
     z, chosen, end, inner = np.empty(len(y)), set[int](), 0.0, 0.0
     for first, last in pairwise(starts):
         own = w[first:last]
-        score = ndtri(_middles(own))
+        score = scipy.special.ndtri(_middles(own))
         inner += float(own.sum()) * _moments(score, own)[1] ** 2
         z[first:last] = score - score[0] + end
         end = float(z[last - 1]) + GAP

@@ -26,6 +26,7 @@ from latentia.typing import Array, Label
 Sum = TypeVar("Sum", bound=Additive)
 Answer: TypeAlias = Callable[[Table], Mapping[Any, np.ndarray[Any, Any]]]
 Form: TypeAlias = Literal["table", "column", "array"]  # of an answer; blocks: the last two alike
+ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: multiples of it are spread evenly
 
 
 class Engine(Protocol):
@@ -107,10 +108,10 @@ class Marks:
 
     rows: int
     weight: float
-    sums: tuple[int, ...]  # per column: Σ code, cells that are not the first state
+    sums: tuple[int, ...]  # per column: Σ code, cells that are not the first state; Σ of row hashes
 
     def __add__(self, other: Marks) -> Marks:
-        sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        sums = tuple((a + b) % 2**64 for a, b in zip(self.sums, other.sums, strict=True))
         return Marks(self.rows + other.rows, self.weight + other.weight, sums)
 
     def same(self, other: Marks) -> bool:
@@ -120,13 +121,23 @@ class Marks:
 
 
 def mark_rows(rows: Rows) -> Marks:
-    """The marks of one block; positions on grids count in thousandths."""
+    """The marks of one block; positions on grids count in thousandths.
+
+    A hash of every row ties its cells: values that change places within a column are noticed, too.
+    """
     sums: list[int] = []
-    for codes in rows.codes:
+    ties = np.zeros(len(rows), dtype=np.uint64)
+    if rows.weight is not None:
+        ties += np.asarray(rows.weight, dtype=np.float64).view(np.uint64)
+    for k, codes in enumerate(rows.codes):
         if codes.dtype.kind == "f":
             codes = np.rint(1000.0 * np.nan_to_num(codes, nan=-1.0)).astype(np.int64)
-        sums += [int(codes.sum(dtype=np.int64)), int(np.count_nonzero(codes))]
-    return Marks(len(rows), rows.total, tuple(sums))
+        sums += [int(codes.sum(dtype=np.int64)) % 2**64, int(np.count_nonzero(codes))]
+        factor = np.uint64((2 * k + 1) * ODD % 2**64)
+        ties += codes.astype(np.int64, copy=False).view(np.uint64) * factor
+    ties = (ties ^ (ties >> np.uint64(31))) * np.uint64(ODD)
+    ties ^= ties >> np.uint64(29)
+    return Marks(len(rows), rows.total, (*sums, int(ties.sum(dtype=np.uint64))))
 
 
 @final

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from latentia.data.columns.values import (
@@ -25,6 +24,9 @@ from latentia.data.columns.values import (
 from latentia.data.sources.series_words import is_pool, series_categories, series_words
 from latentia.errors import DataError, FrameError, UnknownNameError
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
 
 
 @final
@@ -85,6 +87,8 @@ class Table:
         named = {str(name): _of_one_type(values) for name, values in columns.items()}
         if len(named) < len(columns):
             raise _same_text(columns)
+        import narwhals.stable.v2 as nw
+
         backend = nw.get_native_namespace(self.native)
         try:
             return nw.from_dict(named, backend=backend).to_native()
@@ -101,6 +105,8 @@ class Table:
             return frame[name]
         own = _of_one_type(values)
         plain = own.tolist() if own.dtype == object else own
+        import narwhals.stable.v2 as nw
+
         backend = nw.get_native_namespace(self.native)
         try:
             return nw.new_series(str(name), plain, backend=backend).to_native()
@@ -166,6 +172,8 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
             raise DataError(f"cannot read rows from a list: {error}") from None
     if not isinstance(data, str | bytes) and hasattr(data, "columns"):
         _check_names(data)
+    import narwhals.stable.v2 as nw  # for frames only
+
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
@@ -269,6 +277,8 @@ def _numpy_table(data: np.ndarray[Any, Any], graph_names: Sequence[Label] | None
 
 def _named_by_text(data: Any) -> nw.DataFrame[Any]:
     """narwhals wants names that are text, and 0 and "0" are two columns: numbered from the left."""
+    import narwhals.stable.v2 as nw
+
     copy = data.copy(deep=False)
     copy.columns = [str(place) for place in range(len(data.columns))]
     return nw.from_native(copy, eager_only=True)
@@ -283,6 +293,8 @@ def _is_pandas(data: Any) -> bool:
 
 
 def _series_values(series: nw.Series[Any], name: Label) -> Values:
+    import narwhals.stable.v2 as nw
+
     dtype = series.dtype
     if dtype in (nw.Int128, nw.UInt128):  # numpy has no such numbers
         return _listed(series, name)
