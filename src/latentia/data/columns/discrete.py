@@ -194,7 +194,8 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
             f"state of {column.name!r} ({values.row(row)})",
             plain(values.cell(row)),
             column.states,
-            "Map it to a known state or make the cell missing (None or NaN).",
+            "Map it to a known state or make the cell missing (None or NaN); questions about "
+            "tables take it as missing with unknown='missing' (in a shell: --unknown missing).",
         )
     return codes.astype(code_type(len(column.states)), copy=False)
 

@@ -131,7 +131,11 @@
 
   /** Do two variables have the same states, or the same cells? */
   function alike(node, other) {
-    const cells = ({ states, grid }) => [...states, ...(grid?.values ?? []), ...(grid?.widths ?? [])];
+    const cells = ({ states, grid }) => [
+      ...states,
+      ...(grid?.values ?? []),
+      ...(grid?.widths ?? []),
+    ];
     const [mine, theirs] = [cells(node), cells(other)];
     return (
       node.states.length > 0 &&
