@@ -140,11 +140,15 @@ def coded(case: Case) -> tuple[pd.DataFrame, dict[str, list[str]]]:
 
 
 def say_iterative(case: Case, draws: int = 20) -> Told:
-    """IterativeImputer with draws of its posterior."""
+    """IterativeImputer with draws of its posterior.
+
+    All indicators of a column but one: a full set sums to one, and would be told by itself alone.
+    """
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
     table, words = coded(case)
+    table = table.drop(columns=[f"{c}={own[0]}" for c, own in words.items()])
     drawn = []
     for seed in range(draws):
         imputer = IterativeImputer(sample_posterior=True, max_iter=5, random_state=seed)
@@ -154,7 +158,8 @@ def say_iterative(case: Case, draws: int = 20) -> Told:
         values = np.stack([d[c].to_numpy()[case.hidden[c]] for d in drawn])
         found[c] = np.quantile(values, LEVELS, axis=0).T
     for c, own in words.items():
-        p = np.mean([d[[f"{c}={w}" for w in own]].to_numpy() for d in drawn], axis=0)
+        rest = np.mean([d[[f"{c}={w}" for w in own[1:]]].to_numpy() for d in drawn], axis=0)
+        p = np.column_stack([1.0 - rest.sum(axis=1), rest])
         p = np.clip(p[case.hidden[c].to_numpy()], 0.01, None)
         found[c] = pd.DataFrame(p / p.sum(axis=1, keepdims=True), columns=own)
     return found

@@ -19,8 +19,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import latentia as lt
+from latentia.cli.answer_views import (
+    rows_view,
+)
 from latentia.cli.application import application as app
-from latentia.cli.views import rows_view
 from latentia.spelling import printable
 
 RED = "\x1b[31mred\n<script>"

@@ -22,9 +22,14 @@ from typer.testing import CliRunner
 
 import latentia as lt
 from latentia.cli import writing
+from latentia.cli.answer_views import (
+    rows_view,
+)
 from latentia.cli.application import application as app
+from latentia.cli.plan_views import (
+    plan_view,
+)
 from latentia.cli.reading import graph_from_text, open_table
-from latentia.cli.views import plan_view, rows_view
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources import files
 from latentia.data.sources.cell_spelling import find_state
@@ -673,6 +678,16 @@ def test_unknown_is_handed_on_where_it_is_given(
         result = run(*command, "m.latentia", "rows.csv", "--unknown", "perhaps")
         assert result.exit_code == 2
         assert "expected one of error, missing, warn" in " ".join(result.output.split())
+
+
+def test_an_unknown_state_is_an_error_before_any_row(here: Path) -> None:
+    """A pipe gets nothing, not even the names; the sentence tells the option that helps."""
+    names = [str(c.name) for c in lt.load(here / "m.latentia").columns_]
+    rows = ",".join(names) + "\n" + ",".join(["nowhere"] * len(names)) + "\n"
+    for command in (["predict", "--target", "D"], ["score", "--rows"]):
+        told = refused(1, *command, "m.latentia", "-", stdin=rows)
+        assert "'nowhere' is unknown" in told
+        assert "--unknown missing" in told
 
 
 def test_cells_are_read_as_the_models_states(tmp_path: Path) -> None:

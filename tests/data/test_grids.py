@@ -390,3 +390,20 @@ def test_tied_columns_with_clusters_are_learned():
     means = [sorted(model.cpts_[name].means.ravel()) for name in "ab"]
     np.testing.assert_allclose(means[0], means[1])
     np.testing.assert_allclose(means[0], [0.0, 12.0], atol=0.15)  # five standard errors
+
+
+def test_heaps_of_whole_numbers_stand_alone() -> None:
+    """What is seen far more than its neighbours is no wave of a density; ages of all are."""
+    rng = np.random.default_rng(0)
+    tax = np.concatenate([rng.integers(180, 480, size=700), np.full(300, 666)])
+    assert column_of(tax.astype(float)).atoms == (666.0,)
+    ages = rng.integers(20, 60, size=2000).astype(float)  # a fortieth of the rows each
+    assert column_of(ages).atoms == ()
+
+
+def test_decimals_that_come_again_stand_alone() -> None:
+    """Of decimals on no lattice a value with a fiftieth of the rows is one of its own."""
+    rng = np.random.default_rng(0)
+    few = rng.normal(size=12)
+    rows = np.concatenate([few.repeat(50), rng.normal(size=40).repeat(3)])
+    assert column_of(rows).atoms == tuple(sorted(few))

@@ -17,10 +17,12 @@ import pytest
 import latentia.data.columns.discrete
 import latentia.data.columns.values
 import latentia.data.sources.cell_spelling
+import latentia.data.sources.series_words
 import latentia.data.sources.sketch
 from latentia import LatentModel
 from latentia.data.columns.discrete import DiscreteColumn, encode
 from latentia.data.columns.values import Values, Words, find_words, is_number, plain
+from latentia.data.sources.series_words import series_words
 from latentia.data.sources.sketch import sketch_column
 from latentia.data.sources.table import read_table
 from latentia.errors import DataError, UnknownNameError
@@ -269,6 +271,17 @@ def test_a_dictionary_may_be_large_or_hold_nothing(index: Any) -> None:
     assert values.words is not None
     assert len(values.words.values) <= len(column)
     assert sketch_column(values).others == ("q", "w37")
+
+
+def test_words_that_come_late_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """polars: the first cells tell the words, unless others come after them."""
+    monkeypatch.setattr(latentia.data.sources.series_words, "FIRST_CELLS", 4)
+    for cells in (["b", None, "a", "b", "a"], ["b", "b", None, "b", "a", "", None], [None] * 6):
+        series = nw.from_native(pl.Series(cells, dtype=pl.String), series_only=True)
+        words = series_words(series)
+        assert words is not None
+        found = [None if code < 0 else words.values[code] for code in words.codes.tolist()]
+        assert found == cells
 
 
 def test_declared_states_stay_and_others_do_not() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import latentia as lt
-from latentia.errors import EvidenceError, LatentiaWarning
+from latentia.errors import EvidenceError, LatentiaWarning, NotLearnedError
 from latentia.explore.explored import Explored, as_explored
 from latentia.explore.facts import page_facts
 from latentia.explore.page_answers import answer_page
@@ -91,11 +91,55 @@ def test_the_page_answers_as_query_does(learner: Any) -> None:
         assert facts["columns"] is not None
     for given in ({}, {"G": 2, "H": 0}, {"G": 2, "B": 1}):
         evidence = [[v, w.tolist()] for v, w in certain(explored, given)]
-        done = subprocess.run(
-            [str(NODE), "-e", ASK, str(PAGE)],
-            input=json.dumps({"facts": facts, "evidence": evidence}),
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        compare(model, explored, json.loads(done.stdout), given)
+        compare(model, explored, in_the_page(facts, evidence), given)
+
+
+def in_the_page(facts: dict[str, Any], evidence: list[Any]) -> Any:
+    done = subprocess.run(
+        [str(NODE), "-e", ASK, str(PAGE)],
+        input=json.dumps({"facts": facts, "evidence": evidence}),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def lines_and_logits(graph: str) -> lt.LatentModel:
+    """H behind a number x, which tells a word and another number."""
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=400)
+    x = 2.0 * h + rng.normal(size=400)
+    rows = {
+        "x": x,
+        "word": np.where(rng.random(400) < 1 / (1 + np.exp(-2 * x)), "yes", "no"),
+        "y": 0.5 * x + rng.normal(size=400),
+        "b": h ^ (rng.random(400) < 0.1),
+    }
+    return lt.LatentModel(graph, {"H": 2}, learner="tables").fit(rows)
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed, which runs the page")
+def test_lines_and_logits_are_answered_over_cells() -> None:
+    model = lines_and_logits("H -> x, b; x -> word, y")
+    explored = as_explored(model)
+    facts = page_facts(explored)
+    names = list(explored.graph.names)
+    values = explored.shown[names.index("x")].grid.values  # type: ignore[union-attr]
+    for weights in ([0.0, 1.0], [0.3, 0.9]):
+        soft = {"word": dict(zip(("no", "yes"), weights, strict=True))}
+        told = {names.index("word"): np.array(weights)}
+        python = answer_page(explored, told).plain()
+        page = in_the_page(facts, [[v, w.tolist()] for v, w in told.items()])
+        for found in (python, page):
+            shares = dict(zip(names, found["marginals"], strict=True))
+            for asked in ("H", "b"):
+                truth = np.asarray(model.query(asked, soft=soft))
+                assert shares[asked] == pytest.approx(truth.tolist(), abs=1e-6)
+            mean = np.dot(shares["x"], values)
+            assert mean == pytest.approx(model.query("x", soft=soft).mean, abs=1e-6)
+
+
+def test_covariates_have_no_page() -> None:
+    with pytest.raises(NotLearnedError, match=r"covariates \(x\)"):
+        as_explored(lines_and_logits("x -> word, y; H -> word, b"))

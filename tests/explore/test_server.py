@@ -234,6 +234,7 @@ def test_long_questions_are_refused(server: PageServer) -> None:
         *({"model": 0, "evidence": [[0, [1, -1]]]}, {"model": 0, "evidence": [[0, ["1", 0]]]}),
         {"model": 0, "evidence": [[0, [1, 0]], [0, [1, 0]]]},
         {"model": 0, "evidence": [[0, [float("nan"), 1]]]},
+        {"model": 0, "evidence": [[0, [1e-320, 1e-320]]]},
         {"model": 0, "evidence": [["a" * 900_000, [1, 0]]]},
     ],
     ids=lambda asked: str(asked)[:50],

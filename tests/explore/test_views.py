@@ -156,6 +156,36 @@ def test_two_models_side_by_side(browser: Any, tmp_path: Path) -> None:
         assert found["b"][state] == f"{state}, {100 * p:.1f} % and {100 * q:.1f} %"
 
 
+def test_densities_side_by_side_are_under_the_same_evidence(browser: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=600)
+    rows = {"x": h + 0.4 * rng.normal(size=600), "y": rng.normal(size=600) - h, "a": h, "b": 1 - h}
+    few = {name: values[:599] for name, values in rows.items()}  # a grid of other cells
+    graph = "H -> x, y, a, b"
+    first, second, third = (
+        lt.LatentModel(graph, {"H": states}).fit(table)
+        for states, table in ((2, rows), (3, rows), (2, few | {"x": 2 * few["x"]}))
+    )
+    open_page(browser, first.explore(to=tmp_path / "same.html", other=second), "#x:10-30")
+    press(browser, "Compare")
+    wait(browser, ".compare .chart")
+    told = browser.find_element(By.CSS_SELECTOR, ".compare .hint").text
+    assert "not told" not in told
+    script = "return latentia.app.facts.nodes.find((n) => n.name === 'x').grid"
+    grid = browser.execute_script(script)
+    low = grid["values"][10] - grid["widths"][10] / 2
+    high = grid["values"][30] + grid["widths"][30] / 2
+    for state in (0, 1):
+        p, q = (m.query("a", {"x": (low, high)})[state] for m in (first, second))
+        line = f'.compare [aria-label="{state}, {100 * p:.1f} % and {100 * q:.1f} %"]'
+        assert browser.find_elements(By.CSS_SELECTOR, line)
+    open_page(browser, first.explore(to=tmp_path / "other.html", other=third), "#x:10-30")
+    press(browser, "Compare")
+    wait(browser, ".compare .pair")
+    told = browser.find_element(By.CSS_SELECTOR, ".compare .hint").text
+    assert "not told to the second: x, which has other cells there" in told
+
+
 def test_a_model_without_tables_is_answered_by_python(browser: Any) -> None:
     pytest.importorskip("uvicorn")
     model = lt.LatentModel("H->a,b,c,d", {"H": 2}, learner=lt.PBP(refine=False))

@@ -140,3 +140,14 @@ def test_counts_of_beliefs_do_not_mind_the_layout(kernel_level: str) -> None:
     found, plain = (counts_of_beliefs(w, belief) for w in (wired, uncut(wired)))
     for n, x in plain.items():
         np.testing.assert_allclose(found[n], x, **CLOSE)
+
+
+def test_codes_outside_the_tables_are_an_error(kernel_level: str) -> None:
+    """Told once, when steps are laid out: passes look up rows without asking."""
+    for kind, wrong in (("chain", 3), ("own memory", 2), ("inputs", 2), ("no latent", 7)):
+        *_, sequences, layout, _ = made(kind, 0.0, [5, 4])
+        for v, x in sequences.cells.items():
+            if layout.sizes[v]:
+                worse = {**sequences.cells, v: np.where(np.arange(9) == 6, wrong, x)}
+                with pytest.raises(IndexError, match="outside its tables"):
+                    wire_groups(layout, Sequences(worse, sequences.offsets))

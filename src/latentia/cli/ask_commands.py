@@ -16,6 +16,14 @@ from latentia.cli.answer_blocks import (
     collected,
     tell_written,
 )
+from latentia.cli.answer_views import (
+    assignment_facts,
+    assignment_view,
+    density_facts,
+    density_view,
+    posterior_facts,
+    posterior_view,
+)
 from latentia.cli.asking import (
     asked_evidence,
     asked_levels,
@@ -37,14 +45,6 @@ from latentia.cli.options import (
 )
 from latentia.cli.reading import check_weights, look_over, open_table, read_model
 from latentia.cli.screen import Screen, answering
-from latentia.cli.views import (
-    assignment_facts,
-    assignment_view,
-    density_facts,
-    density_view,
-    posterior_facts,
-    posterior_view,
-)
 from latentia.cli.writing import check_out, give_numbers, give_rows
 from latentia.data.sources.located import TableFile
 from latentia.errors import DataError

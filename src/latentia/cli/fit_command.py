@@ -15,6 +15,10 @@ from latentia.cli.asking import (
     read_learner,
     read_order,
 )
+from latentia.cli.model_views import (
+    fit_view,
+    model_facts,
+)
 from latentia.cli.options import (
     Data,
     Debug,
@@ -35,7 +39,6 @@ from latentia.cli.reading import (
     read_state_names,
 )
 from latentia.cli.screen import answering
-from latentia.cli.views import fit_view, model_facts
 from latentia.cli.writing import check_folder
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import DataError, UnknownNameError

@@ -10,10 +10,12 @@ import typer
 
 from latentia.cli.answer_blocks import tell_written
 from latentia.cli.asking import read_counts, read_kinds, read_learner
+from latentia.cli.model_views import (
+    sequence_view,
+)
 from latentia.cli.options import Data, Debug, Json, Model, Out, Quiet, app
 from latentia.cli.reading import look_over, open_table, read_state_names
 from latentia.cli.screen import Screen, answering
-from latentia.cli.views import sequence_view
 from latentia.cli.writing import check_folder, check_out, give_rows
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.files import open_files

@@ -7,10 +7,17 @@ from typing import Annotated
 import typer
 
 from latentia.cli.asking import read_kinds
+from latentia.cli.model_views import (
+    model_facts,
+    model_view,
+)
 from latentia.cli.options import Debug, Json, Kinds, Latents, Model, Quiet, app
+from latentia.cli.plan_views import (
+    plan_facts,
+    plan_view,
+)
 from latentia.cli.reading import graph_from_text, read_model
 from latentia.cli.screen import answering
-from latentia.cli.views import model_facts, model_view, plan_facts, plan_view
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn

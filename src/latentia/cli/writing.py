@@ -9,13 +9,16 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 import typer
 
+from latentia.cli.answer_views import (
+    rows_view,
+)
 from latentia.cli.screen import Screen
-from latentia.cli.views import rows_view
 from latentia.errors import DataError
 from latentia.whole_file import whole_file
 
@@ -93,9 +96,10 @@ def _write_file(names: Sequence[str], lists: Iterable[Lists], file: IO[bytes], o
 
 
 def _write_csv(names: Sequence[str], lists: Iterable[Lists], file: IO[str]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
+    writer, blocks = csv.writer(file, lineterminator="\n"), iter(lists)
+    first = next(blocks, None)  # what is wrong with its rows is said before anything is written
     writer.writerow(names)
-    for cells in lists:
+    for cells in chain([] if first is None else [first], blocks):
         writer.writerows(zip(*(_truths_as_text(cells[name]) for name in names), strict=True))
 
 

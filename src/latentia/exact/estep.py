@@ -14,10 +14,10 @@ its block is done again with every factor rescaled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any, TypeAlias, final
+from functools import cached_property
+from typing import Any, final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows, block_codes
 from latentia.errors import DataError
 from latentia.exact.compiled_rows import compiled_sums, fits_kernel
+from latentia.exact.estep_factors import Tables, counted_tables, make_factors
 from latentia.exact.estep_passes import (
     Factors,
     Upward,
@@ -34,19 +35,18 @@ from latentia.exact.estep_passes import (
     marginal,
     no_probability,
 )
-from latentia.exact.estep_wiring import Clique, EStep, Pack, Scope, Witness
+from latentia.exact.estep_wiring import Clique, EStep, Pack
 from latentia.exact.gaussian_leaves import component_sums, features, leaf_log_likelihoods, log_terms
+from latentia.exact.wide_layout import WideLayout, wide_layout
+from latentia.exact.wide_rows import wide_sums
 from latentia.native.loading import Kernel, kernel
 from latentia.typing import Array, Codes
-
-Tables: TypeAlias = Mapping[int, Array]  # variable -> P(variable | parents), (parents …, variable)
 
 MOST_ROWS, LEAST_ROWS = 2**12, 2**8  # of a block
 PRODUCT_CELLS = 2**15  # of one product of a block: what a cache holds
 KEPT_CELLS = 2**22  # of all that a block keeps …
 MOST_CELLS = 2**24  # … and at the very most, however few rows that leaves
 COMPILED_ROWS = 2**18  # given to the kernel at once
-LOWEST_LOG = -1e300
 
 
 def sum_counts(estep: EStep, tables: Tables, rows: Rows) -> Moments:
@@ -86,11 +86,54 @@ def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
     return np.asarray(joint)
 
 
-def packed_counts(estep: EStep, tables: Tables, rows: Rows, groups: Codes | None = None) -> Moments:
+def packed_counts(
+    estep: EStep,
+    tables: Tables,
+    rows: Rows,
+    groups: Codes | None = None,
+    single: bool = False,
+) -> Moments:
     """`sum_counts` of rows that `pack_rows` has packed.
 
     `groups`: the log-likelihood by group of rows, (groups,), from the number of each row's group.
+    `single`: wide latents in single precision, right to about 1e-6, for climbs that are far from
+    their end; narrow ones are counted in double precision all the same.
     """
+    layout = wide_layout(estep)
+    if layout is not None and (single or kernel() is None or not fits_kernel(estep)):
+        return _wide_counts(layout, tables, rows, groups, single)
+    return _narrow_counts(estep, tables, rows, groups)
+
+
+def _wide_counts(
+    layout: WideLayout, tables: Tables, rows: Rows, groups: Codes | None, single: bool
+) -> Moments:
+    """By matrix products; rows that come near the smallest numbers are counted one by one."""
+    found = wide_sums(layout, layout.vector(tables), rows, single)
+    logs = found.logs * rows.weights
+    sums = {f"counts/{v}": x for v, x in sorted(layout.tables(found.counts).items())}
+    sums["log_likelihood"] = logs.sum(keepdims=True) if groups is None else _by_group(groups, logs)
+    if len(found.lost):
+        some = None if groups is None else groups[found.lost]
+        more = _narrow_counts(layout.estep, tables, rows.where(found.lost), some, found.lost).sums
+        for name, x in sums.items():
+            x[: len(more[name])] += more[name]  # the last groups may have lost none
+    told = f"expected counts of graph {layout.estep.fingerprint}"
+    return Moments(told, rows.total, len(rows), sums)
+
+
+def _by_group(groups: Codes, values: Array) -> Array:
+    return np.asarray(np.bincount(groups, values, int(groups.max(initial=-1)) + 1), dtype=float)
+
+
+def _narrow_counts(
+    estep: EStep,
+    tables: Tables,
+    rows: Rows,
+    groups: Codes | None,
+    numbers: Codes | None = None,
+) -> Moments:
+    """By look-ups and products of a block at a time; `numbers`: by which errors name the rows."""
     both = _Both(estep, tables)
     factors = both.plain
     totals = _Totals(
@@ -107,7 +150,8 @@ def packed_counts(estep: EStep, tables: Tables, rows: Rows, groups: Codes | None
         if len(logs) < len(block):
             block = block[len(logs) : len(logs) + _block_rows(estep, False)]
             values = _values(estep, tables, block)
-            up, used = both.pass_up(values, start + len(logs))
+            first = start + len(logs)
+            up, used = both.pass_up(values, first if numbers is None else numbers[first:])
             _add(estep, used, up, totals, values, block.weight)
             logs = np.concatenate([logs, up.log])
         if by_group is not None and groups is not None:
@@ -115,7 +159,7 @@ def packed_counts(estep: EStep, tables: Tables, rows: Rows, groups: Codes | None
             by_group += np.bincount(groups[own], logs * rows[own].weights, len(by_group))
         start += len(logs)
     totals.log_likelihood += sum(_free_log(factors.packs[p], totals.packs[p]) for p in estep.free)
-    sums = _family_counts(estep, factors, totals)
+    sums = counted_tables(estep, factors, totals.pairs, totals.packs)
     sums |= {f"counts/{v}": total for v, total in totals.leaves.items()}
     sums["log_likelihood"] = np.array([totals.log_likelihood]) if by_group is None else by_group
     return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
@@ -234,13 +278,13 @@ class _Both:
     def __init__(self, estep: EStep, tables: Tables) -> None:
         self.estep = estep
         self.tables = tables
-        self.plain = _factors(estep, tables)
+        self.plain = make_factors(estep, tables)
 
     @cached_property
     def careful(self) -> Factors:
-        return _factors(self.estep, self.tables, careful=True)
+        return make_factors(self.estep, self.tables, careful=True)
 
-    def pass_up(self, values: _Values, first: int) -> tuple[Upward, Factors]:
+    def pass_up(self, values: _Values, first: int | Codes) -> tuple[Upward, Factors]:
         """The pass up, and the factors that it took."""
         used = self.plain
         up = collect(self.estep, used, values.codes, values.n, values.dense)
@@ -265,60 +309,6 @@ def _chunks(estep: EStep, rows: Rows) -> Iterator[tuple[int, Rows]]:
     step = _block_rows(estep, False)
     for start in range(0, len(rows), step):
         yield start, rows[start : start + step]
-
-
-# --- tables to factors ----------------------------------------------------------------------------
-
-
-def _factors(estep: EStep, tables: Tables, careful: bool = False) -> Factors:
-    packs = [_pack_table(estep, pack, tables, careful) for pack in estep.packs]
-    psi = tuple(_psi(estep, clique, tables) for clique in estep.cliques)
-    maps = tuple(_map(clique, x) for clique, x in zip(estep.cliques, psi, strict=True))
-    return Factors(tuple(p[0] for p in packs), tuple(p[1] for p in packs), psi, maps, careful)
-
-
-def _pack_table(
-    estep: EStep, pack: Pack, tables: Tables, careful: bool
-) -> tuple[Array, Array | None]:
-    """Product of the witnesses' factors over their joint codes: (states of the scope, codes)."""
-    parts = [_witness_table(estep, pack.scope, w, tables) for w in pack.witnesses]
-    if not careful:
-        table = parts[0]
-        for part in parts[1:]:
-            table = (table[:, :, None] * part[:, None, :]).reshape(len(table), -1)
-        return table, None
-    logs = np.zeros((len(parts[0]), 1))
-    with np.errstate(divide="ignore"):
-        for part in parts:
-            logs = (logs[:, :, None] + np.log(part)[:, None, :]).reshape(len(logs), -1)
-    top = np.maximum(logs.max(axis=0), LOWEST_LOG)  # a code that no state allows stays impossible
-    return np.exp(logs - top), top
-
-
-def _witness_table(estep: EStep, scope: Scope, witness: Witness, tables: Tables) -> Array:
-    """(states of the scope, codes): the table of a family, or the identity of a column."""
-    size = estep.size(scope)
-    if witness.seen:
-        return np.concatenate([np.eye(size), np.ones((size, 1))], axis=1)
-    table = tables[witness.variable]
-    if witness.order:
-        table = table.transpose(witness.order)
-    table = table.reshape(size, -1)
-    return np.concatenate([table, np.ones((size, 1))], axis=1) if witness.holes else table
-
-
-def _psi(estep: EStep, clique: Clique, tables: Tables) -> Array:
-    """Product of the tables at home in a clique, on all its axes."""
-    psi = np.ones([estep.states[v] for v in clique.variables])
-    for f in clique.families:
-        psi *= tables[f.variable].transpose(f.order).reshape(f.spread)
-    return psi
-
-
-def _map(clique: Clique, psi: Array) -> Array:
-    """M: ψ summed over all but S and U, (shared, upper, lower)."""
-    left = psi.sum(axis=clique.sums.gone) if clique.sums.gone else psi
-    return np.ascontiguousarray(left.transpose(clique.sums.back[:-1])).reshape(clique.sizes)
 
 
 # --- beliefs to counts ----------------------------------------------------------------------------
@@ -401,39 +391,6 @@ def _add_leaves(estep: EStep, group: int, totals: _Totals, values: _Values, shar
     found = component_sums(values.terms[group], values.features[group], share)
     for v, own in zip(estep.dense[group].variables, found, strict=True):
         totals.leaves[v] += own.reshape(totals.leaves[v].shape)
-
-
-def _family_counts(estep: EStep, factors: Factors, totals: _Totals) -> dict[str, Array]:
-    """Counts of every table, (parents …, variable)."""
-    counts: dict[int, Array] = {}
-    for k, clique in enumerate(estep.cliques):
-        if clique.families:
-            at = clique.sums
-            pairs = totals.pairs[k].reshape(at.sizes).transpose(at.order[:-1]).reshape(at.spread)
-            whole = factors.psi[k] * pairs
-            for f in clique.families:
-                own = whole.sum(axis=f.gone) if f.gone else whole
-                counts[f.variable] = own.transpose(f.back)
-    for pack, total in zip(estep.packs, totals.packs, strict=True):
-        by_code = total  # (scope, all codes)
-        if len(pack.witnesses) > 1:  # else the joint code is its own, however many there are
-            by_code = total @ _code_of(tuple(w.codes for w in pack.witnesses))
-        start = 0
-        for w in pack.witnesses:
-            own = by_code[:, start : start + w.codes - w.holes]
-            start += w.codes
-            if not w.seen:
-                own = own.reshape(w.shape)
-                counts[w.variable] = own.transpose(np.argsort(w.order)) if w.order else own
-    return {f"counts/{v}": np.ascontiguousarray(counts[v]) for v in sorted(counts)}
-
-
-@cache
-def _code_of(sizes: tuple[int, ...]) -> Array:
-    """1 where a joint code has a code of a witness: (joint codes, codes of all witnesses)."""
-    joint = np.indices(sizes).reshape(len(sizes), -1)  # (witnesses, joint codes)
-    marks = [own[:, None] == np.arange(size) for own, size in zip(joint, sizes, strict=True)]
-    return np.concatenate(marks, axis=1).astype(float)
 
 
 def _belief(clique: Clique, psi: Array, D: Array, P: Array, belief: Array, v: int) -> Array:

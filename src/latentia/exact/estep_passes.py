@@ -10,7 +10,7 @@ import numpy as np
 
 from latentia.errors import EvidenceError
 from latentia.exact.estep_wiring import Clique, EStep, Input, Placing
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 RESCALE = 16  # columns
 TINY = 1e-200  # a row's product below this: every factor is rescaled
@@ -195,11 +195,12 @@ def marginal(placing: Placing, product: Array) -> Array:
     return np.asarray(kept.transpose(placing.back).reshape(-1, n))
 
 
-def check_possible(up: Upward, first: int) -> None:
-    """Every row of the block, which starts at row `first`, has some probability."""
+def check_possible(up: Upward, first: int | Codes) -> None:
+    """Every row of the block, which starts at row `first` or has these numbers, is possible."""
     impossible = np.flatnonzero(~np.isfinite(up.log))
     if impossible.size:
-        raise no_probability(f"row {first + impossible[0]}")
+        at = int(impossible[0])
+        raise no_probability(f"row {first + at if isinstance(first, int) else first[at]}")
 
 
 def no_probability(what: str) -> EvidenceError:

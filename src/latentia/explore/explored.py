@@ -14,7 +14,9 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError
 from latentia.exact.reading_evidence import labels_of
 from latentia.exact.tabular_model import TabularModel
+from latentia.explore.arrow_tables import arrow_tables
 from latentia.inference.operators import Operators
+from latentia.model.arrow_learning import ArrowModel
 from latentia.model.latent_model import LatentModel
 from latentia.model.latent_questions import OwnTables, kept_tables_without
 from latentia.spelling import printable
@@ -86,10 +88,10 @@ class Explored:
 def as_explored(model: Any, title: str | None = None) -> Explored:
     """A TabularModel or a fitted LatentModel, ready to be shown."""
     if isinstance(model, TabularModel):
-        return _given(model, title or "Network")
+        return _given(model, printable(title or "Network"))
     if isinstance(model, LatentModel):
         model._check_fitted()
-        return _learned(model, title or "Model")
+        return _learned(model, printable(title or "Model"))
     raise LatentiaError(
         f"expected a LatentModel or a TabularModel to explore, got {type(model).__name__}. "
         "Of a file of tables, lt.read(path) makes one."
@@ -104,6 +106,8 @@ def _given(model: TabularModel, title: str) -> Explored:
 
 
 def _learned(model: LatentModel, title: str) -> Explored:
+    if model._alone is not None:
+        return _of_arrows(model, model._alone, title)
     own, operators = model._own_tables(), model.operators_
     known = operators.valid and operators.linear is None  # tables alone answer for columns
     if own is None:
@@ -125,6 +129,16 @@ def _learned(model: LatentModel, title: str) -> Explored:
     return Explored(
         title, graph, shown, network, plan, model, predicting, signed=other and not known
     )
+
+
+def _of_arrows(model: LatentModel, arrows: ArrowModel, title: str) -> Explored:
+    """Lines and logits, over the cells of grids."""
+    graph, tables = arrow_tables(arrows.network)
+    variables = model._arrow_variables()
+    named = dict(zip(graph.names, variables, strict=True))
+    shown = _shown(graph, [c.labels for c in variables], named)
+    network = TableNetwork(graph, tables, tuple(range(len(graph.names))))
+    return Explored(title, graph, shown, network, _plan_of(graph), model)
 
 
 def _errors(model: LatentModel, tables: Mapping[Scope, Array]) -> dict[Scope, Array] | None:

@@ -91,7 +91,7 @@ def open_shop(
     token = secrets.token_urlsafe(24)
     panel = None if rows is None else open_rows_panel(explored[0], rows)
     checked = None
-    if rows is not None and isinstance(models[0], LatentModel):
+    if rows is not None and isinstance(models[0], LatentModel) and models[0]._alone is None:
         checked = cache(partial(_check, models[0], rows))
     facts = page_facts(explored[0], server=True)
     asks = checked is not None and check is None

@@ -50,8 +50,8 @@ def read_weights(explored: Explored, given: Any) -> dict[int, Array]:
             raise EvidenceError("expected [number of a variable, weights], each variable once.")
         if not isinstance(weights, list) or len(weights) != states[v]:
             raise EvidenceError(f"expected {states[v]} weights for variable {v}.")
-        if not all(type(w) in (int, float) and 0 <= w < 1e300 for w in weights):
-            raise EvidenceError("expected weights of 0 or more, and finite ones.")
+        if not all(type(w) in (int, float) and (w == 0 or 1e-300 < w < 1e300) for w in weights):
+            raise EvidenceError("expected weights of 0, or from 1e-300 to 1e300.")
         found[v] = np.asarray(weights, dtype=float)
     return found
 

@@ -70,7 +70,8 @@ def read_evidence(
             ]
             likelihoods[-1] = _joint_likelihood(parts, sizes)
         elif len(members) == 1 and own is not None and own.dtype.kind != "f":
-            hard[-1] = own if own.max(initial=-1) >= 0 else None
+            there = len(own) and own[0] >= 0  # of most columns, and spares a look at all rows
+            hard[-1] = own if there or own.max(initial=-1) >= 0 else None
         else:
             corners[-1] = tuple(
                 around(codes[i], size, n) for i, size in zip(members, sizes, strict=True)

@@ -170,16 +170,8 @@ class Asking:
         """The columns with their missing cells filled in, given the present ones of the row."""
         found = every_column(self.operators, self.columns, self.read(table), best_value, self.pool)
         note_impossible(found.impossible, table.first)
-        out: dict[Any, np.ndarray[Any, Any]] = {}
-        for i, c in enumerate(self.columns):
-            best = found.values[i][0]
-            if c.name not in table.names:
-                out[c.name] = c.answers(best)
-                continue
-            values = table.column(c.name)
-            known = values if self.unknown == "error" else c.known(values)[0]
-            out[c.name] = c.filled(known, best)
-        return out
+        best = (values[0] for values in found.values)
+        return filled_cells(self.columns, best, table, self.unknown != "error")
 
     def scores(self, table: Table) -> Found:
         """log P(present cells) of every row; -inf where impossible."""
@@ -213,6 +205,24 @@ class Asking:
     def one_kinds(self, place: int) -> dict[Any, type]:
         """Names and types of what `one` finds."""
         return dict.fromkeys(self.columns[place].summary_names, float)
+
+
+def filled_cells(
+    columns: Iterable[Column], best: Iterable[Array], table: Table, lenient: bool
+) -> Found:
+    """Columns of a table with the best values in their holes; of what it lacks, these alone.
+
+    Cells that are no states are holes where that is allowed.
+    """
+    out: dict[Any, np.ndarray[Any, Any]] = {}
+    for column, guess in zip(columns, best, strict=True):
+        if column.name not in table.names:
+            out[column.name] = column.answers(column.settled(guess))
+            continue
+        values = table.column(column.name)
+        known = column.known(values)[0] if lenient else values
+        out[column.name] = column.filled(known, guess)
+    return out
 
 
 def check_unknown(unknown: str) -> None:

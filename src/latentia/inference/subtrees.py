@@ -149,9 +149,9 @@ def _indices(subtrees: Sequence[Subtree], evidence: Evidence) -> list[tuple[Subt
         for x, stride, shift in zip(tree.leaves, tree.strides, tree.shifts, strict=True):
             codes = evidence.codes[x]
             if codes is not None:
-                own = codes.astype(np.int16)
-                own += np.int16(shift)
-                own *= np.int16(stride)
-                index = index + own
+                own = np.multiply(codes, np.int16(stride), dtype=np.int16)
+                index = own if index.size == 1 and not index[0] else np.add(index, own, out=own)
+                if shift:
+                    index += np.int16(shift * stride)
         found.append((tree, index))
     return found

@@ -21,6 +21,7 @@ from latentia.inference.row_answers import (
     Noted,
     ScoreSum,
     check_unknown,
+    filled_cells,
     note_impossible,
     note_unknown,
 )
@@ -118,16 +119,9 @@ class ArrowAsking:
 
     def filled(self, table: Table) -> Found:
         """The columns with their missing cells filled in, given the present ones of the row."""
-        cells, out = self.read(table), {}
-        for i, c in enumerate(self.columns):
-            best = c.best(self._column(i, cells, table))
-            if c.name not in table.names:
-                out[c.name] = c.answers(best)
-                continue
-            values = table.column(c.name)
-            known = values if self.unknown == "error" else c.known(values)[0]
-            out[c.name] = c.filled(known, best)
-        return out
+        cells = self.read(table)
+        best = (c.best(self._column(i, cells, table)) for i, c in enumerate(self.columns))
+        return filled_cells(self.columns, best, table, self.unknown != "error")
 
     def scores(self, table: Table) -> Found:
         """log P(present cells | covariates) of every row; -inf where impossible."""

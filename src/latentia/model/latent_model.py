@@ -302,7 +302,6 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         `check` a report of ``model.check(rows)`` to show beside it.
         """
         self._check_fitted()
-        self._refuse_arrows("explore")
         return doors.explore(self, to, **options)
 
     def _repr_html_inner(self) -> str:

@@ -68,9 +68,60 @@ static void add_logs(double *restrict to, const double *restrict x) {
     }
 }
 
+#if LANES == 4
+typedef double loose __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
+#if defined(__clang__)
+#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef int64_t picks __attribute__((vector_size(LANES * sizeof(int64_t))));
+#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (picks){i, j, k, l})
+#endif
+
+/* four rows of four numbers become four columns */
+INLINE void transpose(vec x[4]) {
+    vec a = PICK(x[0], x[1], 0, 4, 2, 6), b = PICK(x[0], x[1], 1, 5, 3, 7);
+    vec c = PICK(x[2], x[3], 0, 4, 2, 6), d = PICK(x[2], x[3], 1, 5, 3, 7);
+    x[0] = PICK(a, c, 0, 1, 4, 5), x[1] = PICK(b, d, 0, 1, 4, 5);
+    x[2] = PICK(a, c, 2, 3, 6, 7), x[3] = PICK(b, d, 2, 3, 6, 7);
+}
+
+/* `look` and `count` of states in fours: the states of a code lie together */
+static void look_fours(double *restrict out, const double *restrict table,
+                       const int32_t *restrict codes, int states, int times) {
+    for (int r = 0; r < BLOCK; r += 4)
+        for (int s = 0; s < states; s += 4) {
+            vec x[4];
+            for (int i = 0; i < 4; i++) x[i] = *(const loose *)(table + codes[r + i] * states + s);
+            transpose(x);
+            for (int i = 0; i < 4; i++) {
+                vec *to = (vec *)(out + (s + i) * BLOCK + r);
+                if (times) *to *= x[i];
+                else *to = x[i];
+            }
+        }
+}
+
+static void count_fours(double *restrict counts, const double *restrict belief,
+                        const int32_t *restrict codes, int states) {
+    for (int r = 0; r < BLOCK; r += 4)
+        for (int s = 0; s < states; s += 4) {
+            vec x[4];
+            for (int i = 0; i < 4; i++) x[i] = *(const vec *)(belief + (s + i) * BLOCK + r);
+            transpose(x);
+            for (int i = 0; i < 4; i++) *(loose *)(counts + codes[r + i] * states + s) += x[i];
+        }
+}
+#endif
+
 /* factors of a pack, picked by the codes of rows: from (codes, states) to slots */
 static void look(double *restrict out, const double *restrict table, const int32_t *restrict codes,
                  int states, int times) {
+#if LANES == 4
+    if (states % 4 == 0) {
+        look_fours(out, table, codes, states, times);
+        return;
+    }
+#endif
     for (int s = 0; s < states; s++) {
         double *to = out + s * BLOCK;
         const double *from = table + s;
@@ -82,16 +133,14 @@ static void look(double *restrict out, const double *restrict table, const int32
 /* sums of beliefs by code, (codes, states) */
 static void count(double *restrict counts, const double *restrict belief,
                   const int32_t *restrict codes, int states) {
-    int s = 0;
-    for (; s + 4 <= states; s += 4) {
-        const double *b = belief + s * BLOCK;
-        for (int r = 0; r < BLOCK; r++) {
-            double *to = counts + codes[r] * states + s;
-            to[0] += b[r], to[1] += b[BLOCK + r], to[2] += b[2 * BLOCK + r], to[3] += b[3 * BLOCK + r];
-        }
+#if LANES == 4
+    if (states % 4 == 0) {
+        count_fours(counts, belief, codes, states);
+        return;
     }
-    for (; s < states; s++)
-        for (int r = 0; r < BLOCK; r++) counts[codes[r] * states + s] += belief[s * BLOCK + r];
+#endif
+    for (int r = 0; r < BLOCK; r++)
+        for (int s = 0; s < states; s++) counts[codes[r] * states + s] += belief[s * BLOCK + r];
 }
 
 /* out_b = sum_c M[b * row + c * column] in_c, times `by` unless NULL */
@@ -146,14 +195,20 @@ static void pairs(vec *restrict sums, const vec *restrict D, const vec *restrict
     }
 }
 
+/* is one of them too small, or no number? */
+static int any_tiny(const double *x) {
+    int64_t found = 0;
+    for (int r = 0; r < BLOCK; r++) found |= !(x[r] > TINY);
+    return found != 0;
+}
+
 /* divide by the largest of all states, whose log is kept; 0 where that is too small */
 static int rescale(double *x, int states, double *logs) {
-    double top[BLOCK], least = 1.0;
+    double top[BLOCK];
     memcpy(top, x, sizeof top);
     for (int s = 1; s < states; s++)
         for (int r = 0; r < BLOCK; r++) top[r] = top[r] > x[s * BLOCK + r] ? top[r] : x[s * BLOCK + r];
-    for (int r = 0; r < BLOCK; r++) least = least < top[r] ? least : top[r];
-    if (!(least > TINY)) return 0;
+    if (any_tiny(top)) return 0;
     add_logs(logs, top);
     for (int r = 0; r < BLOCK; r++) top[r] = 1.0 / top[r];
     for (int s = 0; s < states; s++)
@@ -163,9 +218,7 @@ static int rescale(double *x, int states, double *logs) {
 
 /* the message of a root is P(row): weight / P(row) goes down; 0 where it is too small */
 static int root(double *down, const double *Z, const double *weight, double *logs) {
-    double least = 1.0;
-    for (int r = 0; r < BLOCK; r++) least = least < Z[r] ? least : Z[r];
-    if (!(least > TINY)) return 0;
+    if (any_tiny(Z)) return 0;
     add_logs(logs, Z);
     for (int r = 0; r < BLOCK; r++) down[r] = weight[r] / Z[r];
     return 1;

@@ -15,7 +15,7 @@ from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Source
 from latentia.errors import DataError, LatentiaError
-from latentia.exact.estep import Tables
+from latentia.exact.estep_factors import Tables
 from latentia.exact.gaussian_leaves import leaf_prior, maximise_leaf, rescaled
 from latentia.exact.leaf_pieces import Pieces, cell_masses
 from latentia.inference.operators import Operators
@@ -33,6 +33,7 @@ from latentia.networks.em_problem import (
     sum_log_units,
     with_unseen,
 )
+from latentia.networks.leaf_cells import with_bells
 from latentia.networks.own_tables import LearnedTables
 from latentia.networks.state_order import local_orders
 from latentia.networks.tables import as_operators
@@ -42,6 +43,7 @@ from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 ROUNDING = 1e-9  # how much a level may fall, relative
+COARSE_GAIN = 1e-4  # per row, of an iteration in single precision, whose levels are right to 1e-6
 LEAST_MASS = 1e-12  # of a continuous column, spread over its grid
 
 
@@ -63,23 +65,32 @@ def climb_from(
 
 
 def climb(problem: Posed, start: Tables, max_iter: int, tol: float) -> Climb:
-    """EM from one start, until an iteration gains less than `tol` per row."""
-    tables = dict(start)
-    moments = problem.sum(tables)
+    """EM from one start, until an iteration gains less than `tol` per row.
+
+    Wide latents are summed in single precision while iterations gain more than that can blur.
+    """
+    tables, single = dict(start), problem.coarse
+    moments = problem.sum(tables, single)
     path = [level(problem, tables, moments)]
     for _ in range(max_iter):
         tables = best_tables(problem, counts_in(moments))
-        moments = problem.sum(tables)
+        moments = problem.sum(tables, single)
         path.append(level(problem, tables, moments))
         gain = path[-1] - path[-2]
         tell_climb(len(path) - 1, gain * problem.weight)
-        if gain < -ROUNDING * (1.0 + abs(path[-1])):
+        if single and gain < COARSE_GAIN:
+            single, moments = False, problem.sum(tables)
+            path[-1] = level(problem, tables, moments)
+            continue
+        if gain < -ROUNDING * (1.0 + abs(path[-1])) and not problem.leaves:  # cells round
             raise LatentiaError(
                 f"the likelihood fell by {-gain:.3g} per row in iteration {len(path) - 1}; EM "
                 "never lowers it, so this is an error of ours. Please report it with your graph."
             )
         if gain < tol:
             return Climb(tables, tuple(path), True)
+    if single:  # what is told is right to the last digit
+        path[-1] = level(problem, tables, problem.sum(tables))
     return Climb(tables, tuple(path), False)
 
 
@@ -104,6 +115,7 @@ def best_tables(problem: Posed, counts: Counts) -> dict[int, Array]:
     for (_, pseudo), columns in alike.items():
         sums = np.stack([counts[v] for v in columns])
         tables |= zip(columns, maximise_leaf(sums, problem.floor, pseudo), strict=True)
+    tables = with_bells(tables, problem.leaves)
     return knowledge.held(tables) if knowledge.cells else tables
 
 

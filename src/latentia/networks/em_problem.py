@@ -16,13 +16,16 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import DataError
-from latentia.exact.estep import Tables, pack_rows, packed_counts, sum_counts
+from latentia.exact.estep import pack_rows, packed_counts, sum_counts
+from latentia.exact.estep_factors import Tables
 from latentia.exact.estep_wiring import EStep, check_graph, compile_estep
 from latentia.exact.gaussian_leaves import features
 from latentia.exact.leaf_pieces import WideGraph
+from latentia.exact.wide_layout import wide_layout
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
 from latentia.networks.knowledge import Knowledge, Smoothing, check_kinds, read_smoothing
+from latentia.networks.leaf_cells import LeafCells
 from latentia.networks.tied import common_scales
 from latentia.networks.to_operators import check_operators
 from latentia.structure.graph import LatentGraph
@@ -52,9 +55,16 @@ class Posed(Protocol):
     def floor(self) -> float: ...
     @property
     def knowledge(self) -> Knowledge: ...
+    @property
+    def leaves(self) -> Mapping[int, LeafCells]: ...
 
-    def sum(self, tables: Tables) -> Moments:
-        """One E-step: "counts/<variable>" and "log_likelihood"."""
+    @property
+    def coarse(self) -> bool:
+        """Are E-steps in single precision cheaper?"""
+        ...
+
+    def sum(self, tables: Tables, single: bool = False) -> Moments:
+        """One E-step: "counts/<variable>" and "log_likelihood"; in single precision if it can."""
         ...
 
     def block(self, tables: Tables, rows: Rows) -> Moments:
@@ -82,6 +92,7 @@ class Problem:
     floor: float = 0.0  # of their variances
     knowledge: Knowledge = field(default_factory=Knowledge)
     pieces: WideGraph | None = None  # columns with atoms and gaps; the E-step is of the wide graph
+    leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # no column is in cells
 
     @property
     def wide(self) -> WideGraph:
@@ -91,10 +102,15 @@ class Problem:
     def graph(self) -> LatentGraph:
         return self.estep.graph
 
-    def sum(self, tables: Tables) -> Moments:
+    @property
+    def coarse(self) -> bool:
+        """Are E-steps in single precision cheaper?"""
+        return self.packed and wide_layout(self.estep) is not None
+
+    def sum(self, tables: Tables, single: bool = False) -> Moments:
         """One E-step."""
         if self.packed:
-            return self.source.fold(partial(packed_counts, self.estep, tables))
+            return self.source.fold(partial(packed_counts, self.estep, tables, single=single))
         return self.source.fold(partial(_counts_of, self.estep, tables, self.scales, self.wide))
 
     def block(self, tables: Tables, rows: Rows) -> Moments:

@@ -25,7 +25,7 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import DataError
-from latentia.exact.estep import Tables
+from latentia.exact.estep_factors import Tables
 from latentia.exact.gaussian_leaves import leaf_sums, rescaled
 from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.exact.tabular_model import TabularModel
@@ -56,6 +56,7 @@ from latentia.networks.em_problem import (
 from latentia.networks.knowledge import read_knowledge
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import Seeding, random_tables, seeding_of, spawn_seeds
+from latentia.networks.stepwise_wide import WideTables, wide_steps
 from latentia.parameters import Parameters
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
@@ -317,19 +318,39 @@ def one_pass(
     """Every row once, in random order, with an M-step after each batch; k counts them."""
     assert isinstance(problem.source, LocalRows)
     rows, N = problem.source.rows, problem.weight
-    tables, s, foretold = run.tables, run.sums, run.foretold
-    order = shuffled(rows, rng)
+    wide = wide_steps(problem)
+    steps: _Dictionaries | WideTables = (
+        _Dictionaries(problem, run.tables, run.sums)
+        if wide is None
+        else WideTables(wide, run.tables, run.sums)
+    )
+    foretold, order = run.foretold, shuffled(rows, rng)
     for first in range(0, len(order), batch):
         chosen = order[first : first + batch]
-        block = Rows(tuple(c[chosen] for c in rows.codes))
-        moments = problem.block(tables, block)
         step = (k + 2.0) ** -exponent
-        s = _mixed(s, counts_in(moments), step, len(chosen))
-        own = float(moments.sums["log_likelihood"][0]) / len(chosen)
+        log = steps.go_on(Rows(tuple(c[chosen] for c in rows.codes)), step, N)
+        own = log / len(chosen)
         foretold = own if k == 0 else (1.0 - step) * foretold + step * own
-        tables = best_tables(problem, {v: N * x for v, x in s.items()})
         k += 1
-    return Run(tables, s, foretold, run.path), k
+    tables, sums = steps.found()
+    return Run(tables, sums, foretold, run.path), k
+
+
+class _Dictionaries:
+    """Tables and s, one by one."""
+
+    def __init__(self, problem: Posed, tables: Tables, sums: Counts) -> None:
+        self.problem, self.tables, self.sums = problem, dict(tables), dict(sums)
+
+    def go_on(self, rows: Rows, step: float, weight: float) -> float:
+        """A step with these rows; their log-likelihood before it."""
+        moments = self.problem.block(self.tables, rows)
+        self.sums = _mixed(self.sums, counts_in(moments), step, len(rows))
+        self.tables = best_tables(self.problem, {v: weight * x for v, x in self.sums.items()})
+        return float(moments.sums["log_likelihood"][0])
+
+    def found(self) -> tuple[dict[int, Array], dict[int, Array]]:
+        return self.tables, self.sums
 
 
 @final

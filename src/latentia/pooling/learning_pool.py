@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from latentia.pooling.pool_weights import (
     settled_sharpness,
     sharpness_gains,
 )
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 FEWEST_ROWS = 60  # so that some can be held out
 MOST_COLUMNS = 100
@@ -44,6 +44,7 @@ LIGHT = 0.25  # weight of a forest below which that of the trial is kept
 SMALLEST, SMALLEST_OF_STATES = 3, 5  # rows of a leaf
 MISSING = (0.99, 0.25)  # level of cells missing in training; share of the columns
 LOGIT_STEPS = 200
+FREEDOMS = (0.03, 1.0, 30.0)  # variance of a logit's slopes; rows held out choose
 
 
 def can_pool(columns: Sequence[Column], weight: float) -> bool:
@@ -77,7 +78,10 @@ def learn_pool(
         weighed = [_weighed(trial, i, small, said[i]) for i in range(len(columns))]
         trees = int(np.clip(GROWN / len(rows), *TREES))
         whole = _Members(columns, scores, rows, trees)
-        pools = [whole.learned_again(i, own) for i, own in enumerate(_sharpened(weighed))]
+        pools = [
+            whole.learned_again(i, own, weighed[i].freedom)
+            for i, own in enumerate(_sharpened(weighed))
+        ]
     return Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows))
 
 
@@ -98,7 +102,11 @@ class _Members:
         self.gaussian: GaussianScores = fit_gaussian(self.features, rows.weights)
 
     def column_pool(
-        self, place: int, weights: tuple[float, float, float], spread: float
+        self,
+        place: int,
+        weights: tuple[float, float, float],
+        spread: float,
+        freedom: float = FREEDOMS[1],
     ) -> ColumnPool:
         """The members of a column that count."""
         column, own = self.columns[place], self.scores.own(place)
@@ -108,17 +116,17 @@ class _Members:
             told = ToldScores(*self.gaussian.filled(self.features[there], own), own)
             kept = self.rows.where(there)
             if weights[1] > 0 and not column.continuous:
-                logit = _logit(kept, place, told)
+                logit = _logit(kept, place, told, freedom)
             if weights[2] > 0:
                 forest = self._forest(column, kept, place, told)
         return ColumnPool(weights, spread, logit, forest)
 
-    def learned_again(self, place: int, trial: ColumnPool) -> ColumnPool:
+    def learned_again(self, place: int, trial: ColumnPool, freedom: float) -> ColumnPool:
         """The members of a trial from these rows; a forest that counts little stays as it is."""
         first, second, third = trial.weights
         light = 0.0 < third < LIGHT
         asked = (first, second, 0.0) if light else trial.weights
-        found = self.column_pool(place, asked, trial.spread)
+        found = self.column_pool(place, asked, trial.spread, freedom)
         forest = trial.forest if light else found.forest
         return replace(trial, logit=found.logit, forest=forest)
 
@@ -143,7 +151,7 @@ class _Members:
         )
 
 
-def _logit(rows: Rows, place: int, told: ToldScores) -> LogitMember:
+def _logit(rows: Rows, place: int, told: ToldScores, freedom: float) -> LogitMember:
     """A multinomial logit on what the other columns' scores tell, drawn to zero."""
     import warnings
 
@@ -153,7 +161,7 @@ def _logit(rows: Rows, place: int, told: ToldScores) -> LogitMember:
     seen = np.unique(codes)
     if len(seen) == 1:
         return LogitMember((int(seen[0]),), np.zeros(1), np.zeros((1, features.shape[1])))
-    model = LogisticRegression(max_iter=LOGIT_STEPS)
+    model = LogisticRegression(C=freedom, max_iter=LOGIT_STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # not at rest is near enough: weights tell how good it is
         model.fit(features, codes, sample_weight=rows.weight)
@@ -163,20 +171,29 @@ def _logit(rows: Rows, place: int, told: ToldScores) -> LogitMember:
     return LogitMember(tuple(map(int, seen)), np.asarray(intercept), np.asarray(slopes))
 
 
-def _sharpened(weighed: Sequence[tuple[ColumnPool, Array | None]]) -> list[ColumnPool]:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Weighed:
+    """A column's members weighed by rows held out."""
+
+    pool: ColumnPool
+    gains: Array | None = None  # of a number: what each sharpness gains
+    freedom: float = FREEDOMS[1]  # of states: of the logit
+
+
+def _sharpened(weighed: Sequence[_Weighed]) -> list[ColumnPool]:
     """Pools of all columns, as sharp as rows held out say."""
-    gains = [own for _, own in weighed if own is not None]
+    gains = [own.gains for own in weighed if own.gains is not None]
     settled = iter(settled_sharpness(np.stack(gains)) if gains else ())
     return [
-        pool if own is None else replace(pool, sharpness=next(settled)) for pool, own in weighed
+        own.pool if own.gains is None else replace(own.pool, sharpness=next(settled))
+        for own in weighed
     ]
 
 
-def _weighed(
-    trial: _Members, place: int, held: Rows, joint: Array
-) -> tuple[ColumnPool, Array | None]:
-    """A column's members weighed by rows held out; of a number also what sharpness gains."""
-    alone = ColumnPool((1.0, 0.0, 0.0)), None
+def _weighed(trial: _Members, place: int, held: Rows, joint: Array) -> _Weighed:
+    """By CRPS of numbers, by log loss of states."""
+    alone = _Weighed(ColumnPool((1.0, 0.0, 0.0)))
     column, own = trial.columns[place], trial.scores.own(place)
     places = np.asarray(held.codes[place])
     there = is_present(places)
@@ -192,10 +209,13 @@ def _weighed(
         gap = (truth - filled[0][:, own][:, 0]) ** 2 / filled[1][:, own][:, 0]
         spread = float(np.sqrt(np.clip(np.average(gap, weights=rows.weights), 1.0, 4.0)))
     pool = trial.column_pool(place, (0.0, 0.5, 0.5), spread)
+    cells = np.asarray(column.nearest(places[there]), dtype=np.int64)
+    freedom = FREEDOMS[1]
+    if not column.continuous:
+        pool, freedom = _freest(trial, place, pool, told, cells, rows.weights)
     masses = np.stack(
         [joint[:, there], *(pool.beside(m, column.cells, scores, told) for m in (1, 2))]
     )
-    cells = np.asarray(column.nearest(places[there]), dtype=np.int64)
     if column.continuous:
         values = cell_values(column)  # type: ignore[arg-type]
         form = crps_form(values, masses, values[cells], rows.weights)
@@ -207,4 +227,26 @@ def _weighed(
     if column.continuous:
         mixed = np.einsum("m,mcn->cn", found, masses)
         gains = sharpness_gains(mixed, scores.order, cells, rows.weights)
-    return replace(pool, weights=(first, second, third)), gains
+    return _Weighed(replace(pool, weights=(first, second, third)), gains, freedom)
+
+
+def _freest(
+    trial: _Members,
+    place: int,
+    pool: ColumnPool,
+    told: ToldScores,
+    truth: Codes,
+    weight: Array,
+) -> tuple[ColumnPool, float]:
+    """The logit that tells states held out best, and how free its slopes are."""
+    column, scores = trial.columns[place], trial.scores.columns[place]
+    tried = {FREEDOMS[1]: pool}
+    for freedom in (FREEDOMS[0], FREEDOMS[2]):
+        other = trial.column_pool(place, (0.0, 1.0, 0.0), 1.0, freedom)
+        tried[freedom] = replace(pool, logit=other.logit)
+    levels = {}
+    for freedom, each in tried.items():
+        said = each.beside(1, column.cells, scores, told)
+        levels[freedom] = float(weight @ np.log(chances_of(said[None], truth)[0]))
+    best = max(levels, key=lambda freedom: levels[freedom])
+    return tried[best], best

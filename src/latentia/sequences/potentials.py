@@ -79,6 +79,9 @@ def wire_steps(layout: ChainLayout, sequences: Sequences, longest: int | None = 
 
 
 def _wired(layout: ChainLayout, sequences: Sequences, packing: Packing | InRow) -> Wired:
+    for v, x in sequences.cells.items():
+        if layout.sizes[v]:
+            _check_codes(f"column {v}", x, -1, layout.sizes[v])
     first = sequences.first_steps()
     look = _Looking(layout, sequences, first, packing.order)
     if layout.start_count * layout.move_count == 1:
@@ -86,11 +89,22 @@ def _wired(layout: ChainLayout, sequences: Sequences, packing: Packing | InRow) 
     else:
         start = look.configuration(layout.seen_parents(layout.starting), first)
         later = look.configuration(layout.seen_parents(layout.moving), ~first)
+        _check_codes("told parents", start, 0, layout.start_count)
+        _check_codes("told parents", later, 0, layout.move_count)
         which = np.where(first, start, later)[packing.order]
     discrete = [v for v in layout.emitted if layout.sizes[v]]
     lookups = tuple(look.lookup(v) for v in discrete)
     masks = tuple(look.mask(v) for v in layout.masked)
     return Wired(layout, sequences, packing, which, lookups, masks, look.bells())
+
+
+def _check_codes(what: str, codes: Any, least: int, count: int) -> None:
+    """Once for all passes, which look up without asking, the kernel's in bare memory."""
+    if codes.min(initial=0) < least or codes.max(initial=0) >= count:
+        raise IndexError(
+            f"codes of {what} of a chain are outside its tables: expected {least} to {count - 1}, "
+            f"got {codes.min()} to {codes.max()}. Encode sequences by the model they are given to."
+        )
 
 
 def wire_groups(

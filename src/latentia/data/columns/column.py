@@ -111,6 +111,10 @@ class Column(Protocol):
         """States of codes; numbers as they are."""
         ...
 
+    def settled(self, best: Any) -> Any:
+        """What `best` says, as codes or as numbers that the column can have."""
+        ...
+
     def filled(self, values: Values, best: Any) -> Any:
         """The cells of a table, with the answers of `best` where they are missing."""
         ...

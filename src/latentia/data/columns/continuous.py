@@ -245,10 +245,21 @@ class ContinuousColumn:
     def answers(self, best: Any) -> Array:
         return np.asarray(best)
 
-    def filled(self, values: Values, best: Any) -> Array:
-        """The cells of a table, with `best` where they are missing."""
+    @property
+    def whole(self) -> bool:
+        """Are all values whole numbers?"""
+        return self.lattice[0] > 0 and self.lattice[1] == 1
+
+    def settled(self, best: Any) -> Array:
+        return masses.on_lattice(self, np.asarray(best, dtype=float))
+
+    def filled(self, values: Values, best: Any) -> Any:
+        """The cells of a table, with `best` where they are missing; whole numbers stay those."""
         x = to_values(values)
-        return np.where(np.isnan(x), best, x)
+        told = self.settled(best)
+        if self.whole and values.kind in "iu":
+            return _with_whole(values, told)
+        return np.where(np.isnan(x), told, x)
 
     def summary(self, p: Array) -> Array:
         """Mean and quantiles, (4, n)."""
@@ -273,8 +284,10 @@ class ContinuousColumn:
         edges = self.unscaled(np.linspace(self.low, self.high, most + 1))
         return tuple(f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges))
 
-    def draw(self, cells: Codes, rng: np.random.Generator) -> Array:
-        return masses.draw(self, cells, rng)
+    def draw(self, cells: Codes, rng: np.random.Generator) -> Any:
+        """Of whole numbers, whole numbers."""
+        found = masses.draw(self, cells, rng)
+        return found.astype(np.int64) if self.whole else found
 
 
 def _check_numbers(name: Label, values: Values) -> None:
@@ -316,3 +329,12 @@ def straightened(column: Column) -> Column:
         high=2.0,
         spread=1.0,
     )
+
+
+def _with_whole(values: Values, told: Array) -> Any:
+    """Whole numbers as they are, and `told` ones where they are missing."""
+    if values.missing is None:
+        return values.cells
+    found = values.cells.astype(np.int64)
+    found[values.missing] = told[values.missing].astype(np.int64)
+    return found

@@ -153,6 +153,9 @@ class DiscreteColumn:
     def answers(self, best: Any) -> np.ndarray[Any, Any]:
         return decode(self, np.asarray(best).astype(np.int64))
 
+    def settled(self, best: Any) -> Any:
+        return best
+
     def filled(self, values: Values, best: Any) -> np.ndarray[Any, Any]:
         """The cells of a table, with the states of `best` codes where they are missing."""
         codes = encode(self, values)
@@ -191,7 +194,8 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
             f"state of {column.name!r} ({values.row(row)})",
             plain(values.cell(row)),
             column.states,
-            "Map it to a known state or make the cell missing (None or NaN).",
+            "Map it to a known state or make the cell missing (None or NaN); questions about "
+            "tables take it as missing with unknown='missing' (in a shell: --unknown missing).",
         )
     return codes.astype(code_type(len(column.states)), copy=False)
 

@@ -28,6 +28,7 @@ FEWEST_AT_ATOM = 5
 FEWEST_BETWEEN = 10  # values that are left to be measured, where ends of whole numbers are atoms
 LONELY = 0.5  # … if this share of the other values is seen only once
 HEAPED = 3.0  # … or, of whole numbers, if an end is seen so many times as often as what is next
+FEW_OF_ALL = 0.5  # … or, of decimals on no lattice, if so few of the values are frequent
 MARGIN = 0.05  # of the range, on sides that are not bounds
 LARGEST_VALUE = 1e100  # of a column in training
 FEWEST_STEPS = 1e4  # of rounding, from the smallest to the largest of large integers
@@ -150,23 +151,42 @@ def find_lattice(x: Array) -> tuple[int, int]:
 def find_atoms(numbers: NumberSketch) -> list[float]:
     """Values with a share of the rows, where most others are seen once, or all of them far less.
 
-    Of whole numbers the ends only.
+    Whole numbers and fixed decimals are seen often as such: of them ends, and heaps, which are
+    seen far more than what is beside. Of other decimals few frequent values stand alone.
     """
     seen, weights = numbers.seen.astype(float), numbers.weights
     least = max(ATOM * numbers.weight, FEWEST_AT_ATOM)
     if _all_whole(numbers):
         ends = [numbers.low, numbers.high] if len(seen) > FEWEST_BETWEEN else []
         heaped = [end for end in ends if len(end) > 1 and end[0][1] >= HEAPED * end[1][1]]
-        return [value for (value, weight), _ in heaped if weight >= least]
+        found = {value for (value, weight), *_ in heaped if weight >= least}
+        heaps = found | _heaps(numbers, least)
+        enough = len(seen) - len(heaps) > FEWEST_BETWEEN
+        return sorted(heaps if enough else found)
     often = sorted(x for x, w in numbers.frequent.items() if w >= least)
     others = weights[~np.isin(seen, often)]
     if not often or len(others) < 2:
         return []
-    if (others <= 1).mean() >= LONELY:
+    few = len(often) < FEW_OF_ALL * len(seen)
+    if (others <= 1).mean() >= LONELY or (few and not find_lattice(seen)[0]):
         return often
     if len(others) <= FEWEST_BETWEEN:
         return []
-    return [x for x in often if numbers.frequent[x] >= HEAPED * others.max()]
+    above = {x for x in often if numbers.frequent[x] >= HEAPED * others.max()}
+    return sorted(above | _heaps(numbers, least))
+
+
+def _heaps(numbers: NumberSketch, least: float) -> set[float]:
+    """Frequent values seen `HEAPED` times as often as those beside them, two on either side."""
+    own = dict(zip(numbers.seen.astype(float).tolist(), numbers.weights.tolist(), strict=True))
+    own |= {float(x): float(w) for x, w in numbers.frequent.items()}
+    values = sorted(own)
+    found = set()
+    for i, x in enumerate(values):
+        beside = [own[v] for v in (*values[max(i - 2, 0) : i], *values[i + 1 : i + 3])]
+        if own[x] >= least and beside and own[x] >= HEAPED * max(beside):
+            found.add(x)
+    return found
 
 
 def _all_whole(numbers: NumberSketch) -> bool:

@@ -85,7 +85,7 @@ def _levels(column: Grid, masses: Array) -> Array:
 def on_lattice(column: Grid, x: Array) -> Array:
     """The nearest values that the column can have: of whole numbers, a whole number."""
     step, per = column.lattice
-    return np.asarray(np.rint(x * (per / step)) * step / per) if step else x
+    return np.asarray(np.rint(x * (per / step)) * step / per + 0.0) if step else x  # no -0.0
 
 
 def _upper_end(column: Grid, x: Array) -> Array:

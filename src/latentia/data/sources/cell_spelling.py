@@ -198,8 +198,10 @@ def _typed_text(texts: Any, padded: bool) -> Any:
 
     packed = texts.combine_chunks().dictionary_encode()
     words, codes = packed.dictionary, packed.indices
-    gone = spells_missing(pc.utf8_trim_whitespace(words) if padded else words).take(codes)
-    kept = pc.if_else(gone, pa.scalar(None, codes.type), codes)
+    missing = spells_missing(pc.utf8_trim_whitespace(words) if padded else words)
+    if not pc.any(missing).as_py():  # most columns: their cells are not looked at again
+        return packed
+    kept = pc.if_else(missing.take(codes), pa.scalar(None, codes.type), codes)
     return pa.DictionaryArray.from_arrays(kept, words)
 
 

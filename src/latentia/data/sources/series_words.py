@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 POOL = b"_PL_CATEGORICAL"  # how polars marks its categoricals in Arrow's metadata …
+FIRST_CELLS = 2**14  # of a column of text, which are looked at for words
 MET = b"latentia: words as they were met"  # … and we the text of CSV files
 
 
@@ -57,26 +58,43 @@ def _polars_words(native: Any, dtype: Any) -> Words | None:
     import narwhals.stable.v2 as nw
     import polars as pl
 
-    gone = native.is_null().to_numpy()
     if dtype == nw.String:
-        values = native.drop_nulls().unique()
-        codes = _physical(native.cast(pl.Enum(values)))
-        return _words(values.to_list(), np.where(gone, -1, codes))
+        values, coded = _polars_enum(native)
+        return _words(values, _physical(coded))
     if isinstance(dtype, nw.Enum):
-        return _words(list(dtype.categories), np.where(gone, -1, _physical(native)))
+        return _words(list(dtype.categories), _physical(native))
     if dtype != nw.Categorical:
         return None
     met = native.drop_nulls().unique()
     pool, codes = _physical(met), _physical(native)
     place = np.full(int(pool.max(initial=0)) + 1, -1)
     place[pool] = np.arange(len(pool))
-    return _words(met.cast(pl.String).to_list(), np.where(gone, -1, place[codes]))
+    found = np.where(codes < 0, -1, place[codes])  # -1 picks the last place, whatever it holds
+    return _words(met.cast(pl.String).to_list(), found)
+
+
+def _polars_enum(native: Any) -> tuple[list[str], Any]:
+    """Text as an enum of the words that are met.
+
+    The first cells tell the words of most columns; where others come later, all cells are asked.
+    """
+    import polars as pl
+
+    words = native.head(FIRST_CELLS).drop_nulls().unique()
+    coded = native.cast(pl.Enum(words), strict=False)
+    if coded.null_count() > native.null_count():
+        words = native.drop_nulls().unique()
+        coded = native.cast(pl.Enum(words))
+    return words.to_list(), coded
 
 
 def _physical(native: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The codes that polars keeps, 0 where missing."""
-    codes: np.ndarray[Any, Any] = native.to_physical().fill_null(0).to_numpy()
-    return codes.astype(np.int64)
+    """The codes that polars keeps, -1 where missing."""
+    if not native.null_count():
+        codes: np.ndarray[Any, Any] = native.to_physical().to_numpy()
+        return codes.astype(np.int64)
+    codes = native.to_physical().fill_null(0).to_numpy().astype(np.int64)
+    return np.where(native.is_null().to_numpy(), -1, codes)
 
 
 def arrow_words(column: Any) -> Words | None:

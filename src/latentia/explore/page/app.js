@@ -78,10 +78,8 @@
         el(
           "header",
           { class: "top" },
-          el(
-            "div",
-            { class: "line" },
-            el("h1", { title: this.facts.title }, this.facts.title),
+          latentia.titleLine(
+            this.facts.title,
             this.tabs,
             el(
               "div",

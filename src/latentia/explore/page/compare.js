@@ -11,13 +11,9 @@
       const place = new Map(facts.nodes.map((node, u) => [node.name, u]));
       this.pairs = app.nodes.flatMap((node, v) => {
         const u = place.get(node.name);
-        const same =
-          u !== undefined &&
-          node.states.length > 0 &&
-          !node.grid &&
-          node.states.join("\n") === facts.nodes[u].states.join("\n");
-        return same ? [[v, u]] : [];
+        return u !== undefined && alike(node, facts.nodes[u]) ? [[v, u]] : [];
       });
+      this.named = new Set(place.keys());
       this.list = el("div", { class: "list" });
       this.told = el("p", { class: "hint", role: "status" });
       this.element = el(
@@ -39,7 +35,7 @@
       const other = new Map(this.pairs);
       const given = this.app.evidence.likelihoods(),
         known = [...given];
-      const lost = known.filter(([v]) => !other.has(v)).map(([v]) => this.app.nodes[v].name);
+      const lost = known.filter(([v]) => !other.has(v)).map(([v]) => this._lost(v));
       const hand = new Set([...given.hand].filter((v) => other.has(v)).map((v) => other.get(v)));
       const asked = new latentia.Known(
         known.filter(([v]) => other.has(v)).map(([v, w]) => [other.get(v), w]),
@@ -49,7 +45,7 @@
       const ours = this.app.now;
       this.told.textContent =
         `P(evidence): ${latentia.probability(ours.log)} and ${latentia.probability(theirs.log)}` +
-        (lost.length ? `; the second does not know ${lost.join(", ")}` : "");
+        (lost.length ? `; not told to the second: ${lost.join(", ")}` : "");
       if (!ours.marginals || !theirs.marginals) {
         this.list.replaceChildren(
           el("p", {}, "One of the models holds this evidence for impossible."),
@@ -67,10 +63,48 @@
       this.list.replaceChildren(...cards.map(([, card]) => card));
     }
 
+    /** Why the second model is not told of a variable. */
+    _lost(v) {
+      const { name, grid } = this.app.nodes[v];
+      if (!this.named.has(name)) return `${name}, which it does not know`;
+      return `${name}, which has other ${grid ? "cells" : "states"} there`;
+    }
+
     _card(v, a, b, apart) {
       const node = this.app.nodes[v];
-      const pressed = this.app.evidence.get(v)?.state;
-      const lines = node.states.map((state, k) => {
+      const entry = this.app.evidence.get(v);
+      return el(
+        "section",
+        { class: `card ${node.latent ? "latent" : "column"} ${entry ? "known" : ""}` },
+        el(
+          "div",
+          { class: "head" },
+          el("span", { class: "name" }, node.name),
+          el("span", { class: "kind" }, `differs by ${percent(apart)}`),
+        ),
+        ...(node.grid ? this._densities(v, a, b, entry) : this._lines(v, a, b, entry)),
+      );
+    }
+
+    /** A density of the first, and the outline of the second over it. */
+    _densities(v, a, b, entry) {
+      const node = this.app.nodes[v];
+      const chart = new latentia.Chart(node, (from, to) => this.app.actions.range(v, from, to));
+      chart.show(a, b, entry);
+      const [first, second] = [a, b].map((shares) => chart.summary(shares));
+      chart.element.setAttribute("aria-label", `${first} and ${second}`);
+      const told = el(
+        "p",
+        { class: "summary", title: "mean (middle 90 %)" },
+        el("b", { class: "first" }, first),
+        " and ",
+        el("b", { class: "second" }, second),
+      );
+      return [chart.element, told];
+    }
+
+    _lines(v, a, b, entry) {
+      return this.app.nodes[v].states.map((state, k) => {
         const bars = [
           ["first", a[k]],
           ["second", b[k]],
@@ -84,7 +118,7 @@
           {
             type: "button",
             class: "pair",
-            "aria-pressed": String(pressed === k),
+            "aria-pressed": String(entry?.state === k),
             "aria-label": `${state}, ${percent(a[k])} and ${percent(b[k])}`,
             onclick: () => this.app.actions.toggle(v, k),
           },
@@ -92,20 +126,22 @@
           el("span", {}, ...bars),
         );
       });
-      return el(
-        "section",
-        {
-          class: `card ${node.latent ? "latent" : "column"} ${pressed === undefined ? "" : "known"}`,
-        },
-        el(
-          "div",
-          { class: "head" },
-          el("span", { class: "name" }, node.name),
-          el("span", { class: "kind" }, `differs by ${percent(apart)}`),
-        ),
-        ...lines,
-      );
     }
+  }
+
+  /** Do two variables have the same states, or the same cells? */
+  function alike(node, other) {
+    const cells = ({ states, grid }) => [
+      ...states,
+      ...(grid?.values ?? []),
+      ...(grid?.widths ?? []),
+    ];
+    const [mine, theirs] = [cells(node), cells(other)];
+    return (
+      node.states.length > 0 &&
+      mine.length === theirs.length &&
+      mine.every((cell, k) => cell === theirs[k])
+    );
   }
 
   Object.assign(latentia, { CompareView });

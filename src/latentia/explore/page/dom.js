@@ -26,6 +26,11 @@
     return element;
   }
 
+  /** The first line of a page: its title, and what stands beside it. */
+  function titleLine(title, ...parts) {
+    return el("div", { class: "line" }, el("h1", { title }, title), ...parts);
+  }
+
   /** A probability for people: 35.2 %, <0.1 %. */
   function percent(p) {
     if (p === 0) return "0 %";
@@ -57,5 +62,5 @@
     return String(Number(x.toPrecision(3)));
   }
 
-  Object.assign(latentia, { el, svg, percent, probability, short });
+  Object.assign(latentia, { el, svg, titleLine, percent, probability, short });
 })((globalThis.latentia ??= {}));

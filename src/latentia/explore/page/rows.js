@@ -170,7 +170,7 @@
           {},
           el("th", { scope: "row" }, columns[k]),
           el("td", { class: `cell s${cell.grade} ${cell.missing ? "hole" : ""}` }, cell.text),
-          el("td", {}, cell.missing || cell.p !== null ? sure : ""),
+          el("td", { class: "sure" }, cell.missing || cell.p !== null ? sure : ""),
           el("td", { class: "hint" }, [expected, cell.note].filter(Boolean).join("; ")),
         );
       });
