@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import latentia as lt
 from latentia.errors import DataError, EvidenceError, NotLearnedError, StoreError
+from latentia.networks.covariate_holes import draw_donors
 from latentia.networks.logit import (
     LogitFit,
     answers_of,
@@ -242,12 +243,87 @@ def test_states_are_counted_where_none_are_stated():
     assert found.coefficients("class").values.shape == (found.states_["class"], 3)
 
 
+# --- rows that lack covariates --------------------------------------------------------------------
+
+
+def lacking(frame, share=0.2, seed=3):
+    """The same survey where some rows lack age, city or both."""
+    rng = np.random.default_rng(seed)
+    gone = rng.random((len(frame), 2)) < share
+    return frame.assign(age=frame["age"].mask(gone[:, 0]), city=frame["city"].mask(gone[:, 1]))
+
+
+def test_what_a_row_lacks_is_summed_out():
+    """Of states over what complete rows that agree have there, as often as they have it."""
+    rng = np.random.default_rng(4)
+    x = rng.integers(3, size=(200, 2)).astype(float)
+    X = np.column_stack([np.ones(200), x])
+    X[:30, 1], X[20:50, 2] = np.nan, np.nan
+    codes, tables = (
+        [rng.integers(2, size=200) for _ in range(3)],
+        rng.dirichlet([1, 1], size=(2, 3)),
+    )
+    B = np.array([[0.0, 0.0, 0.0], [0.3, -1.0, 0.7]])
+    fit = LogitFit(B, tables.reshape(2, 6), 0.0, True, 0)
+    whole = X[50:]
+    rows = answers_of(codes, [2] * 3, X, np.ones(200), 0.0, draw_donors(X, np.ones(200)))
+    r, log = row_memberships(rows, fit)
+    for i in range(200):
+        there = ~np.isnan(X[i])
+        like = whole[(whole[:, there] == X[i, there]).all(axis=1)].copy()
+        like[:, there] = X[i, there]
+        like = X[i : i + 1] if there.all() else like
+        joint = shares_of(B, like).mean(axis=0)
+        for k in range(3):
+            joint = joint * tables[:, k, codes[k][i]]
+        own = rows.copies.origin == i
+        assert log[own].sum() == pytest.approx(np.log(joint.sum()), abs=1e-12)
+        np.testing.assert_allclose(r[own].sum(axis=0), joint / joint.sum(), atol=1e-12)
+
+
+def test_rows_that_lack_covariates_still_tell():
+    frame = survey(5, 1500)
+    found = fitted(lacking(frame)).coefficients("class")
+    error = np.sqrt(np.diag(found.covariance)).reshape(1, 3)
+    # the truth is an answer of other rows: four errors, as three are looked at
+    order = 0 if found.values[1, 1] > 0 else 1
+    truth = TRUTH if order == 0 else -TRUTH
+    assert (np.abs(found.values[1] - truth[1]) < 4 * error[0]).all()
+    complete = fitted(frame).coefficients("class")
+    less = np.sqrt(np.diag(complete.covariance))
+    assert (error[0] > 0.95 * less).all()  # holes do not make us surer
+    assert (error[0] < 1.6 * less).all()  # a fifth of the cells, not all rows that lack one
+
+
+def test_rows_that_lack_covariates_are_asked_about(tmp_path):
+    frame = survey(6, 900)
+    model = fitted(frame)
+    some = lacking(frame.head(40), 0.5)
+    found = np.asarray(pd.DataFrame(model.predict_proba(some, "class")))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    full = ~some[["age", "city"]].isna().any(axis=1).to_numpy()
+    exact = np.asarray(pd.DataFrame(model.predict_proba(frame.head(40), "class")))
+    np.testing.assert_allclose(found[full], exact[full])
+    bare = frame.head(5).assign(age=np.nan, city=None)
+    # 300 rows stand for all: a share of them is right to three in a hundred
+    np.testing.assert_allclose(
+        np.asarray(pd.DataFrame(model.predict_proba(bare, "class"))),
+        np.asarray(pd.DataFrame(model._own_tables().answers.posteriors(
+            [{q: int(x) for q, x in row.items()} for row in bare[ITEMS].to_dict("records")],
+            ["class"])["class"])),
+        atol=0.03,
+    )  # fmt: skip
+    model.save(tmp_path / "m.latentia")
+    again = lt.load(tmp_path / "m.latentia").predict_proba(some, "class")
+    np.testing.assert_array_equal(found, np.asarray(pd.DataFrame(again)))
+
+
 def test_errors_say_what_to_do(model):
     frame = survey()
     with pytest.raises(DataError, match="two states or more"):
         lt.LatentModel(GRAPH, {"class": 1}, learner="tables").fit(frame)
     with pytest.raises(DataError, match="lack the covariate"):
-        fitted(frame.assign(age=frame["age"].where(frame.index > 3)))
+        fitted(frame.assign(age=frame["age"].where(frame.index < 12)))
     with pytest.raises(DataError, match="constant, or told by the others"):
         lt.LatentModel(
             "age->class; old->class; " + GRAPH.split("; ", 2)[2], {"class": 2}, learner="tables"

@@ -21,6 +21,7 @@ from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.model.coefficients import INTERCEPT, Coefficients
 from latentia.model.state_names import checked_order
 from latentia.model.training import Opened
+from latentia.networks.covariate_holes import draw_donors, with_copies
 from latentia.networks.logit import (
     LogitFit,
     LogitRows,
@@ -28,6 +29,7 @@ from latentia.networks.logit import (
     check_covariates,
     climb_logit,
     covariance_of,
+    mean_share,
     row_memberships,
     shares_of,
 )
@@ -39,6 +41,7 @@ from latentia.typing import Array, Label
 
 LINKS = ("logit",)
 RANDOM_STARTS = 8
+KEPT_DONORS = 300  # rows of covariates in a model: holes of rows to come are filled in from them
 FIRST_STEPS, FINALISTS = 25, 3  # steps of EM that all starts take, and those who go on
 
 
@@ -52,6 +55,7 @@ class LogitLink:
     coefficients: Coefficients
     robust: Coefficients  # the same with errors of the sandwich form
     share: Array  # P(state), the mean over the rows of training
+    donors: Array | None = None  # features of some rows, by which holes are filled in
 
     @property
     def names(self) -> list[Label]:
@@ -69,13 +73,18 @@ class LogitLink:
 
     def of_places(self, places: Sequence[Any]) -> Array:
         """The same of codes and positions."""
-        X = design_matrix(self.columns, places)
-        if np.isnan(X).any():
+        X, B = design_matrix(self.columns, places), self.coefficients.values
+        if not np.isnan(X).any():
+            return shares_of(B, X) / self.share
+        if self.donors is None:
             raise DataError(
                 f"some rows lack a covariate of {self.latent!r} ({', '.join(map(str, self.names))})"
-                ". Drop them, or fill them in before: lt.LatentImputer()."
+                ", and this model, of an older file, cannot fill it in. Learn it again, or fill "
+                "holes in before: lt.LatentImputer()."
             )
-        return shares_of(self.coefficients.values, X) / self.share
+        copies = with_copies(X, self.donors)
+        own = shares_of(B, copies.X) * copies.share[:, None]
+        return np.asarray(np.add.reduceat(own, copies.first) / self.share)
 
 
 def design_matrix(columns: Sequence[Column], places: Sequence[Any]) -> Array:
@@ -163,23 +172,27 @@ def learn_linked(
     X = design_matrix(own, [source.rows.codes[place[u]] for u in above])
     names = feature_names(own)
     check_covariates(X, names)
-    centre, scale = X.mean(axis=0), X.std(axis=0)
+    centre, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     centre[0], scale[0] = 0.0, 1.0
     small = _without(graph, above, {u: columns[u].cells for u in columns})
     kept = [u for u in graph.observed if u not in above]
     codes = [np.asarray(source.rows.codes[place[u]]) for u in kept]
     weight = source.rows.weights
     sizes = [columns[u].cells for u in kept]
-    rows = answers_of(codes, sizes, (X - centre) / scale, weight, smoothing)
+    donors = draw_donors(X, weight)
+    rows = answers_of(
+        codes, sizes, (X - centre) / scale, weight, smoothing, (donors - centre) / scale
+    )
     fit = _best_fit(rows, small, Rows(tuple(codes), source.rows.weight), smoothing, seed)
     fit, tables = _in_order(rows, small, fit, order_by)
-    share = np.average(shares_of(fit.B, rows.X), axis=0, weights=weight)
+    share = mean_share(rows, fit)
     told = [
         _told(small, names, fit, covariance_of(rows, fit, robust), centre, scale)
         for robust in (False, True)
     ]
     learned = LearnedTables(small, tables, float(weight.sum()), fit.log_likelihood, ())
-    link = LogitLink(graph.names[v], own, told[0], told[1], share)
+    kept_donors = donors[:: max(len(donors) // KEPT_DONORS, 1)][:KEPT_DONORS]
+    link = LogitLink(graph.names[v], own, told[0], told[1], share, kept_donors)
     return learned, link, tuple(columns[u] for u in kept), fit
 
 
@@ -223,14 +236,15 @@ def _in_order(
     """Classes numbered as those of tables are; coefficients are told against the first."""
     (v,) = graph.latent
     parts = {u: fit.table[:, span] for u, span in zip(graph.observed, rows.spans, strict=True)}
-    share = np.average(row_memberships(rows, fit)[0], axis=0, weights=rows.weight)
-    orders = state_orders(
-        graph, {v: share, **parts}, checked_order(graph, order_by), weight=float(rows.weight.sum())
-    )
+    share = rows.weight @ row_memberships(rows, fit)[0]
+    share = share / share.sum()
+    each = 1.0 if rows.copies is None else rows.copies.share
+    total = float((rows.weight * each).sum())
+    orders = state_orders(graph, {v: share, **parts}, checked_order(graph, order_by), weight=total)
     order = orders[v]
     B = fit.B[order] - fit.B[order[0]]
     fit = LogitFit(B, fit.table[order], fit.log_likelihood, fit.converged, fit.steps)
-    share = np.average(shares_of(fit.B, rows.X), axis=0, weights=rows.weight)
+    share = mean_share(rows, fit)
     tables = {u: np.ascontiguousarray(p[order]) for u, p in parts.items()}
     return fit, {u: share if u == v else tables[u] for u in range(len(graph.names))}
 

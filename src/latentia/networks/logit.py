@@ -18,6 +18,7 @@ import numpy as np
 
 from latentia.errors import DataError
 from latentia.linear_algebra import rank_above_rounding, symmetric_inverse
+from latentia.networks.covariate_holes import Copies, with_copies
 from latentia.typing import Array, Codes
 
 MOST_STEPS = 5000
@@ -26,6 +27,7 @@ NEWTON_STEPS = 3  # in each step of EM
 SURE = 1e-6  # probabilities nearer to 0 or 1 are held fixed when errors are told
 RIDGE = 1e-2  # of standardised coefficients, for each pseudo-count of tables
 STEP = 1e-5  # of derivatives
+FEWEST = 5  # complete rows for each feature
 TINY = 1e-300
 
 
@@ -40,6 +42,7 @@ class LogitRows:
     weight: Array  # (n,)
     pseudo: tuple[Array, ...]  # pseudo-counts of each column's states
     ridge: float
+    copies: Copies | None = None  # where rows lack covariates: these here are copies of rows
 
     @property
     def spans(self) -> list[slice]:
@@ -61,15 +64,31 @@ class LogitFit:
 
 
 def answers_of(
-    codes: Sequence[Codes], sizes: Sequence[int], X: Array, weight: Array, smoothing: float
+    codes: Sequence[Codes],
+    sizes: Sequence[int],
+    X: Array,
+    weight: Array,
+    smoothing: float,
+    donors: Array | None = None,
 ) -> LogitRows:
-    """Rows as matrices; `X` has a column of ones first."""
+    """Rows as matrices; `X` has a column of ones first, and holes are filled in from `donors`."""
     marks = [(c[:, None] == np.arange(k)).astype(float) for c, k in zip(codes, sizes, strict=True)]
     shares = [weight @ m for m in marks]
     pseudo = tuple(smoothing * s / max(float(s.sum()), TINY) for s in shares)
+    both = np.concatenate(marks, axis=1)
+    if donors is None or not np.isnan(X).any():
+        return LogitRows(both, tuple(sizes), X, weight, pseudo, RIDGE * smoothing)
+    copies = with_copies(X, donors)
+    at = copies.origin
     return LogitRows(
-        np.concatenate(marks, axis=1), tuple(sizes), X, weight, pseudo, RIDGE * smoothing
+        both[at], tuple(sizes), copies.X, weight[at], pseudo, RIDGE * smoothing, copies
     )
+
+
+def mean_share(rows: LogitRows, fit: LogitFit) -> Array:
+    """P(class), the mean over the rows."""
+    own = rows.weight if rows.copies is None else rows.weight * rows.copies.share
+    return np.asarray(np.average(shares_of(fit.B, rows.X), axis=0, weights=own))
 
 
 def shares_of(B: Array, X: Array) -> Array:
@@ -80,13 +99,23 @@ def shares_of(B: Array, X: Array) -> Array:
 
 
 def row_memberships(rows: LogitRows, fit: LogitFit) -> tuple[Array, Array]:
-    """P(class | x, answers), (n, classes), and log P(answers | x), (n,)."""
+    """P(class | x, answers), (n, classes), and log P(answers | x), (n,).
+
+    Of copies it is P(class, copy | answers), and the logarithm of a row is shared out among them.
+    """
     joint = np.log(np.maximum(shares_of(fit.B, rows.X), TINY))
     joint = joint + rows.marks @ np.log(np.maximum(fit.table, TINY)).T
     top = joint.max(axis=1, keepdims=True)
-    p = np.exp(joint - top)
-    whole = p.sum(axis=1, keepdims=True)
-    return p / whole, (np.log(whole) + top)[:, 0]
+    if rows.copies is None:
+        p = np.exp(joint - top)
+        whole = p.sum(axis=1, keepdims=True)
+        return p / whole, (np.log(whole) + top)[:, 0]
+    first, own = rows.copies.first, rows.copies.share[:, None]
+    times = np.diff(first, append=len(joint))
+    top = np.maximum.reduceat(top, first).repeat(times, axis=0)
+    p = np.exp(joint - top) * own
+    whole = np.add.reduceat(p.sum(axis=1, keepdims=True), first).repeat(times, axis=0)
+    return p / whole, ((np.log(whole) + top) / times.repeat(times)[:, None])[:, 0]
 
 
 def climb_logit(rows: LogitRows, start: LogitFit, most: int = MOST_STEPS) -> LogitFit:
@@ -202,7 +231,8 @@ class _Free:
     def scores(self, rows: LogitRows, at: LogitFit) -> Array:
         """d log P(answers | x) of every row, (n, parameters)."""
         r = row_memberships(rows, at)[0]
-        gap = (r - shares_of(at.B, rows.X))[:, 1:]  # (n, classes - 1)
+        met = r.sum(axis=1, keepdims=True)  # 1, but of copies
+        gap = (r - met * shares_of(at.B, rows.X))[:, 1:]  # (n, classes - 1)
         first = (gap[:, :, None] * rows.X[:, None, :]).reshape(len(rows.X), -1)
         there = {span.start: rows.marks[:, span].sum(axis=1) for span in self.spans}
         begin = {k: span.start for span in self.spans for k in range(span.start, span.stop)}
@@ -243,20 +273,25 @@ def covariance_of(rows: LogitRows, fit: LogitFit, robust: bool = False) -> Array
     back = symmetric_inverse(H, 1e-12)
     if robust:
         each = free.scores(rows, fit) * rows.weight[:, None]
+        if rows.copies is not None:
+            each = np.add.reduceat(each, rows.copies.first)
         back = back @ (each.T @ each) @ back
     return np.asarray(back[:size, :size])
 
 
 def check_covariates(X: Array, names: Sequence[str]) -> None:
-    """Every covariate must be there in every row, and tell something that the others do not."""
-    gone = np.isnan(X).any(axis=0)
-    if gone.any():
-        name = names[int(gone.argmax())]
+    """Enough rows must have all covariates, and each tell something that the others do not."""
+    whole = ~np.isnan(X).any(axis=1)
+    if whole.sum() < FEWEST * X.shape[1]:
+        lacking = np.isnan(X).sum(axis=0)
+        name = names[int(lacking.argmax())]
         raise DataError(
-            f"{int(np.isnan(X[:, gone.argmax()]).sum())} rows lack the covariate {name!r}. Drop "
-            "them, or fill them in before: lt.LatentImputer()."
+            f"{int(whole.sum())} of {len(X)} rows have all covariates, at least "
+            f"{FEWEST * X.shape[1]} are needed to fill in what others lack: {int(lacking.max())} "
+            f"rows lack the covariate {name!r}. Leave it out, or fill it in before: "
+            "lt.LatentImputer()."
         )
-    if rank_above_rounding(X) < X.shape[1]:
+    if rank_above_rounding(X[whole]) < X.shape[1]:
         raise DataError(
             f"some of the covariates {', '.join(names)} are constant, or told by the others. Leave "
             "them out."

@@ -30,11 +30,15 @@ def write_link(link: LogitLink, log_likelihood: float) -> dict[str, Any]:
         "robust": link.robust.covariance.tolist(),
         "share": link.share.tolist(),
         "log_likelihood": float(log_likelihood),
+        **({} if link.donors is None else {"donors": link.donors.tolist()}),
     }
 
 
 def read_link(record: Any, graph: LatentGraph) -> tuple[LogitLink, float]:
-    """The link of a record, and the log-likelihood of its model."""
+    """The link of a record, and the log-likelihood of its model; older ones have no donors."""
+    given = None
+    if isinstance(record, dict) and "donors" in record:
+        given, record = record["donors"], {k: x for k, x in record.items() if k != "donors"}
     latent, columns, values, covariance, robust, share, log = fields(
         record, "latent", "columns", "values", "covariance", "robust", "share", "log_likelihood"
     )
@@ -57,7 +61,10 @@ def read_link(record: Any, graph: LatentGraph) -> tuple[LogitLink, float]:
     shares = _matrix([share], 1, classes)[0]
     if not (shares > 0).all() or B[0].any():
         raise StoreError("expected positive shares of classes, and no coefficients of the first.")
-    return LogitLink(name, tuple(own), told[0], told[1], shares), number(log)
+    donors = None if given is None else _matrix(given, len(items(given)), len(names))
+    if donors is not None and not (len(donors) and (donors[:, 0] == 1).all()):
+        raise StoreError("expected rows of features, the first of which is 1.")
+    return LogitLink(name, tuple(own), told[0], told[1], shares, donors), number(log)
 
 
 def _matrix(record: Any, rows: int, columns: int) -> Array:
