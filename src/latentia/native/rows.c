@@ -195,14 +195,20 @@ static void pairs(vec *restrict sums, const vec *restrict D, const vec *restrict
     }
 }
 
+/* is one of them too small, or no number? */
+static int any_tiny(const double *x) {
+    int64_t found = 0;
+    for (int r = 0; r < BLOCK; r++) found |= !(x[r] > TINY);
+    return found != 0;
+}
+
 /* divide by the largest of all states, whose log is kept; 0 where that is too small */
 static int rescale(double *x, int states, double *logs) {
-    double top[BLOCK], least = 1.0;
+    double top[BLOCK];
     memcpy(top, x, sizeof top);
     for (int s = 1; s < states; s++)
         for (int r = 0; r < BLOCK; r++) top[r] = top[r] > x[s * BLOCK + r] ? top[r] : x[s * BLOCK + r];
-    for (int r = 0; r < BLOCK; r++) least = least < top[r] ? least : top[r];
-    if (!(least > TINY)) return 0;
+    if (any_tiny(top)) return 0;
     add_logs(logs, top);
     for (int r = 0; r < BLOCK; r++) top[r] = 1.0 / top[r];
     for (int s = 0; s < states; s++)
@@ -212,9 +218,7 @@ static int rescale(double *x, int states, double *logs) {
 
 /* the message of a root is P(row): weight / P(row) goes down; 0 where it is too small */
 static int root(double *down, const double *Z, const double *weight, double *logs) {
-    double least = 1.0;
-    for (int r = 0; r < BLOCK; r++) least = least < Z[r] ? least : Z[r];
-    if (!(least > TINY)) return 0;
+    if (any_tiny(Z)) return 0;
     add_logs(logs, Z);
     for (int r = 0; r < BLOCK; r++) down[r] = weight[r] / Z[r];
     return 1;
