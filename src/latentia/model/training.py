@@ -268,7 +268,10 @@ def plan_continuous(
         seen = opened.seen.columns
         return *prepare_mixed(graph, opened.columns, learner.abilities, seen, bent), learner
     except PlanError as error:
-        if own is not None:
+        sized = all(graph.states[v] is not None for v in graph.latent)
+        if own is not None and (
+            sized or learner.abilities.compares
+        ):  # EM is told numbers of states
             return _on_cells(opened, own, first, bent)
         if not graph.directed:
             raise
