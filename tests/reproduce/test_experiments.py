@@ -331,3 +331,15 @@ def test_drawn_networks_have_hidden_parents(shape: str) -> None:
         assert network.graph.latent <= parents
         assert all(a < b for a, b in network.graph.edges)
         assert len(network.graph.observed) > 15
+
+
+def test_sequences_quick(tmp_path: Path) -> None:
+    pytest.importorskip("hmmlearn")
+    outcome = quick("sequences", tmp_path)
+    for kind in outcome.variants:
+        ours, closed, theirs = (
+            median(outcome, "excess", learner, 2_000, kind)
+            for learner in ("pbp", "closed", "hmmlearn")
+        )
+        assert 0 < ours < 1.5 * theirs  # two restarts, 2,000 symbols
+        assert closed < 10 * ours

@@ -9,16 +9,17 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
 from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import EStep, compile_estep
 from latentia.exact.leaf_pieces import widened
-from latentia.exact.own_network import OwnNetwork
+from latentia.exact.own_network import OwnNetwork, between_cells
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Label
 
 
 @final
@@ -49,10 +50,7 @@ class AskingLatent:
         """P(state | present cells), (states, rows)."""
         codes = self._codes(table)
         if self.network is not None:
-            cells = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
-            for v, own in zip(self.graph.observed, codes, strict=True):
-                cells[:, v] = own
-            found, impossible = self.network.posterior(cells, {}, self.latent)
+            found, impossible = self.network.posterior(*self._read(codes, table), self.latent)
             note_impossible(impossible, table.first)
             return found
         wide = widened(self.graph, self.columns if self.leaves else ())
@@ -70,6 +68,17 @@ class AskingLatent:
             p[:, impossible] = alone
         note_impossible(impossible, table.first)
         return p
+
+    def _read(self, codes: Sequence[Codes], table: Table) -> tuple[Codes, dict[Label, Array]]:
+        """Cells (rows, variables), -1 where unknown; positions on grids as likelihoods."""
+        cells = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
+        soft = {}
+        for v, c, own in zip(self.graph.observed, self.columns, codes, strict=True):
+            if isinstance(c, ContinuousColumn):
+                soft[c.name] = between_cells(*c.corners(np.asarray(own, dtype=float)), c.cells)
+            else:
+                cells[:, v] = own
+        return cells, soft
 
     def best(self, table: Table) -> Found:
         """The most probable state of every row."""
@@ -91,7 +100,7 @@ class AskingLatent:
                 cells = c.place(values)
             else:
                 cells = c.nothing(table.length)
-            if c.continuous and v not in self.leaves:
+            if c.continuous and v not in self.leaves and self.network is None:
                 cells = c.nearest(cells).astype(np.int64)
             found.append(cells)
         return tuple(found)

@@ -88,11 +88,11 @@ class OwnNetwork:
                 soft[self.graph.names[v]] = likelihood.T
             elif evidence.corners and (corners := evidence.corners[x]) is not None:
                 (around,) = corners  # a leaf is a column
-                soft[self.graph.names[v]] = _between(*around, self.graph.states[v] or 1)
+                soft[self.graph.names[v]] = between_cells(*around, self.graph.states[v] or 1)
         return codes, soft
 
 
-def _between(cells: Codes, weights: Array, states: int) -> Array:
+def between_cells(cells: Codes, weights: Array, states: int) -> Array:
     """Likelihoods of grid cells around positions, (n, states); all one where nothing is seen."""
     found = np.zeros((cells.shape[1], states + 1))
     row = np.arange(len(found))

@@ -114,16 +114,16 @@ class TableAnswers:
 
         Evidence that these variables do not depend on, given the rest, is not looked at.
         """
-        network, codes = self._read(evidence, soft)
         asked = range(len(self.names)) if variables is None else numbers_of(self.names, variables)
+        network, codes = self._read(evidence, soft, asked)
         log, found = _answer(network, codes, asked, frozenset(asked))
         check_rows_possible(log)
         return {self.names[v]: found[v] for v in asked}
 
     def joint(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """P(variables | evidence), (rows, states of the first, of the second, …)."""
-        network, codes = self._read(evidence, soft)
         asked = numbers_of(self.names, variables)
+        network, codes = self._read(evidence, soft, asked)
         if len(asked) > 1:
             return _joint(network, codes, asked)
         log, found = _answer(network, codes, asked, frozenset(asked))
@@ -141,8 +141,8 @@ class TableAnswers:
 
         `rng` draws; the same seed gives the same answer.
         """
-        network, codes = self._read(evidence, soft)
         asked = numbers_of(self.names, variables)
+        network, codes = self._read(evidence, soft, asked)
         shape = [network.states[v] for v in asked]
         found = SampledTable(np.empty((len(codes), *shape)), np.zeros((len(codes), *shape)), 0)
         return _sampled(network, codes, asked, found, np.random.default_rng(rng))
@@ -183,11 +183,13 @@ class TableAnswers:
         """StateCodes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         return with_latents(self, self.graph.observed, columns)
 
-    def _read(self, evidence: RowsGiven, soft: Soft) -> tuple[_Network, StateCodes]:
+    def _read(
+        self, evidence: RowsGiven, soft: Soft, asked: Sequence[int] = ()
+    ) -> tuple[_Network, StateCodes]:
         """StateCodes, and the network that they are of: soft evidence is a column of its own."""
         codes, weights = read_codes(self, evidence, soft)
         network = _Network(self.graph, self.tables, self.states)
-        return _with_soft(network, codes, weights) if weights else (network, codes)
+        return _with_soft(network, codes, weights, asked) if weights else (network, codes)
 
 
 @final
@@ -201,13 +203,24 @@ class _Network:
 
 
 def _with_soft(
-    network: _Network, codes: StateCodes, weights: Mapping[int, Array]
+    network: _Network, codes: StateCodes, weights: Mapping[int, Array], asked: Sequence[int]
 ) -> tuple[_Network, StateCodes]:
-    """Each soft variable gets a child whose states are the likelihoods: P(row's own | v) ∝ λ(v)."""
+    """Each soft variable gets a child whose states are the likelihoods: P(row's own | v) ∝ λ(v).
+
+    One that has no children, and is neither asked for nor seen, is summed out at once: it becomes
+    that child of its parents.
+    """
     graph, tables, states = network.graph, dict(network.tables), list(network.states)
     names, edges, added = list(graph.names), list(graph.edges), []
+    inner = {a for a, _ in graph.edges}.union(asked)
+    codes = codes.copy()
     for v, likelihood in weights.items():  # (rows or 1, states)
         different, which = different_likelihoods(likelihood)
+        if v not in inner and (codes[:, v] < 0).all():
+            blank = (different == 1.0).all(axis=1)  # says nothing
+            codes[:, v] = np.where(blank[which], -1, which)
+            tables[v], states[v] = tables[v] @ different.T, len(different)
+            continue
         edges.append((v, len(names)))
         tables[len(names)] = np.ascontiguousarray(different.T)  # (states of v, likelihoods)
         names.append(("likelihood of", graph.names[v]))

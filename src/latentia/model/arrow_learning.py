@@ -14,17 +14,16 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.closed_form.state_counts import binned, latent_states
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn, dense_columns
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.memory import LocalRows
-from latentia.errors import DataError, GraphError, LatentiaError, UnknownNameError
+from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.exact.arrows import ArrowNetwork, blank_arrow
-from latentia.model.class_counts import counted_class, is_class
+from latentia.model.class_counts import counted_latents
 from latentia.model.links import LINKS
 from latentia.model.state_names import checked_order
-from latentia.model.training import CLASS_SAMPLE, Opened
+from latentia.model.training import Opened
 from latentia.networks.arrow_climb import pose_rows
 from latentia.networks.arrow_errors import ArrowErrors, arrow_errors
 from latentia.networks.arrow_order import in_order
@@ -107,7 +106,8 @@ def learn_arrows(
     if not opened.graph.directed:
         raise GraphError("logits and lines need arrows: write ->, not --.")
     _rows(opened, opened.columns)  # an error for rows that cannot be read again
-    opened = replace(opened, graph=counted_latents(opened))
+    first = opened.first(opened.columns)
+    opened = replace(opened, graph=counted_latents(opened.graph, opened.columns, first))
     columns = _straight_columns(opened)
     codes, weight = _rows(opened, columns)
     graph = opened.graph.with_states({c.name: c.cells for c in columns})
@@ -142,30 +142,6 @@ def _rows(opened: Opened, columns: Sequence[Column]) -> tuple[Sequence[Any], Arr
             "fits into memory. Pass a sample of its rows."
         )
     return source.rows.codes, source.rows.weights
-
-
-def counted_latents(opened: Opened) -> LatentGraph:
-    """Numbers of states of latents that have none, continuous columns counted in bins."""
-    graph = opened.graph
-    if all(graph.states[v] is not None for v in graph.latent):
-        return graph
-    first = opened.first(opened.columns).sample(CLASS_SAMPLE, np.random.default_rng(0))
-    rows, sizes = binned(first, [c.cells for c in opened.columns])
-    names = [graph.names[v] for v in graph.observed]
-    known = graph.with_states(dict(zip(names, sizes, strict=True)))
-    try:
-        found = latent_states(known, LocalRows(rows))
-    except LatentiaError:  # too wide to be told by ranks
-        found = known.with_states(
-            {known.names[v]: known.states[v] or 2 for v in sorted(known.latent)}
-        )
-    (*unknown,) = [v for v in sorted(known.latent) if known.states[v] is None]
-    counts = {known.names[v]: max(found.states[v] or 2, 2) for v in unknown}
-    if len(unknown) == 1 and is_class(known, unknown[0]):
-        (v,) = unknown
-        best = counted_class(known, v, LocalRows(rows), counts[known.names[v]])
-        counts[known.names[v]] = max(best, 2)
-    return graph.with_states(counts)
 
 
 def _straight_columns(opened: Opened) -> tuple[Column, ...]:

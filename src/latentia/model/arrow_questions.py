@@ -61,7 +61,7 @@ class ArrowQuestions(LinkedQuestions):
     # -- learning ------------------------------------------------------------------------------
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
-        from latentia.model.arrow_learning import counted_latents
+        from latentia.model.class_counts import counted_latents
         from latentia.networks.em import EM
         from latentia.networks.tables import Tables
 
@@ -69,7 +69,9 @@ class ArrowQuestions(LinkedQuestions):
         if opened.wish is None and self._takes_arrows(opened, learner):
             return self._fit_arrows(opened, learner, groups)
         if isinstance(learner, EM | Tables) and self._has_linked_class(opened):
-            opened = replace(opened, graph=counted_latents(opened))
+            first = opened.first(opened.columns)
+            counted = counted_latents(opened.graph, opened.columns, first)
+            opened = replace(opened, graph=counted)
         super()._fit_opened(opened, learner, groups, progress)
         if opened.wish is None and not groups and self._needs_names(opened):
             self._add_names(opened)
@@ -79,7 +81,6 @@ class ArrowQuestions(LinkedQuestions):
         """Is this a graph that tables alone, or a class with covariates, cannot tell?"""
         from latentia.model.arrow_learning import asked_links, dense_parents
         from latentia.model.links import is_linked_class
-        from latentia.model.mixed_plans import has_continuous
         from latentia.networks.em import EM
         from latentia.networks.tables import Tables
 
@@ -88,8 +89,7 @@ class ArrowQuestions(LinkedQuestions):
             return False
         linked = asked_links(graph, columns, self.link)
         lines = dense_parents(graph, columns)
-        plain = isinstance(learner, Tables) and has_continuous(columns)
-        if not (linked or lines or plain):
+        if not (linked or lines):
             return False
         told = sorted(linked | {b for a, b in graph.edges if a in lines})
         return not (len(told) == 1 and is_linked_class(graph, told[0], columns))

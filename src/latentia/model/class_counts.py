@@ -16,15 +16,19 @@ from typing import final
 import numpy as np
 
 from latentia.assess.comparison import mean_and_error
+from latentia.closed_form.state_counts import binned, latent_states
+from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows
+from latentia.errors import LatentiaError
 from latentia.model.judging import FOLDS, LIGHT
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.networks.candidates import Fitted, fit_candidate
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array
 
+CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
 MOST_ROWS = 5000
 MOST_CELLS = 250_000  # of the rows that tell: fewer of them where they are wide
 FEWEST = 50  # rows, below which nothing is tried
@@ -48,6 +52,29 @@ def counted_class(graph: LatentGraph, v: int, source: Source, guess: int) -> int
     trials = _Trials(graph, v, deals)
     trials.climb(min(max(guess, 1), trials.most))
     return trials.best()
+
+
+def counted_latents(graph: LatentGraph, columns: Sequence[Column], first: Source) -> LatentGraph:
+    """Numbers of states of latents that have none, continuous columns counted in bins."""
+    if all(graph.states[v] is not None for v in graph.latent):
+        return graph
+    some = first.sample(CLASS_SAMPLE, np.random.default_rng(0))
+    rows, sizes = binned(some, [c.cells for c in columns])
+    names = [graph.names[v] for v in graph.observed]
+    known = graph.with_states(dict(zip(names, sizes, strict=True)))
+    try:
+        found = latent_states(known, LocalRows(rows))
+    except LatentiaError:  # too wide to be told by ranks
+        found = known.with_states(
+            {known.names[v]: known.states[v] or 2 for v in sorted(known.latent)}
+        )
+    (*unknown,) = [v for v in sorted(known.latent) if known.states[v] is None]
+    counts = {known.names[v]: max(found.states[v] or 2, 2) for v in unknown}
+    if len(unknown) == 1 and is_class(known, unknown[0]):
+        (v,) = unknown
+        best = counted_class(known, v, LocalRows(rows), counts[known.names[v]])
+        counts[known.names[v]] = max(best, 2)
+    return graph.with_states(counts)
 
 
 def is_class(graph: LatentGraph, v: int) -> bool:

@@ -117,8 +117,8 @@ def _class_training(rows: ClassRows, k: int, learner: Any) -> Training:
                 "have it."
             )
     if has_continuous(rows.columns):
-        plan, _ = plan_continuous(opened, learner, lambda: source)
-        graph = plan.graph
+        plan, _, _ = plan_continuous(opened, learner, lambda: source, planned=True)
+        graph = plan.tables_of or plan.graph
     else:
         # classes differ by their models; how many states each has matters little
         graph = counted_graph(opened.graph, rows.columns, source, opened.counted, quickly=True)

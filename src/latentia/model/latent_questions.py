@@ -331,7 +331,7 @@ def asking_latent(
     own: OwnTables, columns: Sequence[Column], name: Label, unknown: str
 ) -> AskingLatent:
     """A latent, ready to be asked about rows of any table."""
-    network = None if own.mixed else OwnNetwork(own.answers, ())
+    network = None if own.leaves else OwnNetwork(own.answers, ())
     return AskingLatent(
         own.graph,
         tuple(columns),

@@ -33,6 +33,12 @@ def has_continuous(columns: Iterable[Column]) -> bool:
     return any(c.continuous for c in columns)
 
 
+def no_dense_parents(graph: LatentGraph, columns: Sequence[Column]) -> bool:
+    """Is every continuous column without children?"""
+    above = {graph.names[a] for a, _ in graph.edges}
+    return not any(c.continuous and c.name in above for c in columns)
+
+
 def known_ranks(plan: Plan) -> bool:
     """Were all latents given with their numbers of states?"""
     most = max((node.rank for node in plan.nodes), default=1)

@@ -31,12 +31,19 @@ from latentia.data.sources.table_rows import (
 from latentia.discovery.finding import Structure
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
-from latentia.model.class_counts import counted_class, is_class
+from latentia.model.class_counts import (
+    CLASS_SAMPLE,
+    counted_class,
+    counted_latents,
+    is_class,
+)
 from latentia.model.learners import has_column_parents, tables_instead
 from latentia.model.mechanism import note_holes
 from latentia.model.mixed_plans import (
+    bell_columns,
     has_continuous,
     missed_levels,
+    no_dense_parents,
     prepare_mixed,
 )
 from latentia.model.notices import (
@@ -61,7 +68,6 @@ from latentia.typing import Label
 T = TypeVar("T")
 
 SAME_WEIGHT = 1e-6  # relative, of the same rows
-CLASS_SAMPLE = 20_000  # rows by which the states of a latent class are counted
 
 
 @final
@@ -144,8 +150,8 @@ def plan_training(
     """
     if has_continuous(opened.columns):
         first = partial(opened.first, opened.columns)
-        plan, columns = plan_continuous(opened, learner, first, bent)
-        graph, pilot = plan.graph, opened.first(columns)
+        plan, columns, learner = plan_continuous(opened, learner, first, bent, planned)
+        graph, pilot = plan.tables_of or plan.graph, opened.first(columns)
     else:
         columns, pilot = opened.columns, opened.first(opened.columns)
         graph = counted_graph(opened.graph, columns, pilot, opened.counted)
@@ -164,7 +170,7 @@ def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
     """The columns on the grids that the learner wants."""
     if not has_continuous(opened.columns):
         return opened.columns
-    return plan_continuous(opened, learner, partial(opened.first, opened.columns))[1]
+    return plan_continuous(opened, learner, partial(opened.first, opened.columns), planned=True)[1]
 
 
 def counted_graph(
@@ -224,9 +230,17 @@ def plan_for(graph: LatentGraph, learner: Any) -> Plan:
 
 
 def plan_continuous(
-    opened: Opened, learner: Any, first: Callable[[], Source], bent: Collection[Label] = ()
-) -> tuple[Plan, tuple[Column, ...]]:
-    """The plan of mixed columns, and these on their grids."""
+    opened: Opened,
+    learner: Any,
+    first: Callable[[], Source],
+    bent: Collection[Label] = (),
+    planned: bool = False,
+) -> tuple[Plan, tuple[Column, ...], Any]:
+    """The plan of mixed columns, these on their grids, and who learns: tables, as in choose_road.
+
+    A learner that needs no plan has the columns by themselves; models that are `planned` are made
+    by the learner as it was given.
+    """
     if not learner.abilities.mixed:
         name = next(c.name for c in opened.columns if c.continuous)
         raise DataError(
@@ -240,18 +254,39 @@ def plan_continuous(
         )
     graph = opened.graph
     if not learner.abilities.plans:
-        cells = {c.name: c.cells for c in opened.columns}
-        return column_plan(graph.with_states(cells)), opened.columns
+        return _on_cells(opened, learner, first, bent)
+    leaves = not planned and no_dense_parents(graph, opened.columns)
+    able = learner.abilities.mixed_pieces or not learner.abilities.pieces
+    own = _on_tables(learner, graph) if leaves and able else None
+    if own is not None and has_column_parents(graph) and not learner.abilities.pieces:
+        return _on_cells(opened, own, first, bent)
     if opened.counted:
         free = learner.abilities.chooses_ranks  # no need to count states then
         count = None if free else _class_states(opened.columns, first())
         graph = latent_class(columns_of(graph), count)
     try:
-        return prepare_mixed(graph, opened.columns, learner.abilities, opened.seen.columns, bent)
+        seen = opened.seen.columns
+        return *prepare_mixed(graph, opened.columns, learner.abilities, seen, bent), learner
     except PlanError as error:
+        if own is not None:
+            return _on_cells(opened, own, first, bent)
         if not graph.directed:
             raise
         raise PlanError(f"{error} {_why_planned(opened.columns)}") from error
+
+
+def _on_cells(
+    opened: Opened, learner: Any, first: Callable[[], Source], bent: Collection[Label]
+) -> tuple[Plan, tuple[Column, ...], Any]:
+    """Tables need no plan; those with Gaussians need states above, and columns that suit them."""
+    graph, columns, able = opened.graph, opened.columns, learner.abilities
+    if able.gaussian:
+        if opened.counted:
+            graph = latent_class(columns_of(graph), _class_states(columns, first()))
+        graph = counted_latents(graph, columns, first())
+        sized = graph.with_states({c.name: c.cells for c in columns})
+        columns = tuple(bell_columns(sized, columns, able, opened.seen.columns, bent))
+    return column_plan(graph.with_states({c.name: c.cells for c in columns})), columns, learner
 
 
 def _why_planned(columns: Sequence[Column]) -> str:

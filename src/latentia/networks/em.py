@@ -7,6 +7,7 @@ several random starts. Missing cells are marginalised: it is the likelihood of w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from latentia.errors import DataError
 from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.inference.operators import Operators
 from latentia.networks.discrete_network import start_of_graph
+from latentia.networks.em_cells import cell_starts, check_wishes
 from latentia.networks.em_climb import best_of, best_of_pieces, climb_from, in_column_units, run_all
 from latentia.networks.em_pieces import pose_pieces
 from latentia.networks.em_problem import (
@@ -29,6 +31,7 @@ from latentia.networks.em_problem import (
     pose,
 )
 from latentia.networks.knowledge import read_knowledge, short_tables
+from latentia.networks.leaf_cells import CellRows, check_leaves, leaf_cells
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import make_starts, seeding_of, spawn_seeds
 from latentia.networks.tied import matched
@@ -121,6 +124,7 @@ class EM(Parameters):
             partial=False,
             gaussian=True,
             pieces=True,
+            mixed_pieces=True,
             mixture=self.mixture,
             known=self.known,
             tied=self.tied,
@@ -130,6 +134,8 @@ class EM(Parameters):
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
+        if plan.tables_of is not None:
+            return self._learn_cells(plan, plan.tables_of, columns, source)
         tied = read_knowledge(plan.graph, None, self.tied).tied
         scales = grid_scales(plan.graph, columns, tied)
         found = self.learn(plan, source, scales, widened(plan.graph, columns))
@@ -187,6 +193,27 @@ class EM(Parameters):
         alone = problem if self.n_jobs is None else problem.on(1)
         climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
         return best_of_pieces(problem, run_all(climbs, self.n_jobs, self.verbose))
+
+    def _learn_cells(
+        self, plan: Plan, graph: LatentGraph, columns: Sequence[Column], source: Source
+    ) -> Operators:
+        """Piece by piece with continuous columns, as Gaussians on cells."""
+        at_least("max_iter", self.max_iter, 1, whole=True)
+        at_least("tol", self.tol, 0)
+        at_least("variance_floor", self.variance_floor, 0)
+        leaves = leaf_cells(graph, columns, self.variance_floor)
+        check_leaves(graph, leaves, self.known, self.tied, self.smoothing)
+        check_wishes(graph, leaves, self.init, self.mixture)
+        knowledge = read_knowledge(graph, self.known, self.tied, self.smoothing)
+        rows = CellRows(tuple(columns), {}).source(source)
+        problem = replace(pose_pieces(graph, rows, self.smoothing, knowledge), leaves=leaves)
+        alone = problem if self.n_jobs is None else problem.on(1)
+        starts = cell_starts(problem, self.restarts, self.random_state)
+        climbs = [partial(climb_from, alone, start, self.max_iter, self.tol) for start in starts]
+        found = best_of_pieces(problem, run_all(climbs, self.n_jobs, self.verbose))
+        return in_column_units(
+            found, columns, source, dict.fromkeys(plan.graph.observed, (0.0, 1.0))
+        )
 
     def _closed_form_start(self, plan: Plan, source: Source, problem: Problem) -> dict[int, Array]:
         """Tables from the closed form's statistics; discrete columns only."""

@@ -33,6 +33,7 @@ from latentia.networks.em_problem import (
     sum_log_units,
     with_unseen,
 )
+from latentia.networks.leaf_cells import with_bells
 from latentia.networks.own_tables import LearnedTables
 from latentia.networks.state_order import local_orders
 from latentia.networks.tables import as_operators
@@ -81,7 +82,7 @@ def climb(problem: Posed, start: Tables, max_iter: int, tol: float) -> Climb:
             single, moments = False, problem.sum(tables)
             path[-1] = level(problem, tables, moments)
             continue
-        if gain < -ROUNDING * (1.0 + abs(path[-1])):
+        if gain < -ROUNDING * (1.0 + abs(path[-1])) and not problem.leaves:  # cells round
             raise LatentiaError(
                 f"the likelihood fell by {-gain:.3g} per row in iteration {len(path) - 1}; EM "
                 "never lowers it, so this is an error of ours. Please report it with your graph."
@@ -114,6 +115,7 @@ def best_tables(problem: Posed, counts: Counts) -> dict[int, Array]:
     for (_, pseudo), columns in alike.items():
         sums = np.stack([counts[v] for v in columns])
         tables |= zip(columns, maximise_leaf(sums, problem.floor, pseudo), strict=True)
+    tables = with_bells(tables, problem.leaves)
     return knowledge.held(tables) if knowledge.cells else tables
 
 

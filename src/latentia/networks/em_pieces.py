@@ -25,6 +25,7 @@ from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.counting import count_families, family_counts, log_likelihood_of
 from latentia.networks.em_problem import Scale, prior_of_tables
 from latentia.networks.knowledge import Knowledge, read_smoothing
+from latentia.networks.leaf_cells import LeafCells
 from latentia.networks.own_tables import look_at_columns
 from latentia.networks.piece_problem import PieceProblem, TableProblem, piece_columns, pose_piece
 from latentia.structure.graph import LatentGraph
@@ -53,6 +54,7 @@ class PiecesProblem:
     scales: Mapping[int, Scale] = field(default_factory=dict)  # no column is continuous
     smoothing: Mapping[int, float] = field(default_factory=dict)
     floor: float = 0.0
+    leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # columns in cells of a grid
 
     @property
     def learned_marginals(self) -> Mapping[int, Array]:

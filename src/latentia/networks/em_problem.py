@@ -25,6 +25,7 @@ from latentia.exact.wide_layout import wide_layout
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
 from latentia.networks.knowledge import Knowledge, Smoothing, check_kinds, read_smoothing
+from latentia.networks.leaf_cells import LeafCells
 from latentia.networks.tied import common_scales
 from latentia.networks.to_operators import check_operators
 from latentia.structure.graph import LatentGraph
@@ -54,6 +55,8 @@ class Posed(Protocol):
     def floor(self) -> float: ...
     @property
     def knowledge(self) -> Knowledge: ...
+    @property
+    def leaves(self) -> Mapping[int, LeafCells]: ...
 
     @property
     def coarse(self) -> bool:
@@ -89,6 +92,7 @@ class Problem:
     floor: float = 0.0  # of their variances
     knowledge: Knowledge = field(default_factory=Knowledge)
     pieces: WideGraph | None = None  # columns with atoms and gaps; the E-step is of the wide graph
+    leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # no column is in cells
 
     @property
     def wide(self) -> WideGraph:

@@ -28,7 +28,8 @@ class Abilities:
     frozen: bool  # has freeze: sums in one pass
     partial: bool  # has partial_learn: goes on where it stopped
     plans: bool = True  # needs a plan of the graph; else it has learn_graph
-    pieces: bool = False  # has learn_graph besides: tables that need no plan
+    pieces: bool = False  # has learn_graph besides: tables that need no plan …
+    mixed_pieces: bool = False  # … and learn_mixed knows them, too: a plan of columns only
     gaussian: bool = False  # leaves of continuous columns are Gaussian, and need states above
     mixture: int = 1  # … so many of them for each state
     pairs: bool = False  # two continuous children of one latent share a leaf (design 7)
@@ -81,6 +82,10 @@ class OnPieces:
 
     def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
         found: Operators = self.learner.learn_graph(graph, source)
+        return found
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        found: Operators = self.learner.learn_mixed(plan, columns, source)
         return found
 
 

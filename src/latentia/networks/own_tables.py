@@ -25,6 +25,7 @@ from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.counting import count_families, log_likelihood_of, tables_of_counts
 from latentia.networks.em_problem import count_columns, prior_of_tables, with_unseen
 from latentia.networks.knowledge import Knowledge, read_knowledge, read_smoothing
+from latentia.networks.leaf_cells import LeafCells, with_bells
 from latentia.networks.piece_climb import climb_piece
 from latentia.networks.piece_learning import PieceReport, TableSettings, learn_piece
 from latentia.networks.piece_problem import TableProblem
@@ -85,10 +86,12 @@ def climb_tables(
     start: Tables,
     settings: TableSettings | None = None,
     patience: float = math.inf,
+    leaves: Mapping[int, LeafCells] | None = None,
 ) -> LearnedTables:
     """The same from tables that are nearly right: one climb of each piece, and no race.
 
-    After `patience` E-steps more and more is small enough.
+    After `patience` E-steps more and more is small enough. `leaves`: columns whose states are cells
+    of a grid, and whose tables are Gaussians there.
     """
     own = settings or TableSettings()
 
@@ -97,7 +100,7 @@ def climb_tables(
     ) -> tuple[dict[int, Array], PieceReport]:
         return climb_piece(problem, piece, start, own.closely, patience)
 
-    return _learn(graph, source, own, learn, np.random.default_rng(0))
+    return _learn(graph, source, own, learn, np.random.default_rng(0), leaves)
 
 
 def _learn(
@@ -106,11 +109,12 @@ def _learn(
     settings: TableSettings,
     learn: LearnPiece,
     rng: np.random.Generator,
+    leaves: Mapping[int, LeafCells] | None = None,
 ) -> LearnedTables:
     check_graph(graph)
     knowledge = read_knowledge(graph, settings.known, settings.tied, settings.smoothing)
     with one_thread():
-        return _learn_pieces(graph, source, settings, knowledge, learn, rng)
+        return _learn_pieces(graph, source, settings, knowledge, learn, rng, leaves or {})
 
 
 def _learn_pieces(
@@ -120,17 +124,18 @@ def _learn_pieces(
     knowledge: Knowledge,
     learn: LearnPiece,
     rng: np.random.Generator,
+    leaves: Mapping[int, LeafCells],
 ) -> LearnedTables:
     weight, marginals, holes = look_at_columns(graph, source)
     prior = _prior(graph, marginals, settings, knowledge)
-    problem = TableProblem(graph, source, weight, holes, prior, knowledge)
+    problem = TableProblem(graph, source, weight, holes, prior, knowledge, leaves)
     telling = with_ancestors(graph.parents(), graph.observed)
     barren = [v for v in sorted(graph.latent) if v not in telling]
     children = {a for a, b in graph.edges if b in telling}
     unknown = {v for v in graph.latent if v in telling} | {v for v in holes if v in children}
     cut = cut_graph(graph, unknown, telling, knowledge.tied)
     counts = count_families(graph, cut.closed, source)
-    tables = tables_of_counts(counts, prior, knowledge)
+    tables = with_bells(tables_of_counts(counts, prior, knowledge), leaves)
     tables |= _told_by_prior(graph, barren, prior, knowledge)
     log_likelihood = log_likelihood_of(counts, tables)
     reports = []

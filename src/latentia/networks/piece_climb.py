@@ -23,13 +23,12 @@ def climb_piece(
 ) -> tuple[dict[int, Array], PieceReport]:
     """From tables of the whole graph to those of the piece, by its own numbers; how it went."""
     whole = pose_piece(problem, piece)
-    hold = whole.knowledge.held if whole.knowledge.cells else None
     first = whole.knowledge.imposed(piece.inside(start))
-    effective = effective_parameters(whole.estep(first)[0], whole.knowledge)
+    effective = effective_parameters(whole.estep(first)[0], whole.knowledge, whole.leaves)
     moving = whole.shrink(first)
     enough = closely * effective / max(free_parameters(moving), 1)
     best = accelerate(
-        moving, whole.climbed_prior, whole.climbed_estep, enough, MOST_STEPS, hold, patience
+        moving, whole.climbed_prior, whole.climbed_estep, enough, MOST_STEPS, whole.hold, patience
     )
     report = report_piece(whole, (), best, effective)
     return dict(whole.grow(best.tables)), replace(report, winner=GIVEN, agreed=1)

@@ -7,9 +7,9 @@ all rows, holes and all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
@@ -38,14 +38,21 @@ from latentia.networks.piece_problem import (
     pose_piece,
     rows_to_race,
 )
-from latentia.networks.piece_starts import StartMaker
-from latentia.networks.race import MOST_ROUNDS, Course, Race, Runner, agreement, race, run_round
+from latentia.networks.piece_starts import StartMaker, drawn_tables
+from latentia.networks.race import (
+    MOST_ROUNDS,
+    Course,
+    Race,
+    Runner,
+    Schedule,
+    agreement,
+    race,
+    run_round,
+)
 from latentia.networks.sampled_holes import MOST_ROWS as MOST_DRAWN_ROWS
 from latentia.networks.sampled_holes import SampledClimb, climb_sampled
 from latentia.networks.tied import matched
 from latentia.typing import Array, Label
-
-Hold: TypeAlias = Callable[[Tables], Tables] | None
 
 RACE_ROWS = 5000  # of the sample that starts race on …
 LEAST_RACE_ROWS = 1000  # … and where a row is wide
@@ -58,7 +65,9 @@ PRECISE_FINALISTS = 6  # … and who may come to rest there
 EASY_PIECE = 20_000  # numbers of an E-step: other starts cost less than the closed form
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
-MOST_CHANGES = 5  # finalists of pieces with holes, in all
+MOST_CHANGES = 5  # finalists of pieces with holes, in all …
+HOLED_STARTS = 8  # … and starts at random beside them: rows without holes may miss the best one
+HOLED_SCHEDULE = ((15, 6), (40, 3), (80, 2), (160, 1))
 COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
 
 
@@ -156,13 +165,14 @@ def learn_piece(
             raise
         return _draw_holes(problem, piece, settings, rng)
     if settings.precise is None:
-        settings = replace(settings, precise=whole.likelihood or easy(whole))
+        alone = len(piece.families) == len(problem.graph.names)  # latents are what it is about
+        settings = replace(settings, precise=whole.likelihood or (alone and easy(whole)))
     if not gaps:
         raced = [_race(problem, whole, settings, rng)]
         starts = _final(whole, raced[0], settings)
     else:
         inner, raced, counted = _without_holes(problem, piece, settings, rng)
-        starts = _run_off(whole, inner, raced, counted, settings)
+        starts = _run_off(whole, inner, raced, counted, settings, rng)
     tables = [_agreeing(whole, start).tables for start in starts]
     if len(raced) == 1 and raced[0].small is whole:
         effective = raced[0].effective
@@ -185,11 +195,7 @@ def _climb(whole: PieceProblem, start: Tables, rest: float, most: int, effective
     moving = whole.shrink(start)
     enough = rest * effective / max(free_parameters(moving), 1)
     prior, estep = whole.climbed_prior, whole.climbed_estep
-    return accelerate(moving, prior, estep, enough, most, _held(whole))
-
-
-def _held(problem: PieceProblem) -> Hold:
-    return problem.knowledge.held if problem.knowledge.cells else None
+    return accelerate(moving, prior, estep, enough, most, whole.hold)
 
 
 def _race(
@@ -203,7 +209,7 @@ def _race(
     enough = settings.enough * effective / max(free_parameters(small.shrink(first)), 1)
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
-        Course(small.climbed_estep, small.climbed_prior, enough, _held(whole), small.repeated),
+        Course(small.climbed_estep, small.climbed_prior, enough, whole.hold, small.repeated),
         lambda turn: (
             replace(start, tables=small.shrink(start.tables))
             for start in _starts(maker, whole, settings, rng, turn)
@@ -232,11 +238,17 @@ def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings) -> list[
     return [_best_of(whole, fresh, settings)]
 
 
-def _best_of(whole: PieceProblem, starts: Sequence[Runner], settings: TableSettings) -> Runner:
+def _best_of(
+    whole: PieceProblem,
+    starts: Sequence[Runner],
+    settings: TableSettings,
+    schedule: Schedule = FINAL_SCHEDULE,
+) -> Runner:
     """The one that does best on all rows after a few E-steps; whole tables."""
-    course = Course(whole.climbed_estep, whole.climbed_prior, settings.enough, _held(whole))
+    prior, estep = whole.climbed_prior, whole.climbed_estep
+    course = Course(estep, prior, settings.enough, whole.hold, whole.repeated)
     moving = [replace(start, tables=whole.shrink(start.tables)) for start in starts]
-    winner = run_round(course, moving, FINAL_SCHEDULE).winner
+    winner = run_round(course, moving, schedule).winner
     return replace(winner, tables=whole.grow(winner.tables))
 
 
@@ -336,8 +348,12 @@ def _run_off(
     raced: Sequence[_Raced],
     tables: Tables,
     settings: TableSettings,
+    rng: np.random.Generator,
 ) -> list[Runner]:
-    """The winners of all races, or one finalist in place of its winner, if that does better."""
+    """The winners of all races, a finalist in place of its winner, or a start at random.
+
+    The one that does best on all rows, holes and all.
+    """
     own = whole.piece
     kind = ", ".join(r.race.winner.kind for r in raced) or "counts"
     starts = [Runner(kind, own.inside(tables))]
@@ -345,10 +361,14 @@ def _run_off(
         for other in r.race.finalists(FINALISTS, r.effective, bool(settings.precise))[1:]:
             changed = {**tables, **part.outside(r.small.grow(other.tables))}
             starts.append(Runner(kind, own.inside(changed)))
-    if len(starts) == 1 or settings.precise:
+    if not inner or settings.precise:
         return starts[:MOST_CHANGES]
-    fresh = [_agreeing(whole, start) for start in starts[:MOST_CHANGES]]
-    return [_best_of(whole, fresh, settings)]
+    starts = starts[:MOST_CHANGES]
+    for _ in range(HOLED_STARTS):
+        drawn = {v: t for part in inner for v, t in part.outside(drawn_tables(part, rng)).items()}
+        starts.append(Runner("random", own.inside({**tables, **drawn})))
+    fresh = [_agreeing(whole, start) for start in starts]
+    return [_best_of(whole, fresh, settings, HOLED_SCHEDULE)]
 
 
 def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem:

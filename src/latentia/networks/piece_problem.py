@@ -8,8 +8,8 @@ those who lack little stay narrow.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import final
 
@@ -27,6 +27,7 @@ from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import EStepOf, Prior, Tables
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
+from latentia.networks.leaf_cells import LeafCells, with_bells
 from latentia.networks.lockstep import EStepOfMany
 from latentia.networks.spoken_rows import SpokenRows, spoken_rows
 from latentia.structure.graph import LatentGraph
@@ -68,6 +69,18 @@ class PieceProblem:
     rows: int  # that differ; 0 where they cannot be told
     distinct: Rows | None = None  # … and they themselves, of the piece's columns
     spoken: SpokenRows | None = None  # what the climb moves; None: all of every table
+    leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # of continuous columns
+
+    @property
+    def hold(self) -> Callable[[Tables], Tables] | None:
+        """What puts known cells back into tables, and Gaussians into those of leaves."""
+        if not self.leaves:
+            return self.knowledge.held if self.knowledge.cells else None
+        return self._held
+
+    def _held(self, tables: Tables) -> Tables:
+        found = with_bells(tables, self.leaves)
+        return self.knowledge.held(found) if self.knowledge.cells else found
 
     def shrink(self, tables: Tables) -> Tables:
         """What the climb moves of tables."""
@@ -180,6 +193,7 @@ class TableProblem:
     holes: tuple[int, ...]  # columns that some row lacks
     prior: Prior
     knowledge: Knowledge
+    leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # of continuous columns
 
     def on_sample(self, rows: Rows) -> TableProblem:
         """The same on a sample of the rows; pseudo-counts are as much fewer as rows are."""
@@ -199,9 +213,10 @@ def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
     prior = Prior(piece.inside(problem.prior.counts))
     known = knowledge_of(piece, problem.knowledge)
     gaps = [v for v in piece.columns if v in problem.holes]
+    leaves = piece.inside(problem.leaves)
     if not isinstance(source, LocalRows):
         parts = (WiredRows(_wired(piece, gaps), source, columns),)
-        return PieceProblem(piece, parts, prior, known, problem.weight, 0)
+        return PieceProblem(piece, parts, prior, known, problem.weight, 0, leaves=leaves)
     rows = rows_once(
         piece_columns(source.rows, columns),
         [piece.graph.states[k] or 1 for k in piece.graph.observed],
@@ -213,7 +228,8 @@ def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
         found.append(WiredRows(estep, packed, None))
     spoken = spoken_rows(piece, rows, prior) if known.empty else None
     count = len(rows)
-    return PieceProblem(piece, tuple(found), prior, known, problem.weight, count, rows, spoken)
+    whole = (problem.weight, count, rows, spoken, leaves)
+    return PieceProblem(piece, tuple(found), prior, known, *whole)
 
 
 def rows_once(rows: Rows, states: Sequence[int]) -> Rows:
@@ -298,10 +314,12 @@ def rows_to_race(rows: Rows, place: Codes) -> Rows:
     return Rows(tuple(c[place] for c in rows.codes), weight)
 
 
-def effective_parameters(counts: Mapping[int, Array], known: Knowledge) -> int:
+def effective_parameters(
+    counts: Mapping[int, Array], known: Knowledge, leaves: Mapping[int, LeafCells] | None = None
+) -> int:
     """Free parameters of table rows that data speak of: with an expected count above one half.
 
-    Tied tables count once; cells that are known are not free.
+    Tied tables count once; cells that are known are not free, nor are those of a Gaussian.
     """
     spare = {v for group in known.tied for v in group[1:]}
     total = 0
@@ -310,5 +328,7 @@ def effective_parameters(counts: Mapping[int, Array], known: Knowledge) -> int:
             continue
         free = np.full(n.shape, True) if v not in known.cells else np.isnan(known.cells[v])
         rows = np.maximum(free.sum(axis=-1) - 1, 0)
+        if leaves and v in leaves:
+            rows = np.full(rows.shape, leaves[v].parameters)
         total += int(rows[n.sum(axis=-1) > 0.5].sum())
     return max(total, 1)

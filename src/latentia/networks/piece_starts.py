@@ -46,14 +46,8 @@ class StartMaker:
 
     def at_random(self, count: int, rng: np.random.Generator) -> Iterator[Runner]:
         """Every row of every table from a flat Dirichlet."""
-        graph = self.piece.graph
-        states, parents = [n or 1 for n in graph.states], graph.parents()
         for _ in range(count):
-            tables = {
-                k: rng.dirichlet(np.ones(states[k]), size=[states[u] for u in parents[k]])
-                for k in self.piece.inside(dict.fromkeys(self.piece.families))
-            }
-            yield Runner("random", tables)
+            yield Runner("random", drawn_tables(self.piece, rng))
 
     def local_classes(self, count: int, rng: np.random.Generator) -> Iterator[Runner]:
         """Each latent by the columns around it; the best of each together, then at random."""
@@ -86,6 +80,15 @@ class StartMaker:
         """Tables from P(state | row) of the latents, (states, n) each."""
         counts = membership_counts(self.piece, soft, self.rows)
         return Runner(kind, normalised({v: n + BLUR for v, n in counts.items()}, self.prior))
+
+
+def drawn_tables(piece: Piece, rng: np.random.Generator) -> dict[int, Array]:
+    """Every row of every table of a piece from a flat Dirichlet, by its own numbers."""
+    states, parents = [n or 1 for n in piece.graph.states], piece.graph.parents()
+    return {
+        k: rng.dirichlet(np.ones(states[k]), size=[states[u] for u in parents[k]])
+        for k in piece.inside(dict.fromkeys(piece.families))
+    }
 
 
 def columns_near(graph: LatentGraph, h: int) -> list[int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import PlanError
 from latentia.exact.own_network import OwnNetwork
@@ -16,6 +18,7 @@ from latentia.inference.provenance import Provenance
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.networks.knowledge import short_tables
 from latentia.networks.learner import Abilities
+from latentia.networks.mixed_tables import learn_mixed_tables
 from latentia.networks.own_tables import LearnedTables, learn_tables
 from latentia.networks.piece_learning import PieceReport, TableSettings
 from latentia.parameters import Parameters, shown_with
@@ -32,8 +35,9 @@ class Tables(Parameters):
     """The tables of the graph itself: what columns tell is counted, latents are climbed in pieces.
 
     No junction tree of the whole graph is made, neither to learn nor to answer, so that large
-    Bayesian networks with a few hidden nodes are welcome. For directed graphs of discrete columns;
-    always a valid distribution, with `cpts_` and `predict_latent`.
+    Bayesian networks with a few hidden nodes are welcome. For directed graphs; always a valid
+    distribution, with `cpts_` and `predict_latent`. Tables of continuous columns, which have no
+    children, are Gaussians on the cells of a grid, one for each state of the parents.
 
     Parameters
     ----------
@@ -65,10 +69,11 @@ class Tables(Parameters):
     def abilities(self) -> Abilities:
         """What the road from a table to a model must know."""
         return Abilities(
-            mixed=False,
+            mixed=True,
             frozen=False,
             partial=False,
             plans=False,
+            gaussian=True,
             known=self.known,
             tied=self.tied,
             smoothing=self.smoothing,
@@ -81,14 +86,32 @@ class Tables(Parameters):
 
     def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
         """From the graph itself, with the numbers of states of all variables."""
-        if not graph.directed:
-            raise PlanError(
-                "tables P(variable | parents) are of a directed graph, got undirected edges (--). "
-                "Use PBP()."
-            )
-        rng = as_generator(0 if self.random_state is None else self.random_state)
-        settings = TableSettings(smoothing=self.smoothing, known=self.known, tied=self.tied)
-        return as_operators(learn_tables(graph, source, settings, rng))
+        refuse_undirected(graph)
+        return as_operators(learn_tables(graph, source, self._settings, self._rng))
+
+    def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
+        """With continuous columns on their grids."""
+        graph = plan.tables_of or plan.graph
+        refuse_undirected(graph)
+        found = learn_mixed_tables(graph, columns, source, self._settings, self._rng)
+        return as_operators(found)
+
+    @property
+    def _settings(self) -> TableSettings:
+        return TableSettings(smoothing=self.smoothing, known=self.known, tied=self.tied)
+
+    @property
+    def _rng(self) -> np.random.Generator:
+        return as_generator(0 if self.random_state is None else self.random_state)
+
+
+def refuse_undirected(graph: LatentGraph) -> None:
+    """Tables are of arrows."""
+    if not graph.directed:
+        raise PlanError(
+            "tables P(variable | parents) are of a directed graph, got undirected edges (--). "
+            "Use PBP()."
+        )
 
 
 def column_plan(graph: LatentGraph) -> Plan:

@@ -20,7 +20,7 @@ from latentia.typing import Array, Codes
 DRAWN = 5.0  # rows of equal weights
 LEAST = 0.03  # of a weight: less is none
 STEPS = 200
-SHARPNESS = (0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5)
+SHARPNESS = (0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.5, 5.0)
 DRAWN_SHARPNESS = 10.0  # nats that a column must gain to be e times as sharp as all are
 LEAST_MASS = 1e-4  # of a true cell: outliers are not what sharpness is for
 
