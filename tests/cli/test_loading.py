@@ -64,7 +64,9 @@ def test_a_question_loads_little(tmp_path: Path) -> None:
     names, own = loaded("query", str(path), "a", "--given", "b=1")
     assert not names & {*HEAVY} - {"numpy", "scipy", "rich"}
     assert not own & {"latentia.networks.em", "latentia.model.training"}  # what learns
-    assert len(own) <= 160  # of 400; 320 of them were loaded once
+    assert (
+        len(own) <= 200
+    )  # of 420; 320 of them were loaded once, and what learns is more than half
 
 
 def test_what_help_tells_is_what_commands_say() -> None:
