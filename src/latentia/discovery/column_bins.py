@@ -6,16 +6,15 @@ P(cell | latent), and within a cell columns are as they are in the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar, final
 
 import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
-from latentia.data.rows import Additive, Rows, Source
+from latentia.data.rows import Additive, Rows
 from latentia.kernels.smooth_leaves import smoothing
 from latentia.typing import Array, Codes
 
@@ -58,25 +57,6 @@ class Bins:
         """P(cell | …) -> P(grid point | …), along the last axis."""
         share = np.concatenate([self.spread, np.ones(self.atoms)])
         return np.asarray(table[..., self.cell_of] * share)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class BinnedSource:
-    """A source whose continuous columns are cells."""
-
-    source: Source
-    bins: tuple[Bins | None, ...]  # None: discrete
-
-    def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
-        return self.source.fold(partial(_summed, summary, self.bins))
-
-    def sample(self, size: int, rng: np.random.Generator) -> Rows:
-        return binned_rows(self.bins, self.source.sample(size, rng))
-
-
-def _summed(summary: Callable[[Rows], Sum], bins: Sequence[Bins | None], rows: Rows) -> Sum:
-    return summary(binned_rows(bins, rows))
 
 
 def binned_rows(bins: Sequence[Bins | None], rows: Rows) -> Rows:

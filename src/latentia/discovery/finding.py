@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
+from latentia.data.sources.changed_rows import ChangedRows
 from latentia.data.sources.progress import as_progress, show_progress
 from latentia.data.sources.table_rows import discover_columns, open_rows
-from latentia.discovery.column_bins import BinnedSource, binned_rows, choose_bins
+from latentia.discovery.column_bins import binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
 from latentia.discovery.island_graph import NamedIslands, name_islands
 from latentia.discovery.island_race import IslandCandidate
@@ -160,13 +162,13 @@ def find_structure(
             "nothing to learn. Say which columns are numbers with kinds={...: 'continuous'}."
         )
     own = [columns[i] for i in kept]
-    chosen = _Chosen(source, tuple(kept))
+    chosen = ChangedRows(source, partial(_some, tuple(kept)))
     with one_thread():
         bins = choose_bins(own, chosen.sample(BIN_SAMPLE, np.random.default_rng(wish.seed)))
-        cells = BinnedSource(chosen, bins)
+        cells = ChangedRows(chosen, partial(binned_rows, bins))
         sizes = [c.cells if b is None else b.cells for c, b in zip(own, bins, strict=True)]
         names = [c.name for c in own]
-        apart = None if held_out is None else binned_rows(bins, _some(held_out, kept))
+        apart = None if held_out is None else binned_rows(bins, _some(kept, held_out))
         ordered = [0 if b is None else len(b.first) for b in bins]
         result = search_structure(sizes, cells, wish.settings(names), apart, ordered, say)
         found = []
@@ -259,32 +261,6 @@ def _check_ties(wish: Structure) -> None:
         home[first] = second
 
 
-def _some(rows: Rows, kept: Sequence[int]) -> Rows:
+def _some(kept: Sequence[int], rows: Rows) -> Rows:
+    """The same rows with some of their columns."""
     return Rows(tuple(rows.codes[i] for i in kept), rows.weight)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """A source with some of its columns."""
-
-    source: Source
-    kept: tuple[int, ...]
-
-    def fold(self, summary: Callable[[Rows], Any]) -> Any:
-        return self.source.fold(_Summary(summary, self.kept))
-
-    def sample(self, size: int, rng: np.random.Generator) -> Rows:
-        return _some(self.source.sample(size, rng), self.kept)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Summary:
-    """A summary of some columns: a value, so that it can travel."""
-
-    summary: Callable[[Rows], Any]
-    kept: tuple[int, ...]
-
-    def __call__(self, rows: Rows) -> Any:
-        return self.summary(_some(rows, self.kept))

@@ -8,26 +8,23 @@ part has a Gaussian of its own; values that stand alone have cells behind the gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
-from latentia.data.rows import Additive, Rows, Source
-from latentia.data.sources.memory import LocalRows
+from latentia.data.rows import Rows, Source
+from latentia.data.sources.changed_rows import change_rows
 from latentia.errors import DataError, GraphError
 from latentia.exact.gaussian_leaves import grid_masses
 from latentia.networks.accelerate import Tables
 from latentia.networks.knowledge import Knowledge, check_kinds, read_knowledge, read_smoothing
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
-
-Sum = TypeVar("Sum", bound=Additive)
 
 LEAST_MASS = 1e-12  # of a part, spread over its cells: rows may lie far out
 LEAST_VARIANCE = 1e-3  # share of a column's own: a state with a single row would have none
@@ -175,25 +172,4 @@ class CellRows:
 
     def source(self, source: Source) -> Source:
         """The same rows where they are."""
-        if isinstance(source, LocalRows):
-            return LocalRows(self.of(source.rows), source.block_rows, source.threads)
-        return InCells(source, self)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class InCells:
-    """A source whose rows are put into cells where they are."""
-
-    inner: Source
-    cells: CellRows
-
-    def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
-        return self.inner.fold(partial(_of_cells, summary, self.cells))
-
-    def sample(self, size: int, rng: np.random.Generator) -> Rows:
-        return self.cells.of(self.inner.sample(size, rng))
-
-
-def _of_cells(summary: Callable[[Rows], Sum], cells: CellRows, rows: Rows) -> Sum:
-    return summary(cells.of(rows))
+        return change_rows(source, self.of)

@@ -7,7 +7,7 @@ and never histograms. Started from clusters of the kernel embedding's shared coo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar, final
@@ -16,6 +16,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Additive, Rows, Source
+from latentia.data.sources.changed_rows import change_rows
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import pack_rows
 from latentia.inference.operators import Operators
@@ -147,28 +148,7 @@ def _choose(
 
 def _on_cells(columns: Sequence[Column], source: Source) -> Source:
     """The same rows with cells in place of positions."""
-    if isinstance(source, LocalRows):
-        return LocalRows(nearest_cells(columns, source.rows), source.block_rows, source.threads)
-    return Recoded(source, tuple(columns))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Recoded:
-    """A source whose rows are recoded where they are."""
-
-    source: Source
-    columns: tuple[Column, ...]
-
-    def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
-        return self.source.fold(partial(_recoded, summary, self.columns))
-
-    def sample(self, size: int, rng: np.random.Generator) -> Rows:
-        return nearest_cells(self.columns, self.source.sample(size, rng))
-
-
-def _recoded(summary: Callable[[Rows], Sum], columns: Sequence[Column], rows: Rows) -> Sum:
-    return summary(nearest_cells(columns, rows))
+    return change_rows(source, partial(nearest_cells, tuple(columns)))
 
 
 def nearest_cells(columns: Sequence[Column], rows: Rows) -> Rows:
