@@ -19,6 +19,7 @@ import numpy as np
 from latentia.data.moments import Moments
 from latentia.data.rows import Source
 from latentia.discovery.pair_information import sum_pairs_of_states
+from latentia.linear_algebra import singular_values
 from latentia.typing import Array
 
 WIDEST = 5  # cells of a line, about: more of them find correlations in noise
@@ -78,7 +79,7 @@ def _distance(counts: Array, rank: int) -> tuple[float, float]:
         return 50.0, 50.0
     shares = counts[rows > 0][:, columns > 0]
     shares = shares / np.sqrt(np.outer(rows[rows > 0], columns[columns > 0]))
-    values = np.linalg.svd(shares, compute_uv=False)[1:rank]
+    values = singular_values(shares)[1:rank]
     least = 1.0 / np.sqrt(total)
     values = np.concatenate([values, np.zeros(max(0, rank - 1 - len(values)))])
     values = np.clip(values, least, 1.0)

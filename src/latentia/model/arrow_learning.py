@@ -116,7 +116,7 @@ def learn_arrows(
         cells[:, v] = column.of_places(own)
     blank = _blank(graph, columns, linked, cells, weight)
     _check_cells(blank, cells)
-    climbed, rows = best_climb(blank, cells, weight, smoothing, seed)
+    climbed, rows = best_climb(blank, cells, weight, smoothing, seed, beside=not alone)
     network = in_order(climbed.network, cells, weight, checked_order(graph, order_by))
     if network is not climbed.network:
         rows = pose_rows(network, cells, weight, smoothing)

@@ -290,8 +290,10 @@ def log_prior(network: ArrowNetwork, rows: ArrowRows) -> float:
 # --- the climb ------------------------------------------------------------------------------------
 
 
-def climb_arrows(network: ArrowNetwork, rows: ArrowRows, most: int = MOST_STEPS) -> Climbed:
-    """EM until it gains nothing any more."""
+def climb_arrows(
+    network: ArrowNetwork, rows: ArrowRows, most: int = MOST_STEPS, near: float = NEAR
+) -> Climbed:
+    """EM until a step gains less than `near` a row."""
     level, log = -math.inf, -math.inf
     for step in range(most):
         sums, log = _Sums(), 0.0
@@ -300,7 +302,7 @@ def climb_arrows(network: ArrowNetwork, rows: ArrowRows, most: int = MOST_STEPS)
             log += float(block.weight @ own)
             sums.add(network, block, told)
         above = log + log_prior(network, rows)
-        if above - level < NEAR * rows.total:
+        if above - level < near * rows.total:
             return Climbed(network, log, True, step, above)
         level = above
         network = next_network(network, rows, sums)

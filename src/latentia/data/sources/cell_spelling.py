@@ -265,6 +265,7 @@ def _taken(values: np.ndarray[Any, Any], codes: np.ndarray[Any, Any]) -> np.ndar
 def find_state(column: Column, text: str) -> Any:
     """The state that `text` means; what is none is left for the model to refuse.
 
+    >>> from latentia.data.columns.discrete import DiscreteColumn
     >>> find_state(DiscreteColumn("G", (1, 2)), "2"), find_state(DiscreteColumn("G", ("2",)), "2")
     (2, '2')
     >>> find_state(DiscreteColumn("G", (False, True)), "true")
