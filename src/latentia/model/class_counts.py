@@ -35,7 +35,15 @@ FEWEST = 50  # rows, below which nothing is tried
 FEW = 1000  # rows up to which each fold is held out once
 MOST_STATES = 64
 DRY = 2  # candidates in a row that are no better
-QUICK = replace(LIGHT, smoothing=PSEUDO_COUNTS, local=1, random=2, enough=2e-2, closely=2e-2)
+QUICK = replace(
+    LIGHT,
+    smoothing=PSEUDO_COUNTS,
+    local=1,
+    random=2,
+    enough=2e-2,
+    closely=2e-2,
+    precise=False,
+)
 
 
 def counted_class(graph: LatentGraph, v: int, source: Source, guess: int) -> int:

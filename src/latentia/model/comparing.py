@@ -158,5 +158,5 @@ def _road(opened: Opened, smoothing: float, precise: bool) -> TableRoad | MixedR
     sizes = {c.name: c.cells for c in opened.columns}
     exactly = replace(LIGHT, smoothing=smoothing)
     quickly = replace(exactly, precise=False, closely=NEARLY)
-    held = replace(LIGHT, smoothing=max(smoothing, PSEUDO_COUNTS))
+    held = replace(LIGHT, smoothing=max(smoothing, PSEUDO_COUNTS), precise=False)
     return TableRoad(opened.graph.with_states(sizes), exactly if precise else quickly, held)

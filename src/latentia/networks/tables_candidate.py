@@ -105,7 +105,8 @@ def learn_candidate(
 ) -> LearnedTables | str:
     """Tables of a part of the rows; or why there are none."""
     try:
-        return learn_tables(plan.graph, source, TableSettings(smoothing=smoothing), rng)
+        settings = TableSettings(smoothing=smoothing, precise=False)
+        return learn_tables(plan.graph, source, settings, rng)
     except PlanError as error:
         return str(error)
 
