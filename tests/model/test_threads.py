@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import latentia as lt
 from latentia.linear_algebra import one_thread
+from latentia.model.latent_questions import _kept
 
 LEARNERS: dict[str, Any] = {
     "closed": lt.PBP(refine=False),
@@ -89,6 +90,23 @@ def test_eight_threads_get_the_answers_of_one(name: str) -> None:
         alone = [ask() for ask in asked]
     for one, other in zip(alone * 3, answers, strict=True):
         assert np.array_equal(one, other)
+
+
+def test_what_is_kept_of_several_models_can_be_asked_for_while_others_are_added() -> None:
+    """More models than are kept: one thread looks through them while another appends."""
+    asked = [object() for _ in range(9)]
+
+    def ask(turn: int) -> bool:
+        one = asked[turn % len(asked)]
+        return _kept(lambda each: each, one) is one
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(ask, range(20_000)))
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_the_limit_on_blas_threads_is_lifted_by_the_last_to_leave() -> None:

@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
@@ -117,19 +118,24 @@ def _tables_without(
 def _kept(make: Callable[..., T], *asked: Any) -> T:
     """What was made of these very objects; the last few are kept.
 
-    A model is asked again and again, and must not change when it is asked.
+    A model is asked again and again, from several threads at once, and must not change when it
+    is asked: what is looked through is a copy, for another thread may append meanwhile.
     """
-    for objects, found in _KEPT:
+    with _KEEPING:
+        looked_at = tuple(_KEPT)
+    for objects, found in looked_at:
         if len(objects) == 1 + len(asked) and all(
             a is b for a, b in zip(objects, (make, *asked), strict=True)
         ):
             kept: T = found
             return kept
     made = make(*asked)
-    _KEPT.append(((make, *asked), made))
+    with _KEEPING:
+        _KEPT.append(((make, *asked), made))
     return made
 
 
+_KEEPING = Lock()
 _KEPT: deque[tuple[tuple[Any, ...], Any]] = deque(maxlen=6)
 
 
