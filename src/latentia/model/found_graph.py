@@ -28,7 +28,7 @@ from latentia.pooling.learning_pool import can_pool, learn_pool, rows_to_pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 
-FEWEST_ROWS = 100.0  # from which a table without a graph has one found
+FEWEST_ROWS = 40.0  # from which a table without a graph has one found
 
 
 def sought_by_default(opened: Opened, learner: Any) -> Opened:

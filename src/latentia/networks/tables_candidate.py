@@ -1,7 +1,8 @@
 """The graph's own tables as a candidate for answers, beside a network of separators (design 13).
 
-Where separators hold several latents each (hidden causes that share their symptoms), a network of
-separator states has many times the parameters of the graph, and rows must pay for them.
+Where separators hold several latents each (loops, parallel chains, hidden causes that share their
+symptoms), a network of separator states has more parameters than the graph, and rows must pay for
+them, or it is the graph itself and starts from a closed form that tells single latents badly.
 """
 
 from __future__ import annotations
@@ -24,27 +25,52 @@ from latentia.networks.tables import doubts_of, told_pieces
 from latentia.networks.to_operators import check_operators, operators_of, renumbered
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+from latentia.structure.triangulate import moralise
 from latentia.typing import Codes
 
-MANY_TIMES = 2.0  # the graph's parameters: so many of another network's cost more than they tell
+MANY_TIMES = 2.0  # the graph's parameters: then all depends on the tables, and they race for long
 
 RACE_ROWS, RACED = 1500, 3  # a sample, and starts of a kind beside the closed form's
 
 
 def tables_promise(plan: Plan) -> bool:
-    """Would separators take many more parameters than the graph's own tables, which can be made?"""
+    """Do latents lie on loops, so that the graph's own tables may tell more, and can be made?
+
+    There states of separators cost parameters, and closed forms of the graph itself are poor
+    starts: on loops of binary latents a race of starts took a third off the median KL, and four
+    fifths off that of the worst model (12 models, 1,000 rows).
+    """
+    return _has_loops(plan.graph) and _times_as_many(plan) > 0.0
+
+
+def _has_loops(graph: LatentGraph) -> bool:
+    """Is there a cycle of latents, where those with a common child are neighbours?"""
+    near = moralise(graph)
+    beside = {v: near[v] & graph.latent for v in graph.latent}
+    ends = [v for v, others in beside.items() if len(others) < 2]
+    while ends:  # take ends of branches away: loops have none
+        for u in beside.pop(ends.pop(), ()):
+            others = beside.get(u, set())
+            others.intersection_update(beside)
+            if u in beside and len(others) < 2:
+                ends.append(u)
+    return bool(beside)
+
+
+def _times_as_many(plan: Plan) -> float:
+    """Parameters of the network of separators over the graph's; 0: its tables are of no use."""
     graph = plan.graph
     if not graph.latent or not graph.directed:
-        return False
+        return 0.0
     try:
         check_operators(plan)
     except PlanError:  # joint states of separators are too many to answer with
-        return False
+        return 0.0
     try:
         network = plan_refinement(plan)[0]
     except PlanError:  # too large to be made at all
-        return True
-    return _parameters(network.graph) > MANY_TIMES * _parameters(graph)
+        return math.inf
+    return _parameters(network.graph) / max(_parameters(graph), 1)
 
 
 def _parameters(graph: LatentGraph) -> int:
@@ -106,6 +132,8 @@ def learn_candidate(
     """Tables of a part of the rows; or why there are none."""
     try:
         settings = TableSettings(smoothing=smoothing, precise=False)
+        if _times_as_many(plan) <= MANY_TIMES:
+            settings = replace(settings, rounds=1)
         return learn_tables(plan.graph, source, settings, rng)
     except PlanError as error:
         return str(error)
