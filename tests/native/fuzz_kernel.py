@@ -20,8 +20,8 @@ from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.native import loading
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
+from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
-from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
 from latentia.structure.reading_graphs import as_graph

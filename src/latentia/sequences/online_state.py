@@ -16,8 +16,9 @@ from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.long_rows import cells_of, log_slopes, one_value
-from latentia.sequences.potentials import bell_places, cell_places, moves_of, starts_of
+from latentia.sequences.potentials import moves_of, starts_of
 from latentia.sequences.slices import Parent
+from latentia.sequences.table_places import bell_places, cell_places
 from latentia.typing import Array, Label
 
 
