@@ -25,6 +25,12 @@ def kernel_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     return str(request.param)
 
 
+@pytest.fixture
+def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches for a structure that look at fewer candidates, where it does not matter which."""
+    monkeypatch.setattr("latentia.discovery.structure_search.EFFORT", (0.1, 1.0))
+
+
 PRIME = 2**31 - 1
 
 

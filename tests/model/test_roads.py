@@ -173,6 +173,7 @@ def shares(model: lt.LatentModel, column: Any, evidence: dict[str, Any]) -> np.n
     return np.array([found.quantile(q) for q in levels] if column.continuous else found)
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_table_gives_the_same_model(case: str, learner: str, tmp_path: Path) -> None:
