@@ -149,11 +149,11 @@ def _straight_columns(opened: Opened) -> tuple[Column, ...]:
     codes, weight = _rows(opened, opened.columns)
     found: list[Column] = []
     for column, own in zip(opened.columns, codes, strict=True):
-        if not isinstance(column, ContinuousColumn):
+        if not column.continuous:
             found.append(column)
             continue
         there = ~np.isnan(own)
-        x = column.unscaled(column.at(np.asarray(own[there], dtype=float)))
+        x = column.of_measures(column.of_places(own[there]))
         mean = float(np.average(x, weights=weight[there])) if len(x) else 0.0
         sd = math.sqrt(float(np.average((x - mean) ** 2, weights=weight[there]))) if len(x) else 0.0
         sd = sd if sd > 0 else 1.0
