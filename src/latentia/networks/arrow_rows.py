@@ -29,7 +29,7 @@ BLOCK = 2_000_000  # cells of the widest bucket, over all rows of a block
 
 @final
 @dataclass(frozen=True, slots=True)
-class Family:
+class LaidFamily:
     """Members of a family, shaped to broadcast: (rows, one axis for each that is open).
 
     Cells number the joint states of all discrete members, but of the variable itself only if it
@@ -64,7 +64,7 @@ class Block:
     relevant: tuple[int, ...]  # variables whose arrows say something of what is seen
     order: tuple[int, ...]  # in which open ones are summed out
     sizes: Mapping[int, int]  # states, or points of grids
-    families: dict[int, Family] = field(default_factory=dict)  # made once, as are …
+    families: dict[int, LaidFamily] = field(default_factory=dict)  # made once, as are …
     kept: dict[int, Array] = field(default_factory=dict)  # … features of logits
 
 
@@ -117,7 +117,7 @@ def _marginal(states: int, codes: Array, weight: Array) -> Array:
     return np.asarray(counts / counts.sum(), dtype=float)
 
 
-def family_of(network: ArrowNetwork, v: int, block: Block) -> Family:
+def family_of(network: ArrowNetwork, v: int, block: Block) -> LaidFamily:
     """Of the arrow of a variable and the rows of a block; the same for all arrows of its shape."""
     if v not in block.families:
         scope = tuple(scope_of(network, v, block.seen))
@@ -134,5 +134,5 @@ def family_of(network: ArrowNetwork, v: int, block: Block) -> Family:
                 opened = opened + part
             else:
                 seen = seen + part
-        block.families[v] = Family(scope, values, seen, opened)
+        block.families[v] = LaidFamily(scope, values, seen, opened)
     return block.families[v]
