@@ -24,9 +24,9 @@ from latentia.model.class_counts import counted_latents
 from latentia.model.links import LINKS
 from latentia.model.state_names import checked_order
 from latentia.model.training import Opened
+from latentia.networks.arrow_blocks import pose_rows
 from latentia.networks.arrow_errors import ArrowErrors, arrow_errors
 from latentia.networks.arrow_order import in_order
-from latentia.networks.arrow_rows import pose_rows
 from latentia.networks.arrow_starts import best_climb
 from latentia.networks.logit import check_covariates
 from latentia.structure.graph import LatentGraph

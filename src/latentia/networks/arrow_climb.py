@@ -25,7 +25,7 @@ from latentia.exact.arrows import (
     scope_of,
 )
 from latentia.exact.buckets import Factor, beliefs
-from latentia.networks.arrow_rows import ArrowRows, Block, family_of
+from latentia.networks.arrow_blocks import ArrowRows, Block, family_of
 from latentia.networks.logit import RIDGE, LogitRows, newton
 from latentia.typing import Array
 

@@ -21,8 +21,8 @@ from latentia.exact.arrows import (
     TableArrow,
 )
 from latentia.linear_algebra import symmetric_inverse
+from latentia.networks.arrow_blocks import ArrowRows, Block, family_of
 from latentia.networks.arrow_climb import block_beliefs, configuration_weights, logit_rows
-from latentia.networks.arrow_rows import ArrowRows, Block, family_of
 from latentia.networks.logit import RIDGE, shares_of
 from latentia.typing import Array
 
