@@ -68,6 +68,35 @@ def test_the_whole_road(here: Path) -> None:
     assert document["states"]["z"] == model.decode(frame).tolist()
 
 
+def test_score_sample_and_inspect_take_sequences(here: Path) -> None:
+    run("fit", "log.csv", "--graph", SLICE, *FIT, "--out", "m.latentia")
+    model, frame = lt.load("m.latentia"), doses()
+    scores = model.score_samples(frame)
+    told = json.loads(run("score", "m.latentia", "log.csv", "--rows", "--json"))
+    np.testing.assert_allclose(told["scores"], scores, rtol=1e-12)
+    assert told["mean"] == pytest.approx(model.score(frame), rel=1e-12)
+    lines = run("score", "m.latentia", "log.csv", "--rows").split()
+    np.testing.assert_allclose([float(x) for x in lines], scores, rtol=1e-12)
+    assert "rows before it" in run("score", "m.latentia", "log.csv")
+    shown = json.loads(run("inspect", "m.latentia", "--json"))
+    assert [c["name"] for c in shown["columns"] if c["given"]] == ["dose"]
+    assert shown["latents"] == {"z": 2}
+    assert "cough" in run("inspect", "m.latentia")
+    assert "leave it out" in run("score", "m.latentia", "log.csv", "--weights", "day", code=1)
+
+
+def test_sequences_are_drawn(here: Path) -> None:
+    words = ("--graph", "z -> z', z -> cough, heat", "--latents", "z=2", "--sequence", "who")
+    run("fit", "log.csv", *words, "--time", "day", "--out", "m.latentia")
+    run("sample", "m.latentia", "-n", "3", "--length", "4", "--seed", "1", "--out", "drawn.csv")
+    rows = rows_of(here / "drawn.csv")
+    assert list(rows[0]) == ["who", "day", "cough", "heat"]
+    expected = lt.load("m.latentia").sample(3, 4, random_state=1)
+    assert [r["cough"] for r in rows] == [str(x) for x in expected["cough"]]
+    drawn = json.loads(run("sample", "m.latentia", "-n", "2", "--latents", "--json"))
+    assert len(drawn["columns"]["z"]) == drawn["rows"] == 20
+
+
 def test_what_cannot_be_done_is_told(here: Path) -> None:
     assert "slice" in run("fit", "log.csv", *FIT, "--out", "m.latentia", code=1)
     run("fit", "log.csv", "--graph", SLICE, *FIT, "--out", "m.latentia")

@@ -43,7 +43,7 @@ from latentia.cli.options import (
     Weights,
     app,
 )
-from latentia.cli.reading import check_weights, look_over, open_table, read_model
+from latentia.cli.reading import check_weights, look_over, open_table, read_either_model, read_model
 from latentia.cli.screen import Screen, answering
 from latentia.cli.writing import check_out, give_numbers, give_rows
 from latentia.data.sources.located import TableFile
@@ -257,13 +257,22 @@ def score(
 ) -> None:
     """Say how probable rows are: mean log P(present cells).
 
+    Of a model of sequences: log P(row | rows before it in its sequence).
+
     \b
     Examples:
       latentia score m.latentia held_out.csv
       latentia score m.latentia held_out.csv --rows | sort -g | head -3
     """
     with answering(as_json, quiet, debug) as screen:
-        loaded = read_model(model)
+        loaded = read_either_model(model)
+        if not isinstance(loaded, LatentModel):
+            from latentia.cli.sequence_commands import score_sequences
+
+            _refused("weights", weights, "score")
+            _refused("unknown", unknown, "score")
+            score_sequences(screen, loaded, data, each)
+            return
         with screen.working(f"reading {data}"):
             table = open_table(data, loaded.columns_)
             names, count = look_over(table)
@@ -294,27 +303,49 @@ def sample(
     latents: Annotated[
         bool, typer.Option("--latents", help="The states of latents come along.")
     ] = False,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Steps of each of -n sequences: 10 if not said.")
+    ] = None,
     out: Out = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Draw rows from the learned distribution.
+    """Draw rows, or sequences, from the learned distribution.
 
     \b
     Examples:
       latentia sample m.latentia -n 1000 --seed 0 --out rows.parquet
       latentia sample m.latentia -n 5
+      latentia sample sequences.latentia -n 20 --length 100 --out sequences.csv
     """
     with answering(as_json, quiet, debug) as screen:
         check_out(out)
-        loaded = read_model(model)
-        with screen.working(f"drawing {number:,} rows"):
-            rows = loaded.sample(number, random_state=seed, latents=latents)
-        facts = {"rows": number, "seed": seed}
+        loaded = read_either_model(model)
+        if not isinstance(loaded, LatentModel):
+            steps = 10 if length is None else length
+            with screen.working(f"drawing {number:,} sequences"):
+                drawn = loaded.sample(number, steps, random_state=seed)
+            hidden = () if latents else loaded.slice_.latent
+            left = {loaded.slice_.names[v] for v in hidden}
+            rows = {name: cells for name, cells in drawn.items() if name not in left}
+            facts = {"sequences": number, "rows": number * steps, "seed": seed}
+        else:
+            _refused("length", length, "sample", "sequences")
+            with screen.working(f"drawing {number:,} rows"):
+                rows = loaded.sample(number, random_state=seed, latents=latents)
+            facts = {"rows": number, "seed": seed}
         if out is not None or not as_json:
             cells = {str(name): values for name, values in rows.items()}
             give_rows(screen, list(cells), [cells], out)
             tell_written(screen, facts, out)
         else:
             screen.dump({**facts, "columns": rows})
+
+
+def _refused(option: str, value: Any, command: str, which: str = "rows") -> None:
+    """An option that this kind of model does not have."""
+    if value is not None:
+        raise DataError(
+            f"--{option} is for models of {which} in `latentia {command}`: leave it out."
+        )

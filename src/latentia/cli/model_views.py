@@ -26,6 +26,7 @@ from latentia.cli.printed_tables import (
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.model.latent_model import LatentModel
+from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
 
 
@@ -95,27 +96,51 @@ def sequence_view(facts: Facts) -> View:
     return [heading("Learned"), about]
 
 
+def chain_facts(model: SequenceModel) -> Facts:
+    """Slice, columns and states of a model of sequences, and how it was learned."""
+    known = model.fitted_
+    return {
+        "slice": str(model.slice_),
+        "latents": {str(name): n for name, n in model.states_.items()},
+        "columns": [
+            {**_column_facts(c), "given": v in model.slice_.given}
+            for v, c in known.chain.columns.items()
+        ],
+        "sequence": known.naming.sequence,
+        "time": known.naming.time,
+        "start": known.learned.start,
+        "iterations": model.n_iter_,
+        "log_likelihood": known.learned.log_likelihood,
+        "converged": model.converged_,
+    }
+
+
+def chain_view(facts: Facts) -> View:
+    """What `inspect` shows of a model of sequences."""
+    rested = "" if facts["converged"] else ", stopped before it came to rest"
+    steps = f"{facts['iterations']} steps from {facts['start']}{rested}"
+    about = paired_lines(
+        ("slice", facts["slice"]),
+        ("latents", _latents(facts["latents"])),
+        ("sequence", facts["sequence"] or "rows are one sequence, or lengths tell"),
+        ("time", facts["time"] or "the order of rows"),
+        ("learned", f"{steps}; log P(rows) = {facts['log_likelihood']:,.3f}"),
+    )
+    return [heading("Model of sequences"), about, "", heading("Columns"), _columns(facts)]
+
+
 def model_view(facts: Facts, fits: Fits) -> View:
     about = paired_lines(
         ("graph", facts["graph"]),
         ("latents", _latents(facts["latents"])),
         ("learner", f"{facts['learner']} on a weight of {facts['weight']:,.10g} rows"),
     )
-    columns = headed_table("column", "states", "", "missing")
-    for c in facts["columns"]:
-        missing = f"{c['missing']:.1%}" if c["missing"] else ""
-        if c["kind"] == "continuous":
-            count, states = "", "{:.4g} … {:.4g}".format(*c["range"])
-            states += "".join(f", often {a:g}" for a in c["atoms"])
-        else:
-            count, states = str(len(c["states"])), listed_names(c["states"], 12, ", ")
-        add_cells(columns, c["name"], count, states, missing)
     return [
         heading("Model"),
         about,
         "",
         heading("Columns"),
-        columns,
+        _columns(facts),
         "",
         heading("Diagnostics"),
         first_that_fits(fits, *(_diagnostics(facts["separators"], most) for most in (6, 2, 1))),
@@ -124,6 +149,19 @@ def model_view(facts: Facts, fits: Fits) -> View:
         *plan_view(facts["plan"], fits),
         *(Text(printable(f"! {note}"), style="yellow") for note in facts["notes"]),
     ]
+
+
+def _columns(facts: Facts) -> Table:
+    columns = headed_table("column", "states", "", "missing")
+    for c in facts["columns"]:
+        missing = f"{c['missing']:.1%}" if c.get("missing") else ""
+        if c["kind"] == "continuous":
+            count, states = "", "{:.4g} … {:.4g}".format(*c["range"])
+            states += "".join(f", often {a:g}" for a in c["atoms"])
+        else:
+            count, states = str(len(c["states"])), listed_names(c["states"], 12, ", ")
+        add_cells(columns, c["name"], count, states, missing)
+    return columns
 
 
 def _diagnostics(separators: Sequence[Mapping[str, Any]], most: int) -> Table:

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from latentia.cli.asking import read_counts
 from latentia.data.columns.column import Column
@@ -22,6 +22,9 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Label
 
+if TYPE_CHECKING:
+    from latentia.sequences.sequence_model import SequenceModel
+
 
 def read_model(path: str) -> LatentModel:
     """The model of a file; files of classifiers, frozen models and moments are asked in Python."""
@@ -32,6 +35,14 @@ def read_model(path: str) -> LatentModel:
             f"asked in Python: latentia.load({path!r})."
         )
     return found
+
+
+def read_either_model(path: str) -> LatentModel | SequenceModel:
+    """The model of a file, of rows or of sequences."""
+    from latentia.sequences.sequence_model import SequenceModel
+
+    found = load(path)
+    return found if isinstance(found, SequenceModel) else read_model(path)
 
 
 # -- graphs ------------------------------------------------------------------------------------

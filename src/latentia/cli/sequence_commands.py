@@ -1,4 +1,4 @@
-"""`latentia decode` and `forecast`, and what `fit` does with sequences."""
+"""`latentia decode` and `forecast`, and what `fit` and `score` do with sequences."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import typer
 
 from latentia.cli.answer_blocks import tell_written
 from latentia.cli.asking import read_counts, read_kinds, read_learner
-from latentia.cli.model_views import (
-    sequence_view,
-)
+from latentia.cli.model_views import chain_facts, sequence_view
 from latentia.cli.options import Data, Debug, Json, Model, Out, Quiet, app
 from latentia.cli.reading import look_over, open_table, read_state_names
 from latentia.cli.screen import Screen, answering
-from latentia.cli.writing import check_folder, check_out, give_rows
+from latentia.cli.writing import check_folder, check_out, give_numbers, give_rows
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.files import open_files
 from latentia.data.sources.located import TableFile
@@ -90,27 +88,12 @@ def fit_sequences(
         model.fit(table, sequence=sequence, time=time, progress=lambda step: say(str(step)))
     seconds = clock.perf_counter() - start
     model.save(out)
-    facts = {"model": out, "rows": count, "seconds": seconds, **sequence_facts(model)}
+    facts = {"model": out, "rows": count, "seconds": seconds, **chain_facts(model)}
+    facts["columns"] = [str(c.name) for c in model.fitted_.chain.columns.values()]
     if screen.as_json:
         screen.dump(facts)
     elif not screen.quiet:
         screen.show(*sequence_view(facts))
-
-
-def sequence_facts(model: SequenceModel) -> dict[str, Any]:
-    """The slice, its latents, and how it was learned."""
-    fitted = model.fitted_
-    return {
-        "slice": str(model.slice_),
-        "latents": {str(name): n for name, n in model.states_.items()},
-        "columns": [str(c.name) for c in fitted.chain.columns.values()],
-        "sequence": fitted.naming.sequence,
-        "time": fitted.naming.time,
-        "start": fitted.learned.start,
-        "iterations": model.n_iter_,
-        "log_likelihood": fitted.learned.log_likelihood,
-        "converged": model.converged_,
-    }
 
 
 def read_sequences_model(path: str) -> SequenceModel:
@@ -122,6 +105,20 @@ def read_sequences_model(path: str) -> SequenceModel:
             "--sequence id --time t` makes one."
         )
     return found
+
+
+def score_sequences(screen: Screen, model: SequenceModel, data: str, each: bool) -> None:
+    """`latentia score` of sequences: log P(row | rows before it), and the mean of all rows."""
+    table, count = _opened(screen, model, data)
+    with screen.working(f"scoring {count:,} rows"):
+        scores = np.asarray(model.score_samples(table))
+    mean = float(scores.mean())
+    if screen.as_json:
+        screen.dump({"rows": count, "mean": mean, **({"scores": scores.tolist()} if each else {})})
+    elif each:
+        give_numbers(screen, "log P(row | rows before it)", [scores])
+    else:
+        screen.show(f"mean log P(row | rows before it) = {mean:.6f} over {count:,} rows")
 
 
 @app.command("decode")

@@ -8,6 +8,8 @@ import typer
 
 from latentia.cli.asking import read_kinds
 from latentia.cli.model_views import (
+    chain_facts,
+    chain_view,
     model_facts,
     model_view,
 )
@@ -16,12 +18,13 @@ from latentia.cli.plan_views import (
     plan_facts,
     plan_view,
 )
-from latentia.cli.reading import graph_from_text, read_model
+from latentia.cli.reading import graph_from_text, read_either_model
 from latentia.cli.screen import answering
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import PlanError, UnknownNameError
+from latentia.model.latent_model import LatentModel
 from latentia.model.learners import PBP, has_column_parents
 from latentia.model.mixed_plans import has_continuous, prepare_mixed
 from latentia.networks.tables import column_plan
@@ -86,9 +89,15 @@ def inspect(
       latentia inspect m.latentia --json | jq .columns
     """
     with answering(as_json, quiet, debug) as screen:
-        facts = {"model": model, **model_facts(read_model(model))}
+        found = read_either_model(model)
+        if not isinstance(found, LatentModel):
+            facts = {"model": model, **chain_facts(found)}
+        else:
+            facts = {"model": model, **model_facts(found)}
         if as_json:
             screen.dump(facts)
+        elif not isinstance(found, LatentModel):
+            screen.show(*chain_view(facts))
         else:
             screen.show(*model_view(facts, screen.fits))
 

@@ -96,6 +96,8 @@ def _told(values: Sequence[float], digits: str) -> str:
     return middle if len(values) < 2 else f"{middle} [{low}, {high}]"
 
 
+MOST_BESIDE = 4  # panels of a figure in a row
+
 # --- figures --------------------------------------------------------------------------------------
 
 
@@ -107,12 +109,17 @@ def draw_figure(outcome: Outcome, figure: Figure) -> str:
 
     with rc_context({"axes.spines.top": False, "axes.spines.right": False, "font.size": 10}):
         panels = [v for v in outcome.variants if _any(outcome, figure, v)]
-        canvas = Canvas(figsize=(4.6 * len(panels) + 1.9, 3.9), layout="constrained")
+        rows = -(-len(panels) // MOST_BESIDE)
+        beside = -(-len(panels) // rows)
+        canvas = Canvas(figsize=(4.6 * beside + 1.9, 3.9 * rows), layout="constrained")
         FigureCanvasSVG(canvas)
-        axes = np.atleast_1d(canvas.subplots(1, len(panels), sharey=True))
-        for panel, variant in zip(axes, panels, strict=True):
+        axes = np.atleast_1d(canvas.subplots(rows, beside, sharey=True)).ravel()
+        for panel, variant in zip(axes, panels, strict=False):
             _panel(panel, outcome, figure, variant)
-        axes[0].set_ylabel(figure.label)
+        for panel in axes[::beside]:
+            panel.set_ylabel(figure.label)
+        for spare in axes[len(panels) :]:
+            spare.set_visible(False)
         handles, labels = axes[0].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside right center", frameon=False)
         return as_svg(canvas, f"{outcome.experiment.name}-{figure.metric}")
