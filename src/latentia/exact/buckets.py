@@ -67,11 +67,6 @@ def log_total(log: Array, axes: tuple[int, ...]) -> Array:
     return np.asarray(found.squeeze(axes))
 
 
-def _rows_innermost(log: Array) -> Array:
-    """The same numbers with those of one state side by side: sums over few states are fast then."""
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(log, 0, -1)), -1, 0)
-
-
 def _spread(factor: Factor, scope: Sequence[int]) -> Array:
     """A factor with axes for all of a scope."""
     places = [factor.scope.index(v) for v in scope if v in factor.scope]
@@ -84,14 +79,16 @@ def _product(factors: Sequence[Factor], scope: Sequence[int], sizes: Mapping[int
     total: Array = np.zeros((1, *(1 for _ in scope)))
     for factor in factors:
         total = total + _spread(factor, scope)
-    return np.broadcast_to(total, (len(total), *(sizes[v] for v in scope)))
+    whole = (len(total), *(sizes[v] for v in scope))
+    return total if total.shape == whole else np.broadcast_to(total, whole)
 
 
 def _fill(
     factors: Sequence[Factor], order: Sequence[int], sizes: Mapping[int, int]
 ) -> tuple[list[_Bucket], dict[int, Factor]]:
     """All buckets, and the factors that are left, by number."""
-    pool = {k: Factor(f.scope, _rows_innermost(f.log)) for k, f in enumerate(factors)}
+    # numbers of one state lie side by side: sums over few states are fast then
+    pool = {k: Factor(f.scope, np.asfortranarray(f.log)) for k, f in enumerate(factors)}
     count, buckets = len(pool), []
     for v in order:
         own = {k: f for k, f in pool.items() if v in f.scope}

@@ -58,7 +58,8 @@ def block_beliefs(network: ArrowNetwork, block: Block) -> tuple[dict[int, Array]
     found, log = beliefs(factors, block.order, block.sizes)
     n = len(block.weight)
     told = {
-        v: np.broadcast_to(b, (n, *b.shape[1:])) for v, b in zip(block.relevant, found, strict=True)
+        v: b if len(b) == n else np.broadcast_to(b, (n, *b.shape[1:]))
+        for v, b in zip(block.relevant, found, strict=True)
     }
     return told, np.broadcast_to(log, (n,))
 
