@@ -108,7 +108,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 DISCRETE_ONLY = {"paper", "spectral", "em from the closed form"}
 SLOW = {"default": 3, "refined": 3}  # tables a case, in turn; all of them by LATENTIA_ALL_ROADS=1
 LOOKING = {"no graph": 2, "mixed, no graph": 2, "states from the data": 2}  # … for all learners
-LOOKING |= {"mixed, holes": 3, "mixed, weights": 3}
+LOOKING |= {"mixed": 3, "mixed, holes": 3, "mixed, weights": 3}
 
 
 def as_parquet(frame: pd.DataFrame, place: Path) -> Path:
