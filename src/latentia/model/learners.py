@@ -21,8 +21,8 @@ from latentia.inference.operators import Operators
 from latentia.kernels.choose_settings import (
     KernelChoice,
     choose_settings,
-    choose_settings_for_classes,
 )
+from latentia.kernels.class_settings import choose_settings_for_classes
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.gram import as_published_kernel, code_columns, learn_gram
 from latentia.kernels.published_finite import learn_uncentred
