@@ -18,7 +18,8 @@ from latentia.exact.arrows import (
     shape_of,
 )
 from latentia.exact.buckets import elimination_order
-from latentia.networks.arrow_climb import block_beliefs, pose_rows
+from latentia.networks.arrow_blocks import pose_rows
+from latentia.networks.arrow_climb import block_beliefs
 from latentia.networks.arrow_errors import _scores, _spans
 from latentia.networks.arrow_order import renumbered_arrows
 from latentia.structure.graph import LatentGraph

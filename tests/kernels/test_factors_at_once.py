@@ -15,6 +15,8 @@ from latentia.kernels.settings import KernelSettings
 from latentia.model.mixed_plans import plan_mixed
 from latentia.structure.templates import latent_class
 
+pytestmark = pytest.mark.usefixtures("nameless")
+
 
 def table(holes, n=120):
     rng = np.random.default_rng(0)

@@ -29,7 +29,7 @@ from latentia.inference.evidence import read_evidence
 from latentia.model.trials import left_out_loss, prefer_refined
 from latentia.networks.branch_classes import class_shares
 from latentia.networks.discrete_network import plan_refinement
-from latentia.networks.stepwise import shuffled
+from latentia.networks.stepwise_passes import shuffled
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import random_model
 

@@ -66,6 +66,7 @@ class ChainOver:
 WITH_GRAPH = lt.LatentModel(ChainOver())
 
 
+@pytest.mark.usefixtures("short_search")
 @parametrize_with_checks([LATENT_CLASS, WITH_GRAPH, lt.LatentModel()])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():

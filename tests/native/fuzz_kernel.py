@@ -31,8 +31,8 @@ from latentia.inference.subtrees import subtree_tables
 from latentia.model.learners import PBP
 from latentia.native import loading
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
+from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
-from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
 from latentia.structure.plan import make_plan
