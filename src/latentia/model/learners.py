@@ -19,8 +19,8 @@ from latentia.inference.operators import Operators
 from latentia.kernels.choose_settings import (
     KernelChoice,
     choose_settings,
-    choose_settings_for_classes,
 )
+from latentia.kernels.class_settings import choose_settings_for_classes
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import choose_best, learn_best
