@@ -183,18 +183,15 @@ def _posed(X: Array, smoothing: float) -> LogitRows:
 def fitted_lines(gram: Array, before: LineArrow, smoothing: float) -> LineArrow:
     """Least squares in every state; pseudo-counts are rows of mean 0 and variance 1."""
     D = gram.shape[-1] - 1
-    lines, variances = np.zeros((len(gram), D)), np.ones(len(gram))
-    for c, G in enumerate(gram):
-        count = G[0, 0]
-        if count + smoothing <= 1e-9:
-            lines[c] = before.lines.reshape(-1, D)[c]
-            variances[c] = before.variances.reshape(-1)[c]
-            continue
-        A = G[:D, :D] + np.diag(np.full(D, smoothing + 1e-9 * max(count, 1.0)))
-        b = np.linalg.solve(A, G[:D, D])
-        rest = G[D, D] - 2 * b @ G[:D, D] + b @ G[:D, :D] @ b
-        rest += smoothing * (1.0 + float(b @ b))
-        lines[c], variances[c] = b, max(rest / (count + smoothing), LEAST_VARIANCE)
+    count, G, g = gram[:, 0, 0], gram[:, :D, :D], gram[:, :D, D]
+    told = count + smoothing > 1e-9  # the others stay as they are
+    ridge = np.where(told, smoothing + 1e-9 * np.maximum(count, 1.0), 1.0)
+    b = np.linalg.solve(G + ridge[:, None, None] * np.eye(D), g[..., None])[..., 0]
+    rest = gram[:, D, D] - 2 * (b * g).sum(axis=1) + (b * (G @ b[..., None])[..., 0]).sum(axis=1)
+    rest = rest + smoothing * (1.0 + (b * b).sum(axis=1))
+    variances = np.maximum(rest / np.where(told, count + smoothing, 1.0), LEAST_VARIANCE)
+    lines = np.where(told[:, None], b, before.lines.reshape(-1, D))
+    variances = np.where(told, variances, before.variances.reshape(-1))
     return LineArrow(lines.reshape(before.lines.shape), variances.reshape(before.variances.shape))
 
 
