@@ -28,6 +28,7 @@ from latentia.inference.answering import (
 from latentia.inference.evidence import read_evidence
 from latentia.inference.message_program import message_program
 from latentia.inference.subtrees import subtree_tables
+from latentia.kernels.exponentials import exp_negative
 from latentia.model.learners import PBP
 from latentia.native import loading
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
@@ -136,7 +137,8 @@ def main(path: str, cases: int) -> None:
             os.environ["LATENTIA_KERNEL"] = wish
             assert (loading.kernel() is None) == (wish == "off")
             rng = np.random.default_rng(seed)
-            answers.append([*chain_case(rng), *estep_case(rng), *message_case(rng)])
+            powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
+            answers.append([*chain_case(rng), *estep_case(rng), *message_case(rng), powers])
         for a, b in zip(*answers, strict=True):
             limit = 1e-10 * max(1.0, float(np.abs(b).max(initial=0.0)))
             np.testing.assert_allclose(a, b, rtol=0, atol=limit, err_msg=f"case {seed}")

@@ -58,6 +58,7 @@ class MessageProgram:
     slots: int
     result: int
     states: int
+    rescales: bool  # or else all logs are zero
 
     def run(self, evidence: Evidence) -> tuple[Message, Array] | None:
         """The message, and Σ log P̂(e_i) of what was read; None where numpy has to look."""
@@ -82,7 +83,9 @@ class MessageProgram:
         )
         call = self.own.function("message_rows")
         done = call(ctypes.byref(told), ctypes.c_int64(n))
-        return (Message(out, log, 1), alone) if done else None
+        if not done:
+            return None
+        return Message(out, log if self.rescales else np.zeros(1), 1), alone
 
 
 def _index(where: int | Subtree, evidence: Evidence) -> Codes | None:
@@ -133,6 +136,7 @@ def message_program(
         slots=made.slots,
         result=last.slot,
         states=last.states,
+        rescales=any(op[0] == SCALE for op in made.ops),
     )
 
 

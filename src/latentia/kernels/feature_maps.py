@@ -17,6 +17,7 @@ import scipy
 
 from latentia.data.columns.column import Column
 from latentia.errors import DataError, UnknownNameError
+from latentia.kernels.exponentials import exp_negative
 from latentia.linear_algebra import eigh
 from latentia.typing import Array
 
@@ -195,9 +196,7 @@ def _at_once(block: BlockMap, own: Array) -> Array:
     kind = np.float32 if block.single else np.float64
     one: Array = np.concatenate(left).astype(kind, copy=False)
     other: Array = np.concatenate(right).astype(kind, copy=False)
-    found = one.T @ other  # large: in place from here
-    np.minimum(found, 0.0, out=found)
-    return np.asarray(np.exp(found, out=found))
+    return exp_negative(one.T @ other)  # large: in place
 
 
 def make_map(
