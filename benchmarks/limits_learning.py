@@ -17,7 +17,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import pack_rows, packed_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.networks.em_problem import pose
-from latentia.networks.stepwise import Run, first_sums, one_pass
+from latentia.networks.stepwise_passes import Run, first_sums, one_pass
 from latentia.structure import templates
 
 COLUMN_STATES = 4

@@ -28,9 +28,9 @@ import numpy as np
 import latentia as lt
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
+from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import make_layout
-from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
 

@@ -1,6 +1,6 @@
 """Hypothesis draws the same examples everywhere, unless --hypothesis-profile=explore."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import networkx as nx
 import numpy as np
@@ -23,6 +23,21 @@ def kernel_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if request.param != "off" and (own is None or own.level != request.param):
         pytest.skip(f"no compiled kernel of level {request.param} here")
     return str(request.param)
+
+
+@pytest.fixture
+def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches for a structure that look at fewer candidates, where it does not matter which."""
+    monkeypatch.setattr("latentia.discovery.structure_search.EFFORT", (0.1, 1.0))
+
+
+@pytest.fixture(scope="module")
+def nameless() -> Iterator[None]:
+    """No tables that give latents of mixed columns names: tests of columns do not ask for them."""
+    with pytest.MonkeyPatch.context() as patch:
+        asked = "latentia.model.arrow_questions.ArrowQuestions._needs_names"
+        patch.setattr(asked, lambda *_: False)
+        yield
 
 
 PRIME = 2**31 - 1

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from latentia.model.frozen_model import FrozenModel
     from latentia.model.latent_imputer import LatentImputer
     from latentia.model.latent_model import LatentModel
-    from latentia.model.learners import PBP, PublishedPBP, Spectral
+    from latentia.model.learners import PBP
+    from latentia.model.published_learners import PublishedPBP, Spectral
     from latentia.native.configuration import show_config
     from latentia.networks.em import EM
     from latentia.networks.stepwise import StepwiseEM
@@ -110,8 +111,8 @@ _HOMES = {  # the same as above; tests/test_imports.py compares them
     "Operators": "inference.operators",
     "PBP": "model.learners",
     "KernelSettings": "kernels.settings",
-    "PublishedPBP": "model.learners",
-    "Spectral": "model.learners",
+    "PublishedPBP": "model.published_learners",
+    "Spectral": "model.published_learners",
     "EM": "networks.em",
     "StepwiseEM": "networks.stepwise",
     "Tables": "networks.tables",

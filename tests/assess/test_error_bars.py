@@ -89,13 +89,13 @@ def without_group(rows, g, seed=0, groups=G):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bars_are_the_same_wherever_the_rows_are(learner, weighted, tmp_path):
     """Neither blocks nor the names of columns and states decide who falls into which group."""
-    model, _, rows = draw("chain", 700, holes=0.05)
+    model, _, rows = draw("chain", 350, holes=0.05)
     frame = frame_of(model, rows).astype(float).where(lambda x: x >= 0)
-    frame["weight"] = np.random.default_rng(3).integers(1, 5, 700) * (0.3 if weighted else 1.0)
+    frame["weight"] = np.random.default_rng(3).integers(1, 5, 350) * (0.3 if weighted else 1.0)
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=90)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     tables = {
-        "frames": [frame[:100], frame[100:450], frame[450:]],
+        "frames": [frame[:100], frame[100:250], frame[250:]],
         "Parquet": tmp_path / "rows.parquet",
         "CSV": tmp_path / "rows.csv",
         "DuckDB": duckdb.sql(f"select * from '{tmp_path / 'rows.parquet'}'"),
@@ -317,7 +317,7 @@ def test_without_latents_a_step_leads_to_the_frequencies_of_the_other_rows():
 
 @pytest.mark.parametrize("name", ["class", "chain"])
 def test_influence_is_what_climbing_again_without_the_group_finds(name):
-    model, plan, rows = draw(name, 8000, seed=5)
+    model, plan, rows = draw(name, 4000, seed=5)
     learner = lt.EM(restarts=2, tol=1e-8, max_iter=1000, smoothing=1.0, random_state=0)
     fitted = learner.learn(plan, LocalRows(rows))
     names = plan.graph.names
@@ -348,7 +348,8 @@ def test_known_cells_stay_and_tied_tables_move_as_one():
     cells = np.array(model.cpts["d"])
     cells[0, 1:] = cells[1] = np.nan
     known, tied = {"d": cells}, [["a", "b"]]
-    learner = lt.EM(known=known, tied=tied, smoothing=1.0, random_state=0, tol=1e-8, max_iter=1000)
+    settings = {"smoothing": 1.0, "random_state": 0, "tol": 1e-8, "max_iter": 1000}
+    learner = lt.EM(2, known=known, tied=tied, **settings)
     fitted = learner.learn(plan, rows)
     others = tables_without(fitted, rows, groups, 0, read_knowledge(graph, known, tied))
     a, b, d = (graph.index(name) for name in "abd")

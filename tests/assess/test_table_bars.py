@@ -149,11 +149,11 @@ def test_without_error_bars_it_is_said():
 
 
 def test_intervals_cover_the_truth():
-    """90 % intervals of sizes and tables of a latent class, over 50 tables of 1,000 rows."""
+    """90 % intervals of sizes and tables of a latent class, over 25 tables of 1,000 rows."""
     tables = {"H": [0.6, 0.4]} | {c: [[0.85, 0.15], [0.25, 0.75]] for c in "abcde"}
     answers = TableAnswers("H->a,b,c,d,e", tables, latents=["H"])
     hits = []
-    for seed in range(50):
+    for seed in range(25):
         data = dict(zip("abcde", answers.sample(1000, seed).T, strict=True))
         learner = lt.EM(init=answers.cpts, tol=1e-7, max_iter=1000)
         model = lt.LatentModel(answers.graph, learner=learner, order_by="a").fit(
@@ -165,8 +165,8 @@ def test_intervals_cover_the_truth():
             for k, p in enumerate((0.15, 0.75)):
                 one = model.query(c, {"H": k}, confidence=0.9)
                 hits.append(one.lower[1] <= p <= one.upper[1])
-    # 250 answers, those of one fit tied to each other: three standard errors are about 7 %
-    assert 0.82 < np.mean(hits) < 0.97
+    # 125 answers, those of one fit tied to each other: three standard errors are about 10 %
+    assert 0.8 < np.mean(hits) < 0.985
 
 
 def test_intervals_cover_the_truth_in_spite_of_a_prior():
@@ -181,7 +181,7 @@ def test_intervals_cover_the_truth_in_spite_of_a_prior():
     answers = TableAnswers("x->H; H->a,b,c", tables, latents=["H"])
     names = [answers.names[v] for v in answers.graph.observed]
     hits = []
-    for seed in range(25):
+    for seed in range(15):
         data = dict(zip(names, answers.sample(1000, seed).T, strict=True))
         model = lt.LatentModel(answers.graph).fit(data, error_bars=True)
         assert model.operators_.network is not None
@@ -189,5 +189,5 @@ def test_intervals_cover_the_truth_in_spite_of_a_prior():
             found = model.query(name, given, confidence=0.9)
             share = float(answers.query(name, given)[0])
             hits.append(found.lower[0] <= share <= found.upper[0])
-    # 75 answers: three standard errors are 10 %
-    assert np.mean(hits) > 0.8
+    # 45 answers: three standard errors are 13 %
+    assert np.mean(hits) > 0.77

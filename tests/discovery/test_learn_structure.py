@@ -78,6 +78,7 @@ def test_a_model_without_a_graph_answers_with_what_was_found() -> None:
     assert "structure_" in vars(model)
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize("kind", ["polars", "blocks", "parquet", "duckdb", "dask"])
 def test_every_table_finds_the_same(kind: str, tmp_path: Path) -> None:
     frame = two_causes(700)
@@ -102,6 +103,7 @@ def as_table(kind: str, frame: pd.DataFrame, folder: Path) -> Any:
     return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
 
 
+@pytest.mark.usefixtures("short_search")
 def test_holes_and_weights() -> None:
     frame = two_causes(1500).astype(float)
     rng = np.random.default_rng(3)
@@ -198,6 +200,7 @@ def test_odd_tables() -> None:
     assert len(flat.graph.observed) == 3
 
 
+@pytest.mark.usefixtures("short_search")
 def test_ids_are_left_out_with_a_notice() -> None:
     frame = two_causes(400).assign(id=[f"p{i}" for i in range(400)])
     found = lt.learn_structure(frame, "tree")
@@ -211,6 +214,7 @@ def test_ids_are_left_out_with_a_notice() -> None:
         lt.learn_structure({"id": [f"p{i}" for i in range(100)]})
 
 
+@pytest.mark.usefixtures("short_search")
 def test_wishes() -> None:
     frame = two_causes(600)
     tied = lt.learn_structure(
@@ -232,6 +236,7 @@ def test_wishes() -> None:
         lt.learn_structure(frame, require=[("mood0", "mood1")], forbid=[("mood1", "mood0")])
 
 
+@pytest.mark.usefixtures("short_search")
 def test_required_edges_are_in_the_graph_whatever_wins() -> None:
     rng = np.random.default_rng(1)
     apart = {c: rng.integers(2, size=400) for c in "abcd"}
@@ -274,6 +279,7 @@ def test_a_tree_of_columns_with_holes_or_numbers_is_one_of_latents() -> None:
     assert line.query("y", {"x": 1.5}).mean > 1.0  # the true one is 1.5
 
 
+@pytest.mark.usefixtures("short_search")
 def test_one_latent_for_all_columns() -> None:
     found = lt.learn_structure(two_causes(800), "class")
     assert len(found.latents) == 1
@@ -303,6 +309,7 @@ def test_progress_and_a_time_budget() -> None:
     assert any(isinstance(step, Share) for step in heard)
 
 
+@pytest.mark.usefixtures("short_search")
 def test_the_same_rows_give_the_same_structure() -> None:
     frame = two_causes(500)
     first, second = (lt.learn_structure(frame) for _ in range(2))
@@ -310,6 +317,7 @@ def test_the_same_rows_give_the_same_structure() -> None:
     assert first.losses == second.losses
 
 
+@pytest.mark.usefixtures("short_search")
 def test_a_saved_model_without_a_graph_answers_the_same(tmp_path: Path) -> None:
     model = lt.LatentModel("islands").fit(two_causes(600))
     model.save(tmp_path / "m.latentia")
@@ -322,7 +330,7 @@ def test_a_saved_model_without_a_graph_answers_the_same(tmp_path: Path) -> None:
 
 def test_a_mixture_of_structures(tmp_path: Path) -> None:
     frame = two_causes(1200)
-    how = lt.Structure("islands", members=3, time_budget=4.0)
+    how = lt.Structure("islands", members=3, time_budget=1.5)
     model = lt.LatentModel(how).fit(frame)
     network = model.operators_.network
     assert network is not None

@@ -18,7 +18,8 @@ from latentia.exact.arrows import (
     shape_of,
 )
 from latentia.exact.buckets import elimination_order
-from latentia.networks.arrow_climb import block_beliefs, pose_rows
+from latentia.networks.arrow_blocks import pose_rows
+from latentia.networks.arrow_climb import LEAST_VARIANCE, _Sums, block_beliefs, fitted_lines
 from latentia.networks.arrow_errors import _scores, _spans
 from latentia.networks.arrow_order import renumbered_arrows
 from latentia.structure.graph import LatentGraph
@@ -127,6 +128,58 @@ def test_scores_are_derivatives_of_the_likelihood():
                 logs.append(block_beliefs(other, block)[1])
             numeric = (logs[0] - logs[1]) / 2e-5
             np.testing.assert_allclose(found[:, spans[1]][:, j], numeric, atol=1e-6)
+
+
+@pytest.mark.parametrize("known", [(), (1,), (2,)])
+def test_sums_of_the_m_step_equal_enumeration(known):
+    """Latents open, or one of them seen: tables of all members, and lines of every state."""
+    net = network(3)
+    cells = draw_arrows(net, 15, np.random.default_rng(2))
+    cells[:, [v for v in (1, 2) if v not in known]] = np.nan
+    cells[::3, 3] = np.nan
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 15)
+    sums = _Sums()
+    for block in pose_rows(net, cells, weight, 1.0).blocks:
+        sums.add(net, block, block_beliefs(net, block)[0])
+    both, three, gram = np.zeros((2, 3)), np.zeros((2, 3, 2)), np.zeros((2, 3, 3))
+    for row, w in zip(cells, weight, strict=True):
+        joint = np.zeros((2, 3, 2))
+        for h, k, q in np.ndindex(joint.shape):
+            if all(np.isnan(row[v]) or row[v] == own for v, own in ((1, h), (2, k), (3, q))):
+                joint[h, k, q] = density(net, row[0], h, k, q, row[4], int(row[5]))
+        joint *= w / joint.sum()
+        z = np.array([1.0, row[0], row[4]])
+        gram += joint.sum(axis=(1, 2))[:, None, None] * np.outer(z, z)
+        both += joint.sum(axis=2)
+        three += joint * (not np.isnan(row[3]))  # nothing below a missing cell tells of it
+    np.testing.assert_allclose(sums.tables[2], both, atol=1e-12)
+    np.testing.assert_allclose(sums.tables[3], three, atol=1e-12)
+    np.testing.assert_allclose(sums.grams[4], gram, atol=1e-12)
+
+
+def test_lines_are_those_of_ridge_regressions():
+    rng = np.random.default_rng(0)
+    before = LineArrow(rng.normal(size=(3, 2)), rng.uniform(1, 2, 3))
+    Z, share = rng.normal(size=(40, 3)), rng.uniform(size=(3, 40))
+    Z[:, 0] = 1.0
+    share[2] = 0.0  # of a state that no row has
+    gram = np.einsum("cn,ni,nj->cij", share, Z, Z)
+    for smoothing in (0.0, 0.7):
+        found = fitted_lines(gram, before, smoothing)
+        for c in range(3):
+            if c == 2 and not smoothing:
+                np.testing.assert_array_equal(found.lines[c], before.lines[c])
+                assert found.variances[c] == before.variances[c]
+                continue
+            X = np.concatenate(
+                [Z[:, :2] * np.sqrt(share[c])[:, None], np.sqrt(smoothing) * np.eye(2)]
+            )
+            y = np.concatenate([Z[:, 2] * np.sqrt(share[c]), np.zeros(2)])
+            b = np.linalg.lstsq(X, y, rcond=None)[0]
+            np.testing.assert_allclose(found.lines[c], b, atol=1e-7)  # a ridge of 1e-9 a row
+            rest = ((y - X @ b) ** 2).sum() + smoothing
+            variance = max(rest / (share[c].sum() + smoothing), LEAST_VARIANCE)
+            assert found.variances[c] == pytest.approx(variance, rel=1e-7)
 
 
 def test_renumbered_states_tell_the_same():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentia.errors import EvidenceError, PlanError
-from latentia.exact import estep_wiring, sampled_answers
+from latentia.exact import active_tree, estep_wiring, sampled_answers
 from latentia.exact.sampled_answers import find_cutset, started_chains
 from latentia.exact.table_answers import TableAnswers
 from latentia.structure.graph import LatentGraph
@@ -29,7 +29,7 @@ def narrow_only(monkeypatch):
     """Exact answers are refused early, so that they can be had for comparison without it."""
 
     def refuse():
-        monkeypatch.setattr(estep_wiring, "LARGEST_CLIQUE", 3**4)
+        monkeypatch.setattr(active_tree, "LARGEST_CLIQUE", 3**4)
         monkeypatch.setattr(sampled_answers, "NARROW", 3**3)
         estep_wiring._compiled.cache_clear()
         answer_wiring_cache()

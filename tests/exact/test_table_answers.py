@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from latentia.errors import EvidenceError, PlanError, UnknownNameError
-from latentia.exact import answer_wiring, estep_wiring
+from latentia.exact import active_tree, answer_wiring
 from latentia.exact.patterns import group_patterns, patterns_of
 from latentia.exact.pieces import cut_graph, with_ancestors
 from latentia.exact.table_answers import TableAnswers
@@ -196,7 +196,7 @@ def test_variables_that_are_too_wide_together_are_asked_in_turn(monkeypatch):
     cpts |= {f"c{a}{b}": rng.dirichlet([1, 1], size=(2, 2)) for a, b in pairs}
     model = TabularModel(edges, cpts)
     answers = TableAnswers(model.graph, model.cpts)
-    monkeypatch.setattr(estep_wiring, "LARGEST_CLIQUE", 2**5)
+    monkeypatch.setattr(active_tree, "LARGEST_CLIQUE", 2**5)
     codes = np.full((2, len(model.names)), -1)
     for name, table in model.posteriors(codes).items():
         np.testing.assert_allclose(answers.posteriors(codes)[name], table, atol=1e-12)

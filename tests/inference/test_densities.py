@@ -13,6 +13,8 @@ from latentia.errors import DataError, EvidenceError, LatentiaError, LatentiaWar
 from latentia.inference.evidence import read_evidence
 from latentia.inference.evidence_level import component_evidence
 
+pytestmark = pytest.mark.usefixtures("nameless")
+
 GRAPH = "H->G; H->bounded,skewed,modes,D; G->heavy,zeros,counts"
 LATENTS = {"H": 3, "G": 2}
 FEW = {"rank": 6, "features": 60, "bandwidth": 0.65, "evidence": 0.25, "own": 0.1}

@@ -27,6 +27,8 @@ from latentia.inference.linear_part import (
 )
 from latentia.inference.many_rows import one_column, read_asked
 
+pytestmark = pytest.mark.usefixtures("nameless")
+
 GRAPH = "H->a,b,c,d"
 
 

@@ -16,6 +16,8 @@ from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings
 from latentia.testing.random_models import mixed_tree
 
+pytestmark = pytest.mark.usefixtures("nameless")
+
 SETTINGS = KernelSettings(rank=2, features=60)
 TREE = mixed_tree(3)
 

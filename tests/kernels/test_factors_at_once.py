@@ -15,6 +15,8 @@ from latentia.kernels.settings import KernelSettings
 from latentia.model.mixed_plans import plan_mixed
 from latentia.structure.templates import latent_class
 
+pytestmark = pytest.mark.usefixtures("nameless")
+
 
 def table(holes, n=120):
     rng = np.random.default_rng(0)
@@ -70,3 +72,30 @@ def test_a_triangular_root_of_the_kernel_is_a_root():
     phi = block.mixing @ K
     assert np.array_equal(block.mixing, np.tril(block.mixing))  # it was well-posed
     np.testing.assert_allclose(phi.T @ phi, K, atol=1e-9)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_may_be_mixed_instead_of_rows(holes, weighted, monkeypatch):
+    columns, codes = table(holes)
+    plan = plan_mixed(latent_class(["x", "y", "c", "d"], None), columns)
+    weight = np.random.default_rng(1).random(len(codes[0])) if weighted else None
+    rows = Rows(tuple(codes), weight)
+    sides = choose_sides(plan, columns, coordinates(columns, codes), KernelSettings(features=30))
+    assert any(m.mixes_last for m in sides.maps)
+    last = sum_sides(columns, sides, rows).sums
+    monkeypatch.setattr(feature_maps.BlockMap, "mixes_last", property(lambda _: False))
+    first = sum_sides(columns, sides, rows).sums
+    assert last.keys() == first.keys()
+    for name, total in first.items():
+        # roots of matrices with eigenvalues down to 1e-6: errors of 1e-16 grow by as much
+        np.testing.assert_allclose(last[name], total, atol=1e-9 * abs(total).max())
+
+
+def test_equal_points_are_taken_once_in_the_order_in_which_they_are_met():
+    rng = np.random.default_rng(0)
+    for width in (1, 3):
+        points = rng.integers(-1, 2, size=(width, 40)) * 1.0
+        points[points == 0] = np.where(rng.random((points == 0).sum()) < 0.5, -0.0, 0.0)
+        first = np.unique(points, axis=1, return_index=True)[1]
+        np.testing.assert_array_equal(feature_maps._once(points), points[:, np.sort(first)])

@@ -21,7 +21,10 @@ from latentia.kernels.feature_maps import KERNELS, as_kernel, make_map
 from latentia.kernels.gram import LARGEST_GRAM, PublishedKernel
 from latentia.testing.random_models import random_graph, random_model
 
-pytestmark = pytest.mark.filterwarnings("ignore::latentia.errors.EvidenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("nameless"),
+    pytest.mark.filterwarnings("ignore::latentia.errors.EvidenceWarning"),
+]
 
 TREE = "A->H; A->B; H->x; H->y; B->z; B->d; B->u"
 LATENTS = {"A": 3, "H": 3, "B": 3}

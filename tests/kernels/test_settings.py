@@ -15,6 +15,8 @@ from latentia.data.columns.values import Values
 from latentia.errors import DataError, EvidenceWarning, UnknownNameError
 from latentia.kernels.feature_maps import make_map
 
+pytestmark = pytest.mark.usefixtures("nameless")
+
 GRAPH = "H->a,b,c"
 
 

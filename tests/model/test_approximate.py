@@ -6,7 +6,7 @@ import pytest
 
 import latentia as lt
 from latentia.errors import EvidenceError, PlanError
-from latentia.exact import answer_wiring, estep_wiring, sampled_answers
+from latentia.exact import active_tree, answer_wiring, estep_wiring, sampled_answers
 
 GRID = "a->b; b->c; d->e; e->f; g->h; h->i; a->d; b->e; c->f; d->g; e->h; f->i; e->x; L->a; L->i"
 
@@ -28,7 +28,7 @@ def model(rows):
 @pytest.fixture
 def narrow_only(monkeypatch):
     def refuse():
-        monkeypatch.setattr(estep_wiring, "LARGEST_CLIQUE", 3**3)
+        monkeypatch.setattr(active_tree, "LARGEST_CLIQUE", 3**3)
         monkeypatch.setattr(sampled_answers, "NARROW", 3**2)
         _clear()
 

@@ -9,6 +9,7 @@ from tests.blocks import FoldOnly
 import latentia as lt
 from latentia.closed_form.basis import canonical_basis
 from latentia.closed_form.pairs import leaf_codes, pair_layout, sum_pairs
+from latentia.closed_form.solving import gather_statistics
 from latentia.closed_form.state_counts import latent_states, sum_squares
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows
@@ -27,7 +28,8 @@ from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
 from latentia.model.trials import left_out_loss, prefer_refined
 from latentia.networks.branch_classes import class_shares
-from latentia.networks.stepwise import shuffled
+from latentia.networks.discrete_network import plan_refinement
+from latentia.networks.stepwise_passes import shuffled
 from latentia.structure.plan import make_plan
 from latentia.testing.random_models import random_model
 
@@ -53,6 +55,36 @@ def strong(states, n, seed=0):
 
 def frame(codes):
     return {f"X{i}": c for i, c in enumerate(codes.T)}
+
+
+class TestHowOftenStatisticsAreGathered:
+    """Each time is a pass over the rows, and most of the wait for a table of many columns."""
+
+    def gathered(self, monkeypatch, enough):
+        calls = []
+
+        def watched(plan, source):
+            calls.append(len(source.rows))
+            return gather_statistics(plan, source)
+
+        monkeypatch.setattr("latentia.model.choice.gather_statistics", watched)
+        monkeypatch.setattr("latentia.model.choice.ENOUGH_COLUMNS", enough)
+        model = lt.LatentModel(CLASS).fit(frame(strong(3, 100)))
+        assert model.diagnostics_.choice.chosen == "refined"
+        return calls
+
+    def test_by_folds_where_rows_and_columns_are_few(self, monkeypatch):
+        assert len(self.gathered(monkeypatch, 7)) == 6  # five folds, and all rows
+
+    def test_once_where_columns_are_many(self, monkeypatch):
+        assert len(self.gathered(monkeypatch, 6)) == 1
+
+    def test_the_graph_itself_is_not_planned_again(self):
+        plan = make_plan(CLASS)
+        plan_refinement.cache_clear()  # an equal plan would be given back
+        assert plan_refinement(plan)[1] is plan
+        grouped = make_plan(CLASS, groups=[["X0", "X1"]])
+        assert all(len(n.columns) <= 1 for n in plan_refinement(grouped)[1].nodes)
 
 
 class TestTheChoice:

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import latentia as lt
 from latentia.errors import DataError, LatentiaError, LatentiaWarning, UnknownNameError
+from latentia.kernels.embedding import sum_embedded
 
 FEW = lt.KernelSettings(rank=8, features=60)
 
@@ -153,6 +154,24 @@ class TestSettings:
         again = lt.LatentClassifier(learner=lt.PBP(kernel=model.settings_)).fit(X, y)
         np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X))
         assert again.settings_ is None
+
+    def test_few_models_are_learned_to_choose(self, monkeypatch):
+        """Each bandwidth and each ridge once for every class; then one more of each for good."""
+        learned = []
+
+        def watched(plan, columns, found, rows):
+            learned.append((found.sides.maps[0].single, len(rows)))
+            return sum_embedded(plan, columns, found, rows)
+
+        for module in ("choose_settings", "embedding"):
+            monkeypatch.setattr(f"latentia.kernels.{module}.sum_embedded", watched)
+        X, y = mixed_rows(1600, classes=2)
+        model = lt.LatentClassifier().fit(X, y)
+        rough = [rows for single, rows in learned if single]
+        assert len(rough) <= 2 * 5
+        assert sum(rough[:2]) <= 1000
+        assert len(learned) - len(rough) == 2
+        assert model.settings_.features == lt.KernelSettings().features
 
     def test_the_form_is_chosen_by_classes(self):
         X, y = discrete_rows(1000)

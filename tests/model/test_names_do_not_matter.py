@@ -79,16 +79,17 @@ def compare(graph, n, seed, dense=()):
 
 
 @pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")
-@pytest.mark.parametrize("n", [30, 60, 200, 2000])
+@pytest.mark.parametrize("n", [30, 200, 2000])
 @pytest.mark.parametrize("kind", GRAPHS)
 def test_discrete_columns(kind, n):
-    for seed in range(4):
+    for seed in range(2):
         compare(GRAPHS[kind], n, seed)
 
 
 @pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")
-@pytest.mark.parametrize("n", [60, 200, 600])
-@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize(
+    ("kind", "n"), [*((kind, n) for kind in GRAPHS for n in (60, 200)), ("class", 600)]
+)
 def test_mixed_columns(kind, n):
     graph = GRAPHS[kind]
     columns = [graph.names[v] for v in graph.observed]

@@ -5,7 +5,7 @@ import pytest
 
 import latentia as lt
 from latentia.errors import DataError, NotLearnedError, UnknownNameError
-from latentia.networks import stepwise
+from latentia.networks import stepwise_passes
 from latentia.networks.starts import random_tables, spawn_seeds
 
 GRAPH = lt.as_graph("H->x,y,z,w", {"H": 2})
@@ -44,7 +44,7 @@ def test_comes_close_to_fit():
 
 def test_one_call_is_the_published_update(monkeypatch):
     """One batch per call: s and tables by hand."""
-    monkeypatch.setattr(stepwise, "SMALLEST_BATCH", 40)
+    monkeypatch.setattr(stepwise_passes, "SMALLEST_BATCH", 40)
     rng = np.random.default_rng(1)
     online = model(restarts=1, batch_size=40)
     theta, s = {}, {}

@@ -1,4 +1,4 @@
-"""Random chains and random E-steps through a kernel that was built with a sanitizer.
+"""Random chains, E-steps and messages through a kernel that was built with a sanitizer.
 
     LD_PRELOAD=libasan.so python -m tests.native.fuzz_kernel kernel.so CASES
 
@@ -16,15 +16,30 @@ import numpy as np
 
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows
+from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
+from latentia.inference.answering import (
+    log_evidence,
+    log_evidence_at_root,
+    posterior_below,
+    posteriors,
+)
+from latentia.inference.evidence import read_evidence
+from latentia.inference.message_program import message_program
+from latentia.inference.subtrees import subtree_tables
+from latentia.kernels.exponentials import exp_negative
+from latentia.model.learners import PBP
 from latentia.native import loading
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
+from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
-from latentia.sequences.potentials import wire_groups
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
+from latentia.structure.plan import make_plan
 from latentia.structure.reading_graphs import as_graph
+from latentia.structure.templates import hidden_markov, latent_class
+from latentia.testing.random_models import random_model
 
 LEVELS = ("base", "avx2")
 # slices with one table of moves, with several, and with columns in the hidden state
@@ -84,6 +99,33 @@ def estep_case(rng: np.random.Generator) -> list[np.ndarray]:
     return list(found.sums.values())
 
 
+def message_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Posteriors of a column and scores of rows, by the operators of a random tree."""
+    states, columns = int(rng.integers(2, 6)), int(rng.integers(3, 40))
+    template = (hidden_markov, latent_class)[int(rng.integers(2))](columns, states)
+    graph = template.with_states(
+        {template.names[v]: int(rng.integers(2, 7)) for v in template.observed}
+    )
+    codes = random_model(graph, rng).sample(400, rng).astype(np.int8)
+    codes[rng.random(codes.shape) < rng.choice([0.0, 0.2])] = -1
+    operators = PBP(refine=False).learn(make_plan(graph), LocalRows(Rows(tuple(codes.T.copy()))))
+    plan, x = operators.plan, int(rng.integers(columns))
+    trees = subtree_tables(operators, 10**5, {x})
+    evidence = read_evidence(plan, tuple(codes.T.copy()))
+    (v,) = plan.nodes[plan.leaves[x]].columns
+    below = message_program(operators, trees, plan.leaves[x])
+    top = message_program(operators, subtree_tables(operators, 10**5, ()), None)
+    if below is None or top is None:  # numpy
+        slow = posteriors(operators, evidence, [v])[v]
+        return [slow, log_evidence(operators, evidence)[0]]
+    down, up = below.run(evidence), top.run(evidence)
+    assert down is not None
+    assert up is not None
+    marks = np.zeros(evidence.rows, dtype=bool)
+    fast = posterior_below(operators, evidence, v, down[0], marks)
+    return [fast, log_evidence_at_root(operators, *up)[0]]
+
+
 def main(path: str, cases: int) -> None:
     found = loading.loaded(Path(path))
     assert found.library is not None, found.reason
@@ -95,7 +137,8 @@ def main(path: str, cases: int) -> None:
             os.environ["LATENTIA_KERNEL"] = wish
             assert (loading.kernel() is None) == (wish == "off")
             rng = np.random.default_rng(seed)
-            answers.append([*chain_case(rng), *estep_case(rng)])
+            powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
+            answers.append([*chain_case(rng), *estep_case(rng), *message_case(rng), powers])
         for a, b in zip(*answers, strict=True):
             limit = 1e-10 * max(1.0, float(np.abs(b).max(initial=0.0)))
             np.testing.assert_allclose(a, b, rtol=0, atol=limit, err_msg=f"case {seed}")

@@ -13,7 +13,7 @@ from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.networks.em_problem import counts_in, maximise, pose
 from latentia.networks.starts import random_tables
-from latentia.networks.stepwise import batch_rows, climb_stepwise, shuffled
+from latentia.networks.stepwise_passes import batch_rows, climb_stepwise, shuffled
 from latentia.structure.plan import make_plan
 from latentia.structure.templates import hidden_markov, latent_class
 from latentia.testing.random_models import brute_force, random_model
@@ -140,7 +140,7 @@ def test_parameters(parameters):
 def test_more_rows_than_are_kept_are_sampled_and_told(monkeypatch):
     """Rows in memory are all learned from; those of a source that only folds, up to a limit."""
     _, rows = rows_of(CHAIN, 0, 2000)
-    monkeypatch.setattr("latentia.networks.stepwise.MOST_KEPT", 40)
+    monkeypatch.setattr("latentia.networks.stepwise_passes.MOST_KEPT", 40)
     learner = lt.StepwiseEM(epochs=1, restarts=1, random_state=0)
     found = learner.learn(make_plan(CHAIN), FoldOnly.of(rows, 3))
     assert found.weight == pytest.approx(40)

@@ -13,7 +13,7 @@ from latentia.networks import em_problem, stepwise
 from latentia.networks.em_climb import climb
 from latentia.networks.em_problem import pose
 from latentia.networks.starts import random_tables
-from latentia.networks.stepwise import climb_stepwise
+from latentia.networks.stepwise_passes import climb_stepwise
 from latentia.networks.stepwise_wide import wide_steps
 from latentia.structure.plan import make_plan
 from latentia.structure.reading_graphs import as_graph

@@ -8,8 +8,8 @@ from tests.sequences.brute_force import cut_cells, log_joint, random_tables, wor
 from tests.sequences.test_messages_of_chains import SLICES, made
 
 from latentia.sequences.best_path import best_path
+from latentia.sequences.chain_wiring import wire_steps
 from latentia.sequences.hidden_states import make_layout
-from latentia.sequences.potentials import wire_steps
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
 

@@ -18,9 +18,9 @@ from latentia.sequences.chain_questions import (
     filter_states,
     smooth_states,
 )
+from latentia.sequences.chain_wiring import uncut, wire_groups
 from latentia.sequences.expectation import chain_estep, filtered, smoothed
 from latentia.sequences.packing import InRow
-from latentia.sequences.potentials import uncut, wire_groups
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_starts import counts_of_beliefs

@@ -86,9 +86,9 @@ def test_inputs_of_a_slice_without_any() -> None:
 
 
 def test_answers_tell_how_far_they_are(monkeypatch) -> None:
-    monkeypatch.setattr("latentia.sequences.potentials.MOST_ASKED", 50)
-    monkeypatch.setattr("latentia.sequences.potentials.LEAST_GROUP", 50)
-    monkeypatch.setattr("latentia.sequences.potentials.GROUP", 50)
+    monkeypatch.setattr("latentia.sequences.chain_wiring.MOST_ASKED", 50)
+    monkeypatch.setattr("latentia.sequences.chain_wiring.LEAST_GROUP", 50)
+    monkeypatch.setattr("latentia.sequences.chain_wiring.GROUP", 50)
     rows = {"a": np.tile([0, 1, 1], 100)}
     model = lt.SequenceModel("z -> z', z -> a", {"z": 2}).fit(rows, lengths=[30] * 10)
     told: list[str] = []

@@ -11,6 +11,7 @@ import latentia as lt
 from latentia.errors import DataError, EvidenceError
 from latentia.reproduce.drawn_chains import draw_chain, draw_symbols
 from latentia.sequences.chain_questions import Chain, sample_steps_of
+from latentia.sequences.chain_wiring import wire_groups, wire_steps
 from latentia.sequences.expectation import chain_estep, filtered
 from latentia.sequences.hidden_states import make_layout
 from latentia.sequences.learn_chain import (
@@ -20,7 +21,6 @@ from latentia.sequences.learn_chain import (
     chain_prior,
     learn_chain,
 )
-from latentia.sequences.potentials import wire_groups, wire_steps
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import look_through_windows

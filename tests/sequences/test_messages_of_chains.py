@@ -15,9 +15,10 @@ from tests.sequences.brute_force import (
 )
 
 from latentia.sequences.careful_passes import careful_filter, careful_smooth
+from latentia.sequences.chain_wiring import wire_steps
 from latentia.sequences.expectation import chain_estep, filtered, smoothed
 from latentia.sequences.families import families_of
-from latentia.sequences.potentials import potentials, wire_steps
+from latentia.sequences.potentials import potentials
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import missing_cells
 

@@ -17,10 +17,11 @@ from latentia.sequences.fitting_chains import FittedChain
 from latentia.sequences.hidden_states import make_layout
 from latentia.sequences.learn_chain import LearnedChain
 from latentia.sequences.long_rows import Naming
-from latentia.sequences.potentials import cell_places, moves_of
+from latentia.sequences.potentials import moves_of
 from latentia.sequences.signed_chain import SignedChain, run_forward
 from latentia.sequences.signed_learning import SymbolWindows, solve_windows, state_bound
 from latentia.sequences.slices import read_slice
+from latentia.sequences.table_places import cell_places
 
 CHAINS = {  # slice, latents, columns, width of windows on each side
     "chain": ("z -> z', z -> a", {"z": 3}, {"a": 4}, 1),

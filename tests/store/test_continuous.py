@@ -16,6 +16,8 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 from latentia.store.file import HEAD
 
+pytestmark = pytest.mark.usefixtures("nameless")
+
 GRAPH = "H->G; H->u,v; G->w,k; H->z"
 FEW = {"rank": 4, "features": 40, "bandwidth": 0.7, "evidence": 0.25, "own": 0.12}
 FEW |= {"ridge": (0.1, 1.0)}

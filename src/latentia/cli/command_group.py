@@ -13,7 +13,7 @@ COMMANDS = {
     "query": ("ask_commands", "Ask for the posterior of columns or latents, given others."),
     "predict": ("ask_commands", "Predict a column or a latent from all other cells of each row."),
     "score": ("ask_commands", "Say how probable rows are: mean log P(present cells)."),
-    "sample": ("ask_commands", "Draw rows from the learned distribution."),
+    "sample": ("ask_commands", "Draw rows, or sequences, from the learned distribution."),
     "effect": ("why_commands", "Say what becomes of a variable when another is set by hand."),
     "explain": ("why_commands", "Say how far each piece of evidence has moved an answer."),
     "check": (

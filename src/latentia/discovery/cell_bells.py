@@ -42,7 +42,8 @@ class CellLine:
         """Masses of all cells per state, (c, …, cells, k), from expected counts of that shape."""
         wide = (slice(None), *(None,) * (counts.ndim - 3))  # columns below a parent have its states
         own = counts[..., : self.cells, :]
-        total, first, second = np.moveaxis(self.moments[wide] @ own, -2, 0)[..., None, :]
+        sums = self.moments[wide] @ own  # (c, …, 3, k)
+        total, first, second = sums[..., :1, :], sums[..., 1:2, :], sums[..., 2:, :]
         mean = first / (total + 1.0)
         spread = np.sqrt(np.maximum((second + 1.0) / (total + 1.0) - mean * mean, LEAST_VARIANCE))
         below = np.empty((*own.shape[:-2], self.cells + 1, own.shape[-1]))

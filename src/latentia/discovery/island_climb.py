@@ -119,7 +119,8 @@ class IslandClimb:
     @property
     def batch(self) -> int:
         """Rows between two M-steps."""
-        return int(np.clip(len(self.train) // BATCHES, *BATCH))
+        least, most = BATCH
+        return min(max(len(self.train) // BATCHES, least), most)
 
     @property
     def epochs(self) -> int:
@@ -171,7 +172,8 @@ class IslandClimb:
 
     def _epoch(self) -> None:
         n = len(self.train)
-        for some in np.array_split(self._rng.permutation(n), max(1, n // self.batch)):
+        parts, order = max(1, n // self.batch), self._rng.permutation(n)
+        for some in [order] if parts == 1 else np.array_split(order, parts):
             weight = None if self._weight is None else self._weight[some]
             counts, _ = island_counts(
                 self.layout, self._tables, [own[some] for own in self._phi], weight, self._room

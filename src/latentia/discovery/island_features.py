@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,21 +152,21 @@ def _spread(counts: Single, group: Alike) -> Single:
     d, m, k = group.states, group.parent_states, counts.shape[1]
     if not group.whole:
         return counts[group.pair if m else group.own]
-    single = _with_first(counts[group.own], counts[0], axis=1)  # (c, d, k)
+    single = _with_first(counts[group.own], counts[0])  # (c, d, k)
     if not m:
         return single
     found = np.empty((len(group.columns), m, d, k), dtype=np.float32)
-    parent = _with_first(counts[group.parent], counts[0], axis=1)  # (c, p, k)
+    parent = _with_first(counts[group.parent], counts[0])  # (c, p, k)
     found[:, 1:, 1:] = counts[group.pair]
     found[:, 0, 1:] = single[:, 1:] - found[:, 1:, 1:].sum(axis=1)
     found[:, :, 0] = parent - found[:, :, 1:].sum(axis=2)
     return np.maximum(found, 0.0, out=found)
 
 
-def _with_first(rest: Single, total: Any, axis: int) -> Single:
+def _with_first(rest: Single, total: Single) -> Single:
     """The first state from all rows less the others."""
-    first = np.maximum(total - rest.sum(axis=axis), 0.0)
-    return np.concatenate([np.expand_dims(first, axis), rest], axis=axis)
+    first = np.maximum(total - rest.sum(axis=1), 0.0)
+    return np.concatenate([first[:, None], rest], axis=1)
 
 
 def _gather(weights: Single, group: Alike, log: Single) -> None:

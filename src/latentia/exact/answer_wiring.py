@@ -15,7 +15,8 @@ from typing import Any, final
 import numpy as np
 
 from latentia.errors import PlanError
-from latentia.exact.estep_wiring import EStep, Scope, TooWideError
+from latentia.exact.active_tree import TooWideError
+from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import group_patterns, patterns_of
 from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.structure.graph import LatentGraph

@@ -153,7 +153,13 @@ def family_values(
 def log_factor(network: ArrowNetwork, v: int, seen: Mapping[int, Any]) -> Array:
     """log P(v | parents), (rows or 1, open members of the family in its order)."""
     scope = scope_of(network, v, seen)
-    values = family_values(network, v, seen, scope)
+    return log_of_values(network, v, scope, family_values(network, v, seen, scope))
+
+
+def log_of_values(
+    network: ArrowNetwork, v: int, scope: Sequence[int], values: Mapping[int, Any]
+) -> Array:
+    """The same of members that were shaped to broadcast."""
     arrow = network.arrows[v]
     if isinstance(arrow, TableArrow):
         places = tuple(values[u] for u in (*network.graph.parents()[v], v))

@@ -79,14 +79,16 @@ def _product(factors: Sequence[Factor], scope: Sequence[int], sizes: Mapping[int
     total: Array = np.zeros((1, *(1 for _ in scope)))
     for factor in factors:
         total = total + _spread(factor, scope)
-    return np.broadcast_to(total, (len(total), *(sizes[v] for v in scope)))
+    whole = (len(total), *(sizes[v] for v in scope))
+    return total if total.shape == whole else np.broadcast_to(total, whole)
 
 
 def _fill(
     factors: Sequence[Factor], order: Sequence[int], sizes: Mapping[int, int]
 ) -> tuple[list[_Bucket], dict[int, Factor]]:
     """All buckets, and the factors that are left, by number."""
-    pool = dict(enumerate(factors))
+    # numbers of one state lie side by side: sums over few states are fast then
+    pool = {k: Factor(f.scope, np.asfortranarray(f.log)) for k, f in enumerate(factors)}
     count, buckets = len(pool), []
     for v in order:
         own = {k: f for k, f in pool.items() if v in f.scope}
@@ -113,20 +115,30 @@ def beliefs(
     """P(scope | row) of every factor, (rows or 1, scope …), and log of the whole sum."""
     buckets, left = _fill(factors, order, sizes)
     whole = _product(list(left.values()), (), sizes)
-    found: dict[int, Array] = {}  # belief of every factor or message, as a logarithm
-    for k in left:
-        found[k] = np.zeros(1)
     first = len(factors)
+    logs: dict[int, Array] = {k: np.zeros(1) for k in left}  # beliefs of messages
+    told = {k: np.ones(1) for k in left}  # beliefs of factors
     for b in range(len(buckets) - 1, -1, -1):
         bucket, message = buckets[b], buckets[b].message
         with np.errstate(invalid="ignore"):
-            change = found[first + b] - message.log
+            change = logs[first + b] - message.log
         change = np.where(np.isfinite(message.log), change, -np.inf)
         log = bucket.log + change[:, None]
+        alike: dict[tuple[int, ...], Array] = {}  # factors of one scope have one belief
         for k in bucket.members:
-            scope = factors[k].scope if k < first else buckets[k - first].message.scope
-            gone = tuple(1 + i for i, u in enumerate(bucket.scope) if u not in scope)
-            there = [u for u in bucket.scope if u in scope]
-            own = log_total(log, gone) if gone else log
-            found[k] = own.transpose(0, *(1 + there.index(u) for u in scope))
-    return [np.exp(found[k]) for k in range(first)], whole
+            if k >= first:
+                logs[k] = _onto(log, bucket.scope, buckets[k - first].message.scope)
+                continue
+            scope = factors[k].scope
+            if scope not in alike:
+                alike[scope] = np.exp(_onto(log, bucket.scope, scope))
+            told[k] = alike[scope]
+    return [told[k] for k in range(first)], whole
+
+
+def _onto(log: Array, scope: Sequence[int], kept: Sequence[int]) -> Array:
+    """log Σ over all of a scope but what is kept, in its order."""
+    gone = tuple(1 + i for i, u in enumerate(scope) if u not in kept)
+    there = [u for u in scope if u in kept]
+    own = log_total(log, gone) if gone else log
+    return own.transpose(0, *(1 + there.index(u) for u in kept))

@@ -10,36 +10,19 @@ active variables and nothing else, and a column costs a look-up, whatever its nu
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias, final
 
 from latentia.errors import GraphError, PlanError
+from latentia.exact.active_tree import ActiveTree, active_tree
 from latentia.structure.graph import LatentGraph, spell
-from latentia.structure.junction import clique_tree
-from latentia.structure.triangulate import Adjacency, eliminate, log_states
 
 Scope: TypeAlias = tuple[int, ...]
 
 PACK_CODES = 256  # joint codes of witnesses that are looked up together
-LARGEST_CLIQUE = 2**24  # joint states
-MOST_AXES = 30
-SMALL_TREE = 2**12  # joint states of all cliques that need no second look
-RULES = ("min_fill", "min_weight", "min_neighbours")  # tried in turn, where they need it
-
-
-class TooWideError(PlanError):
-    """A clique with too many joint states; `width` tells how many, and of which variables."""
-
-    def __init__(self, message: str, width: str) -> None:
-        super().__init__(message)
-        self.width = width
-
-    def __reduce__(self) -> tuple[type, tuple[str, str]]:
-        return type(self), (str(self), self.width)
 
 
 @final
@@ -197,7 +180,7 @@ def _compiled(
     active = active.union(*(parents[v] for v in smooth)) - smooth
     families = [(*above, v) for v, above in enumerate(parents)]
     scopes = [tuple(sorted(active.intersection(f))) for f in families]
-    tree = _tree(graph, sorted(active), scopes)
+    tree = active_tree(graph, sorted(active), scopes)
     witnesses: list[tuple[Scope, Witness]] = []
     inside: list[int] = []
     groups: dict[Scope, list[int]] = {}
@@ -292,100 +275,11 @@ def _packed(witnesses: Sequence[tuple[Scope, Witness]]) -> tuple[Pack, ...]:
     return tuple(packs)
 
 
-# --- the tree -------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Tree:
-    """Cliques while they are put in place."""
-
-    graph: LatentGraph
-    cliques: list[frozenset[int]]
-    up: list[int]
-    homes: dict[int, list[int]]
-
-    def top(self, scope: Scope) -> int:
-        """The clique nearest to the root that holds all of `scope`; -1 if it is empty."""
-        if not scope:
-            return -1
-        rarest = min(scope, key=lambda v: len(self.homes[v]))
-        i = next(i for i in self.homes[rarest] if self.cliques[i].issuperset(scope))
-        while self.up[i] != i and self.cliques[self.up[i]].issuperset(scope):
-            i = self.up[i]
-        return i
-
-    def separator(self, i: int) -> frozenset[int]:
-        return self.cliques[i] & self.cliques[self.up[i]] if self.up[i] != i else frozenset()
-
-    def size(self, scope: Iterable[int]) -> int:
-        return math.prod(self.graph.states[v] or 1 for v in scope)
-
-
-def _tree(graph: LatentGraph, active: list[int], scopes: Sequence[Scope]) -> _Tree:
-    """Cliques over the active variables; each hangs as high as it can."""
-    number = {v: k for k, v in enumerate(active)}
-    near: list[set[int]] = [set() for _ in active]
-    for scope in scopes:
-        for a, b in itertools.permutations(scope, 2):
-            near[number[a]].add(number[b])
-    weight = log_states(graph)
-
-    def check(clique: frozenset[int]) -> None:
-        _check_size(graph, frozenset(active[k] for k in clique))
-
-    found = clique_tree(_eliminated(near, [weight[v] for v in active], check))
-    cliques = [frozenset(active[k] for k in clique) for clique in found.cliques]
-    homes: dict[int, list[int]] = {}
-    for i, clique in enumerate(cliques):
-        for v in clique:
-            homes.setdefault(v, []).append(i)
-    tree = _Tree(graph, cliques, list(found.parent), homes)
-    for i in found.order():  # parents first
-        while tree.separator(i) and tree.separator(i) <= tree.separator(tree.up[i]):
-            tree.up[i] = tree.up[tree.up[i]]
-    return tree
-
-
-def _eliminated(
-    near: Adjacency, weight: Sequence[float], check: Callable[[frozenset[int]], None]
-) -> list[tuple[int, frozenset[int]]]:
-    """Cliques by fewest fill-ins; where these are large, by whichever order keeps them smallest."""
-    found: dict[str, list[tuple[int, frozenset[int]]]] = {}
-    cells: dict[str, float] = {}
-    refused: TooWideError | None = None
-    for rule in RULES:
-        try:
-            found[rule] = eliminate(near, weight, rule, check)
-        except TooWideError as error:
-            refused = refused or error
-            continue
-        cells[rule] = sum(math.exp(sum(weight[v] for v in c)) for _, c in found[rule])
-        if cells[rule] <= SMALL_TREE:
-            break
-    if not found:
-        assert refused is not None
-        raise refused
-    return found[min(cells, key=cells.__getitem__)]
-
-
-def _check_size(graph: LatentGraph, clique: frozenset[int]) -> None:
-    cells = math.prod(graph.states[v] or 1 for v in clique)
-    if cells > LARGEST_CLIQUE or len(clique) > MOST_AXES:
-        names = ", ".join(str(graph.names[v]) for v in sorted(clique)[:8])
-        size = f"{cells:.1e}" if cells < 10**300 else "countless"
-        width = (
-            f"a table over {len(clique)} variables with {size} joint states (at most {MOST_AXES} "
-            f"and {LARGEST_CLIQUE:.1e}): {names}"
-        )
-        raise TooWideError(
-            f"exact expectation maximisation needs {width}. "
-            "Give them fewer states or drop edges, or use learner='pbp'.",
-            width,
-        )
+# --- assembling ---------------------------------------------------------------------------------
 
 
 def _assemble(
-    tree: _Tree, packs: Sequence[Pack], dense: Sequence[Dense], inside: Sequence[Scope]
+    tree: ActiveTree, packs: Sequence[Pack], dense: Sequence[Dense], inside: Sequence[Scope]
 ) -> tuple[Clique, ...]:
     """Cliques with all that comes in, numbered parents first."""
     coming: list[dict[Scope, list[int]]] = [{} for _ in tree.cliques]  # packs by scope
@@ -436,7 +330,7 @@ def _assemble(
     return tuple(built)
 
 
-def _family(tree: _Tree, family: Scope, variables: Scope) -> Family:
+def _family(tree: ActiveTree, family: Scope, variables: Scope) -> Family:
     return Family(
         variable=family[-1],
         order=tuple(sorted(range(len(family)), key=family.__getitem__)),
@@ -450,7 +344,7 @@ def _shared_first(scope: frozenset[int], other: frozenset[int]) -> Scope:
     return (*sorted(scope & other), *sorted(scope - other))
 
 
-def _place(tree: _Tree, scope: Scope, product: Scope) -> Placing:
+def _place(tree: ActiveTree, scope: Scope, product: Scope) -> Placing:
     sizes, whole = ([tree.size((v,)) for v in axes] for axes in (scope, product))
     order = sorted(range(len(scope)), key=lambda k: product.index(scope[k]))
     return Placing(
@@ -464,7 +358,7 @@ def _place(tree: _Tree, scope: Scope, product: Scope) -> Placing:
     )
 
 
-def _split_root(tree: _Tree, coming: list[dict[Scope, list[int]]], root: int) -> None:
+def _split_root(tree: ActiveTree, coming: list[dict[Scope, list[int]]], root: int) -> None:
     """Put one of the scopes that come in above the root, where that makes products smaller.
 
     At the end of a chain, messages on either variable of the last clique come in: their product on

@@ -9,7 +9,6 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column, is_present
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
@@ -74,7 +73,7 @@ class AskingLatent:
         cells = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
         soft = {}
         for v, c, own in zip(self.graph.observed, self.columns, codes, strict=True):
-            if isinstance(c, ContinuousColumn):
+            if c.continuous:
                 soft[c.name] = between_cells(*c.corners(np.asarray(own, dtype=float)), c.cells)
             else:
                 cells[:, v] = own

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar, final
 
 from latentia.exact.estep_wiring import EStep, Scope, compile_estep
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """Families that hang together, as a small graph whose variables have numbers of their own."""
 
@@ -32,8 +33,8 @@ class Piece:
     families: Scope  # whose tables belong to the piece, in the whole graph's numbers
     unknown: Scope  # … and what ties them together
 
-    @property
-    def number(self) -> dict[int, int]:
+    @cached_property
+    def number(self) -> Mapping[int, int]:
         """Number in the whole graph -> number in the piece."""
         return {v: k for k, v in enumerate(self.variables)}
 

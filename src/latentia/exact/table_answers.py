@@ -19,6 +19,7 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import equal_rows
 from latentia.errors import DataError, EvidenceError, PlanError
 from latentia.exact.answer_wiring import AnswerWiring, WiredPiece, wired_patterns
+from latentia.exact.drawing_rows import draw_rows
 from latentia.exact.estep import row_answers
 from latentia.exact.estep_wiring import Scope
 from latentia.exact.lost_rows import possible_rows, row_in_logs
@@ -31,7 +32,7 @@ from latentia.exact.sampled_answers import (
     find_cutset,
     sample_answers,
 )
-from latentia.exact.tabular_model import check_rows_possible, draw_rows, numbers_of
+from latentia.exact.tabular_model import check_rows_possible, numbers_of
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
 from latentia.typing import Array, Label

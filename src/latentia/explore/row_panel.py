@@ -11,7 +11,6 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.opening import open_question
@@ -83,7 +82,7 @@ class RowPanel:
     ) -> list[dict[str, Any]]:
         column, node = self.columns[k], self.nodes[k]
         texts = [self.texts[column.name][i] for i in chosen]
-        if isinstance(column, ContinuousColumn):
+        if column.continuous:
             spread = self.explored.model.predict_quantiles(part, column.name, LEVELS)
             levels = np.column_stack([spread[f"{q:g}"] for q in LEVELS])
             values = part[column.name]
@@ -241,7 +240,7 @@ def _state_cell(
 
 
 def _number_cell(
-    column: ContinuousColumn, node: int, value: float | None, text: str, levels: Array
+    column: Column, node: int, value: float | None, text: str, levels: Array
 ) -> dict[str, Any]:
     """A number has no probability: how far out it lies, and the middle 90 %."""
     low, high, middle = levels[2], levels[6], levels[4]
@@ -254,7 +253,7 @@ def _number_cell(
                 break
     entry = None
     if value is not None:
-        cell = int(np.rint(column.positions(np.array([value]))[0]))
+        cell = int(column.nearest(column.place_of(value))[0])
         entry = {"from": cell, "to": cell}
     return {
         "text": text if value is not None else f"{middle:.4g}",

@@ -9,7 +9,11 @@ from typing import final
 import numpy as np
 
 from latentia.inference.evidence import Evidence, at_others, points_of
-from latentia.inference.evidence_level import components_above, total_evidence
+from latentia.inference.evidence_level import (
+    ComponentEvidence,
+    components_above,
+    total_evidence,
+)
 from latentia.inference.linear_part import lean_on
 from latentia.inference.messages import Message, downward, upward
 from latentia.inference.operators import Operators
@@ -96,6 +100,15 @@ def posteriors(
     return found
 
 
+def posterior_below(
+    operators: Operators, evidence: Evidence, column: int, below: Message, impossible: Bools
+) -> Array:
+    """P̂(column | evidence on the others), (states, n), from the message down to its leaf."""
+    plan = operators.plan
+    leaf = next(k for k in plan.leaves if column in plan.nodes[k].columns)
+    return _from_below(operators, evidence, {leaf: below}, [column], impossible)[0][column]
+
+
 def log_evidence(
     operators: Operators,
     evidence: Evidence,
@@ -115,6 +128,14 @@ def log_evidence(
     )
 
 
+def log_evidence_at_root(
+    operators: Operators, message: Message, alone: Array
+) -> tuple[Array, Array]:
+    """The same of a plan with one root, from P̂(e) / Π P̂(e_i), (1, n), and Σ log P̂(e_i), (n,)."""
+    found = ComponentEvidence(message.value[0], message.log, alone)
+    return total_evidence(operators, [found], len(alone))
+
+
 def _at_columns(
     operators: Operators,
     evidence: Evidence,
@@ -127,8 +148,21 @@ def _at_columns(
     Rows without any probability are marked.
     """
     plan = operators.plan
+    home = {v: k for k in plan.leaves for v in plan.nodes[k].columns}
+    down = downward(operators, up, {home[v] for v in wanted})
+    return _from_below(operators, evidence, down, wanted, impossible)
+
+
+def _from_below(
+    operators: Operators,
+    evidence: Evidence,
+    down: Mapping[int, Message],
+    wanted: Sequence[int],
+    impossible: Bools,
+) -> tuple[dict[int, Array], dict[int, Array]]:
+    """The same from the messages down to the leaves of the columns."""
+    plan = operators.plan
     home = {v: x for x, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
-    down = downward(operators, up, {plan.leaves[home[v]] for v in wanted})
     probabilities, clipped = {}, {}
     points = None if operators.linear is None else points_of(plan, evidence)
     place = {v: i for i, v in enumerate(plan.graph.observed)}

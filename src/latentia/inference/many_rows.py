@@ -14,17 +14,24 @@ from latentia.data.columns.column import Column
 from latentia.data.sources.memory import in_parallel, told_in_blocks
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
-from latentia.inference.answering import log_evidence, posteriors
+from latentia.inference.answering import (
+    log_evidence,
+    log_evidence_at_root,
+    posterior_below,
+    posteriors,
+)
 from latentia.inference.evidence import Evidence, read_evidence
+from latentia.inference.message_program import MessageProgram, message_program
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Provenance
-from latentia.inference.subtrees import look_up, look_up_scores, subtree_tables
+from latentia.inference.subtrees import Subtree, look_up, look_up_scores, subtree_tables
 from latentia.typing import Array, Bools, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_ROWS = 2**13  # so that the work on a block outweighs the steps that start it
 _MAKING = Lock()
 LOOK = 2**12  # rows that tell whether many are equal
+COMPILED = 256  # rows from which their messages are made into a program for the kernel
 FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
 
 
@@ -211,16 +218,28 @@ def one_column(
     v = plan.graph.observed[place]
     own = {x for x, k in enumerate(plan.leaves) if v in plan.nodes[k].columns}
     tables = subtree_tables(operators, asked.rows, own, asked.codes)
+    program = _program(operators, asked, tables, plan.leaves[min(own)])
 
     def work(part: slice, evidence: Evidence) -> None:
-        known = look_up(tables, evidence)
-        p = posteriors(operators, evidence, [v], known, impossible[part])[v]
+        made = None if program is None else program.run(evidence)
+        if made is not None:
+            p = posterior_below(operators, evidence, v, made[0], impossible[part])
+        else:
+            known = look_up(tables, evidence)
+            p = posteriors(operators, evidence, [v], known, impossible[part])[v]
         if pool is not None:
             p = pool.mixed(place, _part(asked, part), p)
         _put(out, 0, p if reduce is None else reduce(columns[place], p), part, asked.rows)
 
     in_blocks(operators, asked, work)
     return Answered([asked.spread(out[0])], asked.spread(impossible))
+
+
+def _program(
+    operators: Operators, asked: Asked, tables: Sequence[Subtree], target: int | None
+) -> MessageProgram | None:
+    """For the kernel, where rows are many enough to pay for it."""
+    return message_program(operators, tables, target) if asked.rows >= COMPILED else None
 
 
 def _part(asked: Asked, part: slice) -> list[Codes | None]:
@@ -263,8 +282,13 @@ def row_scores(
     """log P(present cells) of each row; densities in the columns' own units."""
     out, none = np.empty(asked.rows), np.zeros(asked.rows, dtype=bool)
     tables = subtree_tables(operators, asked.rows, (), asked.codes)
+    program = _program(operators, asked, tables, None)
 
     def work(part: slice, evidence: Evidence) -> None:
+        made = None if program is None else program.run(evidence)
+        if made is not None:
+            out[part], none[part] = log_evidence_at_root(operators, *made)
+            return
         known, alone = look_up_scores(tables, evidence)
         out[part], none[part] = log_evidence(operators, evidence, known, alone)
 

@@ -138,20 +138,26 @@ def _message(tree: Subtree, index: Codes) -> Message:
 
 
 def _indices(subtrees: Sequence[Subtree], evidence: Evidence) -> list[tuple[Subtree, Codes]]:
-    """Where the evidence of each row lies in the tables: (n,), or (1,) where there is none."""
-    found = []
-    for tree in subtrees:
-        if any(evidence.likelihoods[x] is not None for x in tree.leaves):
-            continue
-        if evidence.corners and any(evidence.corners[x] is not None for x in tree.leaves):
-            continue
-        index: Codes = np.zeros(1, dtype=np.int16)
-        for x, stride, shift in zip(tree.leaves, tree.strides, tree.shifts, strict=True):
-            codes = evidence.codes[x]
-            if codes is not None:
-                own = np.multiply(codes, np.int16(stride), dtype=np.int16)
-                index = own if index.size == 1 and not index[0] else np.add(index, own, out=own)
-                if shift:
-                    index += np.int16(shift * stride)
-        found.append((tree, index))
-    return found
+    """Those whose evidence codes tell, with where it lies in their tables."""
+    found = [(tree, subtree_index(tree, evidence)) for tree in subtrees]
+    return [(tree, index) for tree, index in found if index is not None]
+
+
+def subtree_index(tree: Subtree, evidence: Evidence) -> Codes | None:
+    """Where the evidence of each row lies in the table: (n,), or (1,) where there is none.
+
+    None where codes do not tell the evidence.
+    """
+    if any(evidence.likelihoods[x] is not None for x in tree.leaves):
+        return None
+    if evidence.corners and any(evidence.corners[x] is not None for x in tree.leaves):
+        return None
+    index: Codes = np.zeros(1, dtype=np.int16)
+    for x, stride, shift in zip(tree.leaves, tree.strides, tree.shifts, strict=True):
+        codes = evidence.codes[x]
+        if codes is not None:
+            own = np.multiply(codes, np.int16(stride), dtype=np.int16)
+            index = own if index.size == 1 and not index[0] else np.add(index, own, out=own)
+            if shift:
+                index += np.int16(shift * stride)
+    return index

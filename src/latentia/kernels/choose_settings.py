@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from typing import final
 
 import numpy as np
-import scipy
 
 from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
@@ -22,7 +21,7 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.answering import Answers, answer, log_evidence
 from latentia.inference.evidence import around, read_evidence
-from latentia.inference.linear_part import Linear, lean_on, pool_scores
+from latentia.inference.linear_part import Linear, lean_on
 from latentia.inference.operators import Operators
 from latentia.kernels.embedding import (
     Sides,
@@ -38,19 +37,16 @@ from latentia.kernels.settings import KernelSettings
 from latentia.kernels.smooth_leaves import on_grids
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes
+from latentia.typing import Codes
 
 BANDWIDTHS = (0.4, 0.65, 1.0)
 RIDGES = (0.6, 0.2, 2.0)
 EVIDENCE = (0.1, 0.16, 0.25, 0.35)
 OWN = (0.03, 0.05, 0.08, 0.13, 0.2)
-POOL = (0.0, 0.6)  # beside the start's
 LEAN = (0.0, 0.3, 0.6, 0.9)
 RANKS = (6, 14, 30)
-CLASS_EVIDENCE = (0.35, 0.25, 0.5)  # wider: what tells classes apart is coarse (design 7.6)
 FIT_ROWS, HELD_ROWS = 2000, 600
 MODEL_FLOOR = 0.01  # of the score by which models are compared
-CLASS_FLOOR = 0.1  # … and of the scores by which classes are
 
 
 @final
@@ -77,7 +73,7 @@ def choose_settings(
     splits = list(_splits(sample, rng))
     scores: dict[str, float] = {}
     best, best_score = start, -np.inf
-    first = _FirstPasses()
+    first = FirstPasses()
     with one_thread():
         for bandwidth in (start.bandwidth,) if "bandwidth" in fixed else BANDWIDTHS:
             trial = replace(best, bandwidth=bandwidth)
@@ -102,10 +98,10 @@ def _splits(sample: Rows, rng: np.random.Generator) -> Iterator[tuple[Rows, Rows
     held = min(HELD_ROWS, max(n // 4, 1))
     for _ in range(1 if n >= FIT_ROWS // 2 else 3):
         order = rng.permutation(n)
-        yield _take(sample, order[held : held + FIT_ROWS]), _take(sample, order[:held])
+        yield take_rows(sample, order[held : held + FIT_ROWS]), take_rows(sample, order[:held])
 
 
-def _take(rows: Rows, chosen: Codes) -> Rows:
+def take_rows(rows: Rows, chosen: Codes) -> Rows:
     weight = None if rows.weight is None else rows.weight[chosen]
     return Rows(tuple(c[chosen] for c in rows.codes), weight)
 
@@ -117,15 +113,15 @@ def _try_all(
     settings: KernelSettings,
     scores: dict[str, float],
     fixed: frozenset[str],
-    first: _FirstPasses,
+    first: FirstPasses,
 ) -> tuple[KernelSettings, float]:
     """Best rank and evidence bandwidth for given features and ridges."""
-    ranks = _ranks([plan], settings, fixed)
+    ranks = free_ranks([plan], settings, fixed)
     widths = [settings.evidence] if "evidence" in fixed else list(EVIDENCE)
     total = np.zeros((len(ranks), len(widths)))
     for learn, held in splits:
         wide = replace(settings, rank=max(ranks))
-        raw = _learn(plan, columns, learn, wide, first)
+        raw = learn_rough(plan, columns, learn, wide, first)
         for i, rank in enumerate(ranks):
             cut = cut_rank(raw, rank)
             for j, evidence in enumerate(widths):
@@ -133,14 +129,14 @@ def _try_all(
                 model = on_grids(cut, columns, trial)
                 total[i, j] += _score(model, columns, held) / len(splits)
     for (i, j), value in np.ndenumerate(total):
-        name = f"bandwidth {_told(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
+        name = f"bandwidth {tell_bandwidth(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
         scores[f"{name}, rank {ranks[i]}, evidence {widths[j]:g}"] = float(value)
     best = np.unravel_index(int(total.argmax()), total.shape)
     found = replace(settings, rank=ranks[int(best[0])], evidence=widths[int(best[1])])
     return found, float(total.max())
 
 
-def _ranks(plans: Sequence[Plan], settings: KernelSettings, fixed: frozenset[str]) -> list[int]:
+def free_ranks(plans: Sequence[Plan], settings: KernelSettings, fixed: frozenset[str]) -> list[int]:
     """Ranks to choose from; one where all separators are small."""
     most = max(n.rank for plan in plans for n in plan.nodes)
     free = most > min(settings.rank, RANKS[0] + 1)
@@ -151,7 +147,7 @@ def _ranks(plans: Sequence[Plan], settings: KernelSettings, fixed: frozenset[str
 
 @final
 @dataclass(slots=True)
-class _FirstPasses:
+class FirstPasses:
     """Pass 1 of each table, of the bandwidth looked at last and of that kept: ridges share it."""
 
     kept: dict[tuple[int, float | str], tuple[Sides, Moments]] = field(default_factory=dict)
@@ -173,12 +169,12 @@ class _FirstPasses:
         self.kept = {place: both for place, both in self.kept.items() if place[1] == bandwidth}
 
 
-def _learn(
+def learn_rough(
     plan: Plan,
     columns: Sequence[Column],
     rows: Rows,
     settings: KernelSettings,
-    first: _FirstPasses,
+    first: FirstPasses,
 ) -> Operators:
     sides, pairs = first.of(plan, columns, rows, settings)
     found = embed(plan, sides, pairs, settings)
@@ -215,13 +211,13 @@ def _choose_answers(
     settings: KernelSettings,
     scores: dict[str, float],
     fixed: frozenset[str],
-    first: _FirstPasses,
+    first: FirstPasses,
 ) -> KernelSettings:
     """The answers' own bandwidth, then how far they lean on a line.
 
     By the log density of each continuous column given all others.
     """
-    raw = cut_rank(_learn(plan, columns, split[0], settings, first), settings.rank)
+    raw = cut_rank(learn_rough(plan, columns, split[0], settings, first), settings.rank)
     held = split[1]
     widths = (settings.own,) if "own" in fixed else OWN
     best, found, top = settings, None, -np.inf
@@ -264,138 +260,5 @@ def _left_out(
     return total
 
 
-# --- one model per class --------------------------------------------------------------------------
-
-
-def choose_settings_for_classes(
-    plans: Sequence[Plan],
-    columns: Sequence[Column],
-    samples: Sequence[Rows],
-    log_prior: Array,
-    start: KernelSettings,
-    rng: np.random.Generator,
-    fixed: frozenset[str] = frozenset(),
-) -> KernelChoice:
-    """One choice for the models of all classes: by E[log P(class | row)] of held-out rows.
-
-    Coordinate by coordinate from `start`, each with its ranks and evidence bandwidths. Classes that
-    are easy to tell apart leave few rows that could choose: a setting gives way only to one that is
-    better by a standard error.
-    """
-    splits = _class_splits(samples, rng)
-    scores: dict[str, Array] = {}  # log P(class | row), row by row
-    best: KernelSettings | None = None
-    first = _FirstPasses()
-    trials: list[tuple[float | None, float | None]] = [(None, None)]
-    if "bandwidth" not in fixed:
-        trials = [(value, None) for value in BANDWIDTHS]
-    if "ridge" not in fixed:
-        trials += [(None, value) for value in RIDGES[1:]]
-    with one_thread():
-        for bandwidth, ridge in trials:
-            base = start if best is None else best
-            trial = replace(
-                base,
-                bandwidth=base.bandwidth if bandwidth is None else bandwidth,
-                ridge=base.ridge if ridge is None else (base.ridge[0], ridge),
-            )
-            found = _try_classes(plans, columns, splits, log_prior, trial, scores, fixed, first)
-            if best is None or _clearly_better(scores[_named(found)], scores[_named(best)]):
-                best = found
-            first.keep(best.bandwidth)
-    means = {name: float(each.mean()) for name, each in scores.items()}
-    return KernelChoice(best or start, means, sum(len(rows) for _, held in splits for rows in held))
-
-
-def _clearly_better(one: Array, other: Array) -> bool:
-    """By more than a standard error of the mean difference."""
-    gap = one - other
-    return bool(gap.mean() > gap.std() / np.sqrt(len(gap)))
-
-
-def _told(bandwidth: float | str) -> str:
+def tell_bandwidth(bandwidth: float | str) -> str:
     return bandwidth if isinstance(bandwidth, str) else f"{bandwidth:g}"
-
-
-def _named(settings: KernelSettings) -> str:
-    name = f"bandwidth {_told(settings.bandwidth)}, ridge {settings.ridge[1]:g}"
-    return f"{name}, rank {settings.rank}, evidence {settings.evidence:g}, pool {settings.pool:g}"
-
-
-def _class_splits(
-    samples: Sequence[Rows], rng: np.random.Generator
-) -> list[tuple[list[Rows], list[Rows]]]:
-    """Rows to learn from and to hold out, of every class."""
-    total = sum(len(s) for s in samples)
-    found = []
-    for _ in range(1 if total >= FIT_ROWS // 2 else 3):
-        learn, hold = [], []
-        for sample in samples:
-            n, share = len(sample), len(sample) / total
-            order = rng.permutation(n)
-            held = min(n // 4, max(int(HELD_ROWS * share), 2))
-            most = max(int(FIT_ROWS * share), 10)
-            learn.append(_take(sample, order[held : held + most]))
-            hold.append(_take(sample, order[:held]))
-        found.append((learn, hold))
-    return found
-
-
-def _try_classes(
-    plans: Sequence[Plan],
-    columns: Sequence[Column],
-    splits: Sequence[tuple[Sequence[Rows], Sequence[Rows]]],
-    log_prior: Array,
-    settings: KernelSettings,
-    scores: dict[str, Array],
-    fixed: frozenset[str],
-    first: _FirstPasses,
-) -> KernelSettings:
-    """The best evidence bandwidth, then the best rank, for given features and ridges."""
-    ranks = _ranks(plans, settings, fixed)
-    wide = replace(settings, rank=max(*ranks, settings.rank))
-    raw = [
-        [_learn(plan, columns, rows, wide, first) for plan, rows in zip(plans, learn, strict=True)]
-        for learn, _ in splits
-    ]
-
-    def look(trial: KernelSettings) -> Array:
-        name = _named(trial)
-        if name not in scores:
-            each = [
-                _class_score(own, columns, held, log_prior, trial)
-                for own, (_, held) in zip(raw, splits, strict=True)
-            ]
-            scores[name] = np.concatenate(each)
-        return scores[name]
-
-    def better(best: KernelSettings, trial: KernelSettings) -> KernelSettings:
-        return trial if _clearly_better(look(trial), look(best)) else best
-
-    widths = [settings.evidence] if "evidence" in fixed else list(CLASS_EVIDENCE)
-    best = reduce(better, (replace(settings, evidence=w) for w in widths))
-    best = reduce(better, (replace(best, rank=r) for r in (best.rank, *ranks)))
-    pools = () if "pool" in fixed else POOL
-    return reduce(better, (replace(best, pool=p) for p in (best.pool, *pools)))
-
-
-def _class_score(
-    raw: Sequence[Operators],
-    columns: Sequence[Column],
-    held: Sequence[Rows],
-    log_prior: Array,
-    settings: KernelSettings,
-) -> Array:
-    """log P(class | row) of held-out rows, each times its weight."""
-    together = [np.concatenate(codes) for codes in zip(*(r.codes for r in held), strict=True)]
-    logs = np.empty((len(held), sum(map(len, held))))
-    for k, own in enumerate(raw):
-        model = on_grids(cut_rank(own, settings.rank), columns, settings, scores_only=True)
-        model = replace(model, floor=CLASS_FLOOR)
-        logs[k] = log_evidence(model, read_evidence(model.plan, together))[0]
-    lines = [own.linear for own in raw if own.linear is not None]
-    logs = log_prior[:, None] + pool_scores(logs, lines, together, settings.pool)
-    label = np.repeat(np.arange(len(held)), [len(r) for r in held])
-    weight = np.concatenate([r.weights for r in held])
-    true = logs[label, np.arange(len(label))] - scipy.special.logsumexp(logs, axis=0)
-    return np.asarray(true * weight)

@@ -130,7 +130,7 @@ def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
     for part in row_chunks(len(rows), width):
         block = rows[part]
         z = coordinates(columns, block.codes)
-        phi = [_with_one(m(z)) for m in sides.maps]
+        phi = [_with_one(m.unmixed(z)) for m in sides.maps]
         weight = block.weight
         whole = not np.isnan(z).any()
         for m in sorted({*sides.outside.values()}):
@@ -141,7 +141,21 @@ def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
             own = _weighted(_weighted(phi[a], weight), here)
             total = own @ phi[sides.outside[k]].T
             add_to(sums, f"across/{k}", np.asarray(total, dtype=float))
+    for m in sorted({*sides.outside.values()}):
+        sums[f"outside/{m}"] = _mixed(sums[f"outside/{m}"], sides.maps[m], sides.maps[m])
+    for k, a in sides.inside.items():
+        other = sides.maps[sides.outside[k]]
+        sums[f"across/{k}"] = _mixed(sums[f"across/{k}"], sides.maps[a], other)
     return Moments("kernel sides", rows.total, len(rows), sums)
+
+
+def _mixed(total: Array, one: BlockMap, other: BlockMap) -> Array:
+    """Sums of products of φ from those of what was not mixed: rows are many, landmarks few."""
+    for block in (one, other):  # left, then right as left of the transposed
+        if block.mixes_last:
+            total = np.concatenate([total[:1], block.mixing @ total[1:]])
+        total = total.T
+    return np.ascontiguousarray(total)
 
 
 def embed(plan: Plan, sides: Sides, pairs: Moments, settings: KernelSettings) -> Embedding:

@@ -17,6 +17,7 @@ import scipy
 
 from latentia.data.columns.column import Column
 from latentia.errors import DataError, UnknownNameError
+from latentia.kernels.exponentials import exp_negative
 from latentia.linear_algebra import eigh
 from latentia.typing import Array
 
@@ -115,15 +116,29 @@ class BlockMap:
         own = z[list(self.members)]
         if self.waves is not None:
             return _wave(self, own)
-        if len(self.members) == 1 and self.discrete[0]:
+        if self.shows_states:
             return np.asarray(own[0] == np.arange(self.discrete[0])[:, None], dtype=float)
         factors = self.factors(own)
         return np.asarray(self.mixing.astype(factors.dtype) @ factors)
 
+    @property
+    def mixes_last(self) -> bool:
+        """May sums over rows be mixed, instead of rows? In single precision too much would go."""
+        return not (self.single or self.waves is not None or self.shows_states)
+
+    @property
+    def shows_states(self) -> bool:
+        """Is it one discrete column, whose features are its states?"""
+        return len(self.members) == 1 and self.discrete[0] > 0
+
+    def unmixed(self, z: Array) -> Array:
+        """φ, or k(landmarks, ·) where that is `mixing` times it."""
+        return self.factors(z[list(self.members)]) if self.mixes_last else self(z)
+
     def project(self, matrix: Array, z: Array) -> Array:
         """matrix @ φ, the two matrices multiplied first: (rows of the matrix, n)."""
         own = z[list(self.members)]
-        if self.waves is not None or (len(self.members) == 1 and self.discrete[0]):
+        if self.waves is not None or self.shows_states:
             return np.asarray(matrix @ self(z))
         factors = self.factors(own)
         return np.asarray((matrix @ self.mixing).astype(factors.dtype) @ factors)
@@ -181,9 +196,7 @@ def _at_once(block: BlockMap, own: Array) -> Array:
     kind = np.float32 if block.single else np.float64
     one: Array = np.concatenate(left).astype(kind, copy=False)
     other: Array = np.concatenate(right).astype(kind, copy=False)
-    found = one.T @ other  # large: in place from here
-    np.minimum(found, 0.0, out=found)
-    return np.asarray(np.exp(found, out=found))
+    return exp_negative(one.T @ other)  # large: in place
 
 
 def make_map(
@@ -242,7 +255,7 @@ def _present_means(own: Array) -> Array:
 
 def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> BlockMap:
     """Landmarks are rows of the sample; K_LL^-½ on the eigenvalues that matter."""
-    if len(block.members) == 1 and block.discrete[0]:
+    if block.shows_states:
         return block
     bare = replace(block, landmarks=_landmarks(sample, features))
     K = bare.factors(bare.landmarks)
@@ -276,8 +289,10 @@ def _landmarks(sample: Array, features: int) -> Array:
 
 def _once(points: Array) -> Array:
     """Equal points once, in the order in which they are met: names of states do not matter."""
-    first = np.unique(points, axis=1, return_index=True)[1]
-    return np.asarray(points[:, np.sort(first)])
+    rows = np.ascontiguousarray(points.T + 0.0)  # no negative zeros
+    keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist()
+    first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
+    return np.asarray(points[:, sorted(first.values())])
 
 
 def _mean_factor(block: BlockMap, i: int) -> Array:

@@ -24,7 +24,7 @@ from latentia.model.class_counts import counted_latents
 from latentia.model.links import LINKS
 from latentia.model.state_names import checked_order
 from latentia.model.training import Opened
-from latentia.networks.arrow_climb import pose_rows
+from latentia.networks.arrow_blocks import pose_rows
 from latentia.networks.arrow_errors import ArrowErrors, arrow_errors
 from latentia.networks.arrow_order import in_order
 from latentia.networks.arrow_starts import best_climb
@@ -149,11 +149,11 @@ def _straight_columns(opened: Opened) -> tuple[Column, ...]:
     codes, weight = _rows(opened, opened.columns)
     found: list[Column] = []
     for column, own in zip(opened.columns, codes, strict=True):
-        if not isinstance(column, ContinuousColumn):
+        if not column.continuous:
             found.append(column)
             continue
         there = ~np.isnan(own)
-        x = column.unscaled(column.at(np.asarray(own[there], dtype=float)))
+        x = column.of_measures(column.of_places(own[there]))
         mean = float(np.average(x, weights=weight[there])) if len(x) else 0.0
         sd = math.sqrt(float(np.average((x - mean) ** 2, weights=weight[there]))) if len(x) else 0.0
         sd = sd if sd > 0 else 1.0

@@ -54,6 +54,7 @@ POOL = 25_000  # different rows on which candidates are compared
 FEW = 250  # rows; below, a fifth of them cannot tell candidates apart
 FOLDS = 5  # then all rows do, fold by fold
 WIDE, TWO_FOLDS = 20, 2  # columns from which two folds are enough: each takes long and tells more
+ENOUGH_COLUMNS = 500  # … and from which a fifth of the rows is: each row judges by all its cells
 FEWEST = 20  # rows
 NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
 PATIENCE = 30.0  # E-steps after which more and more is small enough
@@ -100,7 +101,7 @@ def choose_best(
     pool, whole = keep_rows(source, POOL, rng)
     if whole:  # the pool is all there is: every kind of source is learned from alike
         source = LocalRows(pool)
-    few = pool.total < FEW
+    few = pool.total < FEW and len(plan.leaves) < ENOUGH_COLUMNS
     deals = deal_rows(pool, FOLDS, rng) if few else [split_rows(pool, HELD_OUT, rng)]
     deals = deals[:TWO_FOLDS] if len(plan.leaves) >= WIDE else deals
     why = _incomparable(pool, deals)

@@ -12,7 +12,6 @@ import numpy as np
 import scipy
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.engine import restrict
@@ -49,12 +48,12 @@ class ClassRows:
 
     opened: Opened
     columns: tuple[Column, ...]  # of the graph, on their grids
-    labels: DiscreteColumn
+    labels: Column  # discrete
     source: Source
 
     @property
     def classes(self) -> int:
-        return len(self.labels.states)
+        return self.labels.cells
 
     def of_class(self, k: int) -> Source:
         """The rows of one class, without it."""
@@ -100,7 +99,7 @@ def class_training(rows: ClassRows, k: int, learner: Any) -> Training:
 
 
 def _cannot_learn(rows: ClassRows, k: int, error: LatentiaError) -> DataError:
-    return DataError(f"class {rows.labels.states[k]!r} cannot be learned: {error}")
+    return DataError(f"class {rows.labels.labels[k]!r} cannot be learned: {error}")
 
 
 def _class_training(rows: ClassRows, k: int, learner: Any) -> Training:

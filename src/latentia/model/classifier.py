@@ -163,8 +163,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         if seen.columns[label].missing > 0:
             raise DataError("some rows have no class. Drop them, or fill in their class.")
         (labels,) = discover_columns(seen, [label], {label: "discrete"})
-        assert isinstance(labels, DiscreteColumn)
-        states = np.asarray(labels.states)  # those that some row of positive weight has
+        states = np.asarray(labels.labels)  # those that some row of positive weight has
         classes = states if classes is None else classes[states]
         columns = place_columns(opened, learner)
         source = rows.source((*columns, labels), opened.seen)

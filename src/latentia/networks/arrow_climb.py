@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -22,44 +22,16 @@ from latentia.exact.arrows import (
     TableArrow,
     family_values,
     feature_spans,
-    log_factor,
-    relevant_to,
     scope_of,
 )
-from latentia.exact.buckets import Factor, beliefs, elimination_order
+from latentia.exact.buckets import Factor, beliefs
+from latentia.networks.arrow_blocks import ArrowRows, Block, family_of
 from latentia.networks.logit import RIDGE, LogitRows, newton
 from latentia.typing import Array
 
 MOST_STEPS = 3000
 NEAR = 1e-10  # gain a row at which EM rests
-BLOCK = 2_000_000  # cells of the widest bucket, over all rows of a block
 LEAST_VARIANCE = 1e-3  # share of a column's own: a state with a single row would have none
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Rows that lack the same cells."""
-
-    seen: Mapping[int, Any]  # variable -> codes, or standardised values
-    weight: Array
-    relevant: tuple[int, ...]  # variables whose arrows say something of what is seen
-    order: tuple[int, ...]  # in which open ones are summed out
-    kept: dict[int, Array] = field(default_factory=dict)  # features of logits, made once
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ArrowRows:
-    """What is learned from: blocks of rows, and what regularises."""
-
-    blocks: tuple[Block, ...]
-    smoothing: float
-    pseudo: Mapping[int, Array]  # discrete variable -> pseudo-counts of its states
-
-    @property
-    def total(self) -> float:
-        return float(sum(block.weight.sum() for block in self.blocks))
 
 
 @final
@@ -74,57 +46,20 @@ class Climbed:
     level: float = -math.inf  # the log-likelihood with the prior
 
 
-def pose_rows(network: ArrowNetwork, cells: Array, weight: Array, smoothing: float) -> ArrowRows:
-    """Rows (n, variables), NaN where missing, in blocks of the same holes."""
-    graph, sizes = network.graph, _sizes(network)
-    holes, which = np.unique(np.isnan(cells), axis=0, return_inverse=True)
-    blocks = []
-    for k, hole in enumerate(holes):
-        rows = cells[which.ravel() == k]
-        own = weight[which.ravel() == k]
-        there = [v for v in range(len(graph.names)) if not hole[v]]
-        relevant = relevant_to(network, there)
-        scopes = [[u for u in (*graph.parents()[v], v) if u not in there] for v in relevant]
-        order, widest = elimination_order(scopes, sizes)
-        step = max(int(BLOCK // widest), 1)
-        for at in range(0, len(rows), step):
-            part = rows[at : at + step]
-            seen = {
-                v: part[:, v] if v in network.dense else part[:, v].astype(np.int64) for v in there
-            }
-            blocks.append(Block(seen, own[at : at + step], relevant, tuple(order)))
-    pseudo = {}
-    for v in network.arrows:
-        if v not in network.dense:
-            pseudo[v] = smoothing * _marginal(graph.states[v] or 1, cells[:, v], weight)
-    return ArrowRows(tuple(blocks), smoothing, pseudo)
-
-
-def _marginal(states: int, codes: Array, weight: Array) -> Array:
-    there = ~np.isnan(codes)
-    if not there.any():
-        return np.full(states, 1.0 / states)
-    counts = np.bincount(codes[there].astype(np.int64), weight[there], states)
-    return np.asarray(counts / counts.sum(), dtype=float)
-
-
-def _sizes(network: ArrowNetwork) -> dict[int, int]:
-    return {v: len(network.axis(v)) for v in range(len(network.graph.names))}
-
-
 # --- the E-step -----------------------------------------------------------------------------------
 
 
 def block_beliefs(network: ArrowNetwork, block: Block) -> tuple[dict[int, Array], Array]:
     """P(open members of the family | row) of every arrow, and log P(row)."""
-    factors = [
-        Factor(tuple(scope_of(network, v, block.seen)), log_factor(network, v, block.seen))
-        for v in block.relevant
-    ]
-    found, log = beliefs(factors, block.order, _sizes(network))
+    factors = []
+    for v in block.relevant:
+        own = family_of(network, v, block)
+        factors.append(Factor(own.scope, own.log(network, v)))
+    found, log = beliefs(factors, block.order, block.sizes)
     n = len(block.weight)
     told = {
-        v: np.broadcast_to(b, (n, *b.shape[1:])) for v, b in zip(block.relevant, found, strict=True)
+        v: b if len(b) == n else np.broadcast_to(b, (n, *b.shape[1:]))
+        for v, b in zip(block.relevant, found, strict=True)
     }
     return told, np.broadcast_to(log, (n,))
 
@@ -162,42 +97,34 @@ class _Sums:
 
 
 def _counts(network: ArrowNetwork, v: int, block: Block, share: Array) -> Array:
-    family = (*network.graph.parents()[v], v)
-    shape = tuple(network.graph.states[u] or 1 for u in family)
-    values = family_values(network, v, block.seen, scope_of(network, v, block.seen))
-    places = tuple(np.broadcast_to(values[u], share.shape) for u in family)
-    flat: Any = np.ravel_multi_index(places, shape)
-    counts = np.bincount(flat.ravel(), share.ravel(), math.prod(shape))
+    shape = tuple(network.graph.states[u] or 1 for u in (*network.graph.parents()[v], v))
+    own = family_of(network, v, block)
+    if isinstance(own.seen_cells, int):  # all members are open
+        return np.asarray(share.sum(axis=0).reshape(shape), dtype=float)
+    cells = np.broadcast_to(own.cells, share.shape)
+    counts = np.bincount(cells.ravel(), share.ravel(), math.prod(shape))
     return np.asarray(counts.reshape(shape), dtype=float)
 
 
 def line_gram(network: ArrowNetwork, v: int, block: Block, share: Array) -> Array:
     """Σ share · (1, parents, itself)² for every state of the discrete parents."""
-    above = network.graph.parents()[v]
-    lines = [u for u in above if u in network.dense]
-    Z = np.column_stack([np.ones(len(share)), *(block.seen[u] for u in lines), block.seen[v]])
-    kinds = [u for u in above if u not in network.dense]
-    shape = tuple(network.graph.states[u] or 1 for u in kinds)
-    weights = configuration_weights(network, v, block, share, kinds, shape)
-    return np.stack([(Z * w[:, None]).T @ Z for w in weights])
+    lines = [u for u in network.graph.parents()[v] if u in network.dense]
+    Z = np.stack([np.ones(len(share)), *(block.seen[u] for u in lines), block.seen[v]])
+    weights = configuration_weights(network, v, block, share)
+    return np.asarray((weights[:, None] * Z) @ Z.T)
 
 
-def configuration_weights(
-    network: ArrowNetwork,
-    v: int,
-    block: Block,
-    share: Array,
-    kinds: Sequence[int],
-    shape: tuple[int, ...],
-) -> Array:
-    """How much of every row is in each joint state of the discrete parents, (states, rows)."""
-    n, wide = len(share), math.prod(shape)
-    if not kinds:
-        return np.asarray(share.reshape(n, -1).sum(axis=1)[None])
-    values = family_values(network, v, block.seen, scope_of(network, v, block.seen))
-    places = tuple(np.broadcast_to(values[u], share.shape) for u in kinds)
-    flat: Any = np.ravel_multi_index(places, shape) * n
-    flat = flat + np.arange(n).reshape(-1, *(1 for _ in share.shape[1:]))
+def configuration_weights(network: ArrowNetwork, v: int, block: Block, share: Array) -> Array:
+    """How much of every row is in each joint state of the discrete parents, (states, rows).
+
+    Of the arrow of a continuous column that is seen.
+    """
+    own, n = family_of(network, v, block), len(share)
+    if isinstance(own.seen_cells, int):  # open, or none
+        return np.asarray(share.reshape(n, -1).T)
+    kinds = [u for u in network.graph.parents()[v] if u not in network.dense]
+    wide = math.prod(network.graph.states[u] or 1 for u in kinds)
+    flat = own.cells * n + np.arange(n).reshape(-1, *(1 for _ in share.shape[1:]))
     found = np.bincount(flat.ravel(), share.ravel(), wide * n).reshape(wide, n)
     return np.asarray(found, dtype=float)
 
@@ -256,18 +183,15 @@ def _posed(X: Array, smoothing: float) -> LogitRows:
 def fitted_lines(gram: Array, before: LineArrow, smoothing: float) -> LineArrow:
     """Least squares in every state; pseudo-counts are rows of mean 0 and variance 1."""
     D = gram.shape[-1] - 1
-    lines, variances = np.zeros((len(gram), D)), np.ones(len(gram))
-    for c, G in enumerate(gram):
-        count = G[0, 0]
-        if count + smoothing <= 1e-9:
-            lines[c] = before.lines.reshape(-1, D)[c]
-            variances[c] = before.variances.reshape(-1)[c]
-            continue
-        A = G[:D, :D] + np.diag(np.full(D, smoothing + 1e-9 * max(count, 1.0)))
-        b = np.linalg.solve(A, G[:D, D])
-        rest = G[D, D] - 2 * b @ G[:D, D] + b @ G[:D, :D] @ b
-        rest += smoothing * (1.0 + float(b @ b))
-        lines[c], variances[c] = b, max(rest / (count + smoothing), LEAST_VARIANCE)
+    count, G, g = gram[:, 0, 0], gram[:, :D, :D], gram[:, :D, D]
+    told = count + smoothing > 1e-9  # the others stay as they are
+    ridge = np.where(told, smoothing + 1e-9 * np.maximum(count, 1.0), 1.0)
+    b = np.linalg.solve(G + ridge[:, None, None] * np.eye(D), g[..., None])[..., 0]
+    rest = gram[:, D, D] - 2 * (b * g).sum(axis=1) + (b * (G @ b[..., None])[..., 0]).sum(axis=1)
+    rest = rest + smoothing * (1.0 + (b * b).sum(axis=1))
+    variances = np.maximum(rest / np.where(told, count + smoothing, 1.0), LEAST_VARIANCE)
+    lines = np.where(told[:, None], b, before.lines.reshape(-1, D))
+    variances = np.where(told, variances, before.variances.reshape(-1))
     return LineArrow(lines.reshape(before.lines.shape), variances.reshape(before.variances.shape))
 
 
@@ -319,7 +243,7 @@ def from_memberships(
         told = {}
         for v in block.relevant:
             share = np.ones((len(block.weight),))
-            for u in scope_of(network, v, block.seen):
+            for u in family_of(network, v, block).scope:
                 size = len(network.axis(u))
                 own = shares.get(u, np.full((len(block.weight), size), 1.0 / size))
                 share = share[..., None] * own.reshape(

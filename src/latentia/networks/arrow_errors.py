@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -19,17 +19,10 @@ from latentia.exact.arrows import (
     LineArrow,
     LogitArrow,
     TableArrow,
-    family_values,
-    scope_of,
 )
 from latentia.linear_algebra import symmetric_inverse
-from latentia.networks.arrow_climb import (
-    ArrowRows,
-    Block,
-    block_beliefs,
-    configuration_weights,
-    logit_rows,
-)
+from latentia.networks.arrow_blocks import ArrowRows, Block, family_of
+from latentia.networks.arrow_climb import block_beliefs, configuration_weights, logit_rows
 from latentia.networks.logit import RIDGE, shares_of
 from latentia.typing import Array
 
@@ -87,7 +80,8 @@ def _some(rows: ArrowRows) -> tuple[list[Block], float]:
         kept = rng.random(len(block.weight)) < MOST_ROWS / count
         seen = {v: x[kept] for v, x in block.seen.items()}
         if kept.any():
-            found.append(Block(seen, block.weight[kept], block.relevant, block.order))
+            part = replace(block, seen=seen, weight=block.weight[kept], families={}, kept={})
+            found.append(part)
     return found, rows.total / float(sum(b.weight.sum() for b in found))
 
 
@@ -181,11 +175,8 @@ def _table_scores(
     share: Array,
     free: list[tuple[int, int]],
 ) -> Array:
-    family = (*network.graph.parents()[v], v)
     shape, n = arrow.table.shape, len(share)
-    values = family_values(network, v, block.seen, scope_of(network, v, block.seen))
-    places = tuple(np.broadcast_to(values[u], share.shape) for u in family)
-    flat: Any = np.ravel_multi_index(places, shape) * n
+    flat = family_of(network, v, block).cells * n
     flat = flat + np.arange(n).reshape(-1, *(1 for _ in share.shape[1:]))
     cells = np.bincount(flat.ravel(), share.ravel(), arrow.table.size * n)
     cells = cells.reshape(-1, shape[-1], n)
@@ -206,11 +197,8 @@ def _logit_scores(
 def _line_scores(
     network: ArrowNetwork, v: int, arrow: LineArrow, block: Block, share: Array
 ) -> Array:
-    above = network.graph.parents()[v]
-    lines = [u for u in above if u in network.dense]
-    kinds = [u for u in above if u not in network.dense]
-    shape = tuple(network.graph.states[u] or 1 for u in kinds)
-    weights = configuration_weights(network, v, block, share, kinds, shape)  # (states, rows)
+    lines = [u for u in network.graph.parents()[v] if u in network.dense]
+    weights = configuration_weights(network, v, block, share)  # (states, rows)
     Z = np.column_stack([np.ones(len(share)), *(block.seen[u] for u in lines)])
     b, variance = arrow.lines.reshape(-1, Z.shape[1]), arrow.variances.reshape(-1)
     gap = block.seen[v] - b @ Z.T  # (states, rows)

@@ -7,14 +7,8 @@ import warnings
 import numpy as np
 
 from latentia.exact.arrows import ArrowNetwork
-from latentia.networks.arrow_climb import (
-    NEAR,
-    ArrowRows,
-    Climbed,
-    climb_arrows,
-    from_memberships,
-    pose_rows,
-)
+from latentia.networks.arrow_blocks import ArrowRows, pose_rows
+from latentia.networks.arrow_climb import NEAR, Climbed, climb_arrows, from_memberships
 from latentia.typing import Array
 
 STARTS = 8  # half of them by k-means

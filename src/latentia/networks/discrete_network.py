@@ -75,8 +75,9 @@ class Network:
 def plan_refinement(plan: Plan) -> tuple[PositiveNetwork, Plan]:
     """The positive network of a plan, and the network's own plan; kept, for many fits alike."""
     own = own_network(plan)
-    if own is not None:
-        return own, make_plan(own.graph)
+    if own is not None:  # the graph itself: so is its plan, unless columns share leaves there
+        alone = all(len(plan.nodes[k].columns) == 1 for k in plan.leaves)
+        return own, plan if alone else make_plan(own.graph)
     network = positive_network(plan)
     return network, make_plan(network.graph)
 

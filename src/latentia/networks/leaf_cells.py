@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.continuous import dense_columns
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.changed_rows import change_rows
 from latentia.errors import DataError, GraphError
@@ -77,12 +77,11 @@ def leaf_cells(
 ) -> dict[int, LeafCells]:
     """The continuous columns of a graph, by variable; no variance falls below a share of theirs."""
     found = {}
-    for v, column in zip(graph.observed, columns, strict=True):
-        if isinstance(column, ContinuousColumn):
-            inner = [round((cut - column.low) / column.step) for cut in column.cuts]
-            ends = sorted({0, *np.clip(inner, 1, column.points - 1).tolist(), column.points})
-            least = max(floor * (column.spread / column.step) ** 2, NARROWEST)
-            found[v] = LeafCells(tuple(pairwise(ends)), column.cells, least)
+    for v, column in dense_columns(graph.observed, columns).items():
+        inner = [round((cut - column.low) / column.step) for cut in column.cuts]
+        ends = sorted({0, *np.clip(inner, 1, column.points - 1).tolist(), column.points})
+        least = max(floor * (column.spread / column.step) ** 2, NARROWEST)
+        found[v] = LeafCells(tuple(pairwise(ends)), column.cells, least)
     return found
 
 

@@ -19,9 +19,10 @@ from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import PlanError
+from latentia.exact.active_tree import TooWideError
 from latentia.exact.estep import pack_rows, packed_counts, sum_counts
 from latentia.exact.estep_many import ManyRows, wire_many
-from latentia.exact.estep_wiring import EStep, Scope, TooWideError
+from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import EStepOf, Prior, Tables

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
-from latentia.exact.estep_wiring import TooWideError
+from latentia.exact.active_tree import TooWideError
 from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from latentia.kernels.settings import KernelSettings
-from latentia.model.learners import PBP, Spectral
+from latentia.model.learners import PBP
+from latentia.model.published_learners import Spectral
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.tables import Tables

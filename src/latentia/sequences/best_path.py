@@ -15,9 +15,10 @@ import numpy as np
 
 from latentia.sequences.careful_passes import MOST_ROUNDS
 from latentia.sequences.chain_messages import NotAtRestError
+from latentia.sequences.chain_wiring import Wired
 from latentia.sequences.hidden_states import Tables
 from latentia.sequences.packing import Indices, Packing
-from latentia.sequences.potentials import Wired, log_emissions, moves_of, starts_of
+from latentia.sequences.potentials import log_emissions, moves_of, starts_of
 from latentia.sequences.quick_passes import EVERY, last_messages
 from latentia.sequences.scratch import scratch
 from latentia.sequences.step_blocks import step_views, to_blocks

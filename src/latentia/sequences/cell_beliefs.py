@@ -9,7 +9,7 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.exact.gaussian_leaves import grid_masses
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.packing import Indices
-from latentia.sequences.potentials import bell_places, cell_places
+from latentia.sequences.table_places import bell_places, cell_places
 from latentia.typing import Array
 
 

@@ -18,10 +18,10 @@ from scipy.special import stdtrit
 from latentia.assess.intervals import intervals
 from latentia.errors import DataError, EvidenceError
 from latentia.linear_algebra import one_thread
+from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.learn_chain import ChainLearning, ChainPrior, climb_chain
-from latentia.sequences.potentials import wire_groups
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentia.assess.intervals import intervals
-from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.column import Column
 from latentia.errors import EvidenceError
 from latentia.inference.posterior import Posterior
 from latentia.sequences.chain_errors import ChainReplicates, plain_intervals, share_intervals
@@ -31,7 +31,7 @@ def table_intervals(
         if replicates.stretches and family.when == "first":
             continue
         column = chain.columns.get(family.variable)
-        if isinstance(column, ContinuousColumn):
+        if column is not None and column.continuous:
             own = [_means(column, r.tables[n]) for r in (replicates.whole, *replicates.without)]
             x = _means(column, chain.tables[n])
             ends = plain_intervals(x, own[0], own[1:], confidence)
@@ -42,11 +42,11 @@ def table_intervals(
     return found
 
 
-def _means(column: ContinuousColumn, table: Array) -> Array:
+def _means(column: Column, table: Array) -> Array:
     """(…, 2): mean and deviation in the column's own units; of a curved scale median and spread."""
     mean, sd = table[..., 0, 1], np.sqrt(table[..., 0, 2])
-    spread = (column.unscaled(mean + sd) - column.unscaled(mean - sd)) / 2
-    return np.stack([column.unscaled(mean), spread], axis=-1)
+    spread = (column.of_measures(mean + sd) - column.of_measures(mean - sd)) / 2
+    return np.stack([column.of_measures(mean), spread], axis=-1)
 
 
 def with_intervals(

@@ -12,8 +12,10 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.linear_algebra import one_thread
 from latentia.model.learners import PBP
 from latentia.networks.em import EM
-from latentia.networks.stepwise import StepwiseEM, batch_rows
+from latentia.networks.stepwise import StepwiseEM
+from latentia.networks.stepwise_passes import batch_rows
 from latentia.seeds import as_generator
+from latentia.sequences.chain_wiring import Wired, wire_groups
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.learn_chain import (
@@ -24,7 +26,6 @@ from latentia.sequences.learn_chain import (
     learn_chain,
     plain_climb,
 )
-from latentia.sequences.potentials import Wired, wire_groups
 from latentia.sequences.step_data import Sequences, missing_cells
 from latentia.typing import Array
 

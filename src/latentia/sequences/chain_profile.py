@@ -12,7 +12,6 @@ import scipy
 from latentia import doors
 from latentia.assess.jackknife import jackknife_error
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import EvidenceError
 from latentia.model.profile import ColumnProfile, Link, Profile
 from latentia.sequences.chain_errors import ChainReplicates
@@ -228,7 +227,7 @@ def _shares(counts: Array) -> tuple[Array, Array]:
 
 
 def _column(column: Column, counts: Array) -> StepColumn:
-    if isinstance(column, ContinuousColumn):
+    if column.continuous:
         return _bell(column, counts)
     p, errors = _shares(counts)
     overall = counts.sum(axis=0) / max(counts.sum(), 1e-300)
@@ -238,14 +237,14 @@ def _column(column: Column, counts: Array) -> StepColumn:
     return StepColumn(column.name, tuple(column.labels), p, errors, overall, told, False)
 
 
-def _bell(column: ContinuousColumn, sums: Array) -> StepColumn:
+def _bell(column: Column, sums: Array) -> StepColumn:
     """Mean and deviation in the column's own units; of a curved scale the median, half a spread."""
     rows = np.concatenate([sums, sums.sum(axis=0, keepdims=True)])
     n = np.maximum(rows[:, 0], 1e-300)
     mean = rows[:, 1] / n
     sd = np.sqrt(np.maximum(rows[:, 2] / n - mean**2, 0.0))
-    middle = column.unscaled(mean)
-    spread = (column.unscaled(mean + sd) - column.unscaled(mean - sd)) / 2
+    middle = column.of_measures(mean)
+    spread = (column.of_measures(mean + sd) - column.of_measures(mean - sd)) / 2
     table = np.stack([middle, spread], axis=1)
     root = np.sqrt(np.maximum(n, 1.0))[:, None]
     errors = np.stack([spread, spread / np.sqrt(2.0)], axis=1) / root

@@ -13,12 +13,12 @@ from latentia.data.sources.progress import answer_progress
 from latentia.errors import DataError
 from latentia.sequences.best_path import best_path
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
+from latentia.sequences.chain_wiring import Wired, column_choice, wire_groups
 from latentia.sequences.compiled_chain import compiled_best_path
 from latentia.sequences.expectation import at_rest, filtered, smoothed
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import ChainLayout, Tables, make_layout
 from latentia.sequences.packing import Indices, InRow
-from latentia.sequences.potentials import Wired, column_choice, wire_groups
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array

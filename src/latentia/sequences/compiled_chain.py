@@ -15,17 +15,17 @@ import numpy as np
 
 from latentia.native.loading import Kernel, kernel
 from latentia.sequences.careful_passes import check_reach
+from latentia.sequences.chain_counts import table_counts
 from latentia.sequences.chain_messages import Filtered, Smoothed
+from latentia.sequences.chain_wiring import Wired
 from latentia.sequences.hidden_states import Tables
 from latentia.sequences.packing import Indices
 from latentia.sequences.potentials import (
-    Wired,
     cell_rows,
     log_emissions,
     moves_of,
     potentials,
     starts_of,
-    table_counts,
     wired_in_logs,
 )
 from latentia.sequences.quick_passes import LEAST, NEAR_ONE

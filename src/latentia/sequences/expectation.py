@@ -11,7 +11,9 @@ from latentia.sequences.careful_passes import (
     careful_smooth,
     check_reach,
 )
+from latentia.sequences.chain_counts import chain_counts
 from latentia.sequences.chain_messages import Filtered, NotAtRestError, Potentials, Smoothed
+from latentia.sequences.chain_wiring import Wired, uncut, wire_steps
 from latentia.sequences.compiled_chain import (
     compiled_expect,
     compiled_filter,
@@ -19,7 +21,7 @@ from latentia.sequences.compiled_chain import (
 )
 from latentia.sequences.hidden_states import Tables
 from latentia.sequences.packing import InRow, Packing
-from latentia.sequences.potentials import Wired, chain_counts, potentials, uncut, wire_steps
+from latentia.sequences.potentials import potentials
 from latentia.sequences.quick_passes import (
     QuickForward,
     quick_expect,

@@ -19,6 +19,7 @@ from latentia.model.state_names import named_states, ordered_along
 from latentia.sequences.chain_errors import ChainReplicates, replicate_chain
 from latentia.sequences.chain_learners import closed_form_asked, learn_as_told, prior_as_told
 from latentia.sequences.chain_questions import Chain
+from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.column_scales import standardised_steps
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.families import families_of
@@ -26,7 +27,6 @@ from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.known_tables import read_known
 from latentia.sequences.learn_chain import ChainLearning, LearnedChain
 from latentia.sequences.long_rows import Naming, listed_sequences, read_long
-from latentia.sequences.potentials import wire_groups
 from latentia.sequences.signed_chain import SignedChain
 from latentia.sequences.signed_learning import learn_signed
 from latentia.sequences.signed_questions import signed_scores

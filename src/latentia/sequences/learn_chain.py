@@ -15,10 +15,10 @@ from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import ENOUGH, FLOOR, PSEUDO_COUNTS, Prior, accelerate
 from latentia.networks.knowledge import Knowledge
 from latentia.sequences.bell_priors import BellPrior, bell_prior
+from latentia.sequences.chain_wiring import Wired, wire_groups, wire_steps
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.hidden_states import ChainLayout, Tables
 from latentia.sequences.known_tables import as_prior, pseudo_counts_of, read_known
-from latentia.sequences.potentials import Wired, wire_groups, wire_steps
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import StepWindows, look_through_windows, symbols_of
 from latentia.sequences.window_starts import (

@@ -10,8 +10,7 @@ import numpy as np
 
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
-from latentia.data.columns.continuous import ContinuousColumn
-from latentia.data.columns.values import Values, to_values
+from latentia.data.columns.values import Values
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, LatentiaWarning, UnknownNameError
@@ -133,7 +132,7 @@ def _encode(table: Table, columns: Mapping[int, Column], naming: Naming, wanted:
             continue
         values = table.column(column.name)
         cells.append(cells_of(column, values))
-        units += log_slopes(column, values)
+        units += column.log_slope(values)
     ids = None if naming.sequence is None else _whole(table, naming.sequence, "sequence ids")
     times = None if naming.time is None else _whole(table, naming.time, "times")
     kept = (table,) if naming.blocks else ()  # blocks of files are not kept
@@ -154,20 +153,9 @@ def one_value(value: Any) -> Values:
 
 def cells_of(column: Column, values: Values) -> Any:
     """Codes of a discrete column, z of a continuous one (without the ends of its grid)."""
-    if not isinstance(column, ContinuousColumn):
-        return np.asarray(column.place(values), dtype=np.int64)
-    if values.cells.dtype.kind not in "iuf":
-        column.place(values)  # complains about what is no number
-    return column.scaled(to_values(values))
-
-
-def log_slopes(column: Column, values: Values) -> Array:
-    """log dz/dx, 0 where missing or discrete."""
-    if not isinstance(column, ContinuousColumn):
-        return np.zeros(len(values.cells))
-    x = to_values(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isnan(x), 0.0, np.log(column.slope(x)))
+    if column.continuous:
+        return column.measured(values)
+    return np.asarray(column.place(values), dtype=np.int64)
 
 
 def _whole(table: Table, name: Label, what: str) -> Any:

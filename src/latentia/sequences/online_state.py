@@ -15,9 +15,10 @@ from latentia.inference.posterior_density import Density, as_answer
 from latentia.sequences.cell_beliefs import cell_beliefs, latent_beliefs
 from latentia.sequences.chain_questions import Chain
 from latentia.sequences.hidden_states import ChainLayout
-from latentia.sequences.long_rows import cells_of, log_slopes, one_value
-from latentia.sequences.potentials import bell_places, cell_places, moves_of, starts_of
+from latentia.sequences.long_rows import cells_of, one_value
+from latentia.sequences.potentials import moves_of, starts_of
 from latentia.sequences.slices import Parent
+from latentia.sequences.table_places import bell_places, cell_places
 from latentia.typing import Array, Label
 
 
@@ -144,6 +145,7 @@ class _Reader:
         self.blocks = [(n, f) for n, f in enumerate(layout.families) if f.variable == v]
         self.hidden = (v, 0) in layout.hidden
         self.codes: dict[Any, int] = {}
+        self.line: tuple[float, float] | None = None  # centre and scale of a straight one
         if not self.column.continuous:
             self.codes = {label: k for k, label in enumerate(self.column.labels)}
         if self.hidden:
@@ -153,7 +155,8 @@ class _Reader:
             parts = [chain.tables[n].ravel()[cell_places(layout, n)] for n, _ in self.blocks]
             self.table = np.ascontiguousarray(np.concatenate(parts, axis=1).transpose(1, 2, 0))
         else:
-            self.straight = isinstance(self.column, ContinuousColumn) and not self.column.curved
+            if isinstance(self.column, ContinuousColumn) and not self.column.curved:
+                self.line = self.column.centre, self.column.scale
             leaves = [
                 chain.tables[n].reshape(-1, 3)[bell_places(layout, n)] for n, _ in self.blocks
             ]
@@ -205,8 +208,8 @@ class _Reader:
     def _placed(self, value: Any) -> tuple[float, float]:
         """z of a value, and log dz/dx."""
         column = self.column
-        if self.straight and type(value) is float and math.isfinite(value):
-            assert isinstance(column, ContinuousColumn)
-            return (value - column.centre) / column.scale, -math.log(column.scale)
+        if self.line is not None and type(value) is float and math.isfinite(value):
+            centre, scale = self.line
+            return (value - centre) / scale, -math.log(scale)
         values = one_value(value)
-        return float(cells_of(column, values)[0]), float(log_slopes(column, values)[0])
+        return float(cells_of(column, values)[0]), float(column.log_slope(values)[0])

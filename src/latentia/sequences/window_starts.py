@@ -8,9 +8,10 @@ import numpy as np
 
 from latentia.linear_algebra import eig, pseudo_inverse
 from latentia.networks.k_means import cluster_distances
+from latentia.sequences.chain_counts import chain_counts
+from latentia.sequences.chain_wiring import Wired
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.packing import Indices
-from latentia.sequences.potentials import Wired, chain_counts
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import StepWindows, indicators
 from latentia.typing import Array

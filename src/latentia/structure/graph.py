@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, final
 
@@ -97,11 +98,7 @@ class LatentGraph:
 
     def parents(self) -> tuple[tuple[int, ...], ...]:
         """Parents of every variable, in the order given (empty for undirected graphs)."""
-        found: list[list[int]] = [[] for _ in self.names]
-        if self.directed:
-            for a, b in self.edges:
-                found[b].append(a)
-        return tuple(map(tuple, found))
+        return _parents(self.edges if self.directed else (), len(self.names))
 
     def with_states(self, states: Mapping[Label, int]) -> LatentGraph:
         """The same graph with the numbers of states of some variables filled in."""
@@ -159,6 +156,14 @@ def relevant(graph: LatentGraph) -> LatentGraph:
         states=tuple(graph.states[v] for v in keep),
         directed=graph.directed,
     )
+
+
+@lru_cache(maxsize=64)  # asked for again and again while a model is learned
+def _parents(edges: tuple[tuple[int, int], ...], count: int) -> tuple[tuple[int, ...], ...]:
+    found: list[list[int]] = [[] for _ in range(count)]
+    for a, b in edges:
+        found[b].append(a)
+    return tuple(map(tuple, found))
 
 
 def _sorted_edges(edges: Iterable[tuple[int, int]], directed: bool) -> tuple[tuple[int, int], ...]:

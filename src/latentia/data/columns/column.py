@@ -28,6 +28,11 @@ class Column(Protocol):
     def continuous(self) -> bool: ...
 
     @property
+    def curved(self) -> bool:
+        """Is what `measured` tells anything but a straight line of the values?"""
+        ...
+
+    @property
     def cells(self) -> int:
         """States, or points of the grid and atoms: the length of a vector of masses."""
         ...
@@ -93,6 +98,10 @@ class Column(Protocol):
 
     def measured(self, values: Values) -> Array:
         """Codes, or z wherever it lies, of the cells of a table; NaN where missing."""
+        ...
+
+    def log_slope(self, values: Values) -> Array:
+        """log of by how much `measured` grows with the values; 0 where missing, or discrete."""
         ...
 
     def of_places(self, places: Places) -> Array:

@@ -232,6 +232,11 @@ class ContinuousColumn:
         _check_numbers(self.name, values)
         return self.scaled(to_values(values))
 
+    def log_slope(self, values: Values) -> Array:
+        x = to_values(values)
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isnan(x), 0.0, np.log(self.slope(x)))
+
     def of_places(self, places: Array) -> Array:
         return self.at(np.asarray(places, dtype=float))
 

@@ -59,6 +59,10 @@ class DiscreteColumn:
         return False
 
     @property
+    def curved(self) -> bool:
+        return False
+
+    @property
     def cells(self) -> int:
         return len(self.states)
 
@@ -139,6 +143,9 @@ class DiscreteColumn:
 
     def measured(self, values: Values) -> Array:
         return self.coordinates(self.place(values))
+
+    def log_slope(self, values: Values) -> Array:
+        return np.zeros(len(values))
 
     def of_places(self, places: Codes) -> Array:
         return self.coordinates(places)
