@@ -408,3 +408,37 @@ class TestLocalClasses:
         for scale in (1e-9, 1.0, 1e9):
             shares = class_shares(codes, weight * scale, soft, np.random.default_rng(0))
             np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+
+
+class TestFewMixedRows:
+    @staticmethod
+    def table(count: int, tied: float) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(4)
+        h = rng.integers(2, size=count)
+        return {
+            "x": tied * h + rng.normal(size=count),
+            "y": tied * h + rng.normal(size=count),
+            "a": np.where(rng.random(count) < 0.5 + 0.1 * tied, h, 1 - h),
+            "b": rng.integers(4, size=count),
+        }
+
+    def test_each_row_is_held_out_once(self):
+        model = lt.LatentModel("H->x,y,a,b", {"H": 2}).fit(self.table(60, 4.0))
+        choice = model.diagnostics_.choice
+        assert choice.held_out == 60
+        assert choice.chosen != "marginal"
+        assert choice.losses[choice.chosen] < choice.losses["marginal"]
+
+    def test_columns_that_tell_nothing_are_not_answered_worse_than_by_marginals(self):
+        """The closed form, which used to be taken without a look, loses here."""
+        choice = lt.LatentModel("H->x,y,a,b", {"H": 2}).fit(self.table(60, 0.0)).diagnostics_.choice
+        assert choice.losses[choice.chosen] <= choice.losses["marginal"]
+        assert choice.losses["closed"] > choice.losses["marginal"]
+
+    def test_fewer_than_twenty_are_not_compared(self):
+        model = lt.LatentModel("H->x,y,a,b", {"H": 2}).fit(self.table(18, 4.0))
+        assert "too few rows to compare (18, at least 20)" in str(model.diagnostics_.choice)
+
+    def test_fifty_rows_without_a_graph_have_structure_and_a_pool(self):
+        model = lt.LatentModel().fit(self.table(50, 4.0))
+        assert set(model.diagnostics_.pooled) == {"x", "y", "a", "b"}
