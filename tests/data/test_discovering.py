@@ -31,13 +31,26 @@ def kind_of(cells, kind=None, given=None):
 
 
 @pytest.mark.parametrize(
-    ("unit", "limit"), [(1.0, MANY_INTEGERS), (0.5, MANY_FLOATS), (np.pi, MANY_FINE)]
+    ("unit", "limit", "times"),
+    [
+        (1.0, MANY_INTEGERS, 300),
+        (0.5, MANY_FLOATS, 300),
+        (np.pi, MANY_FINE, 4),
+        (np.pi, MANY_FLOATS, 300),  # fine as they are, they come again
+    ],
 )
-def test_the_number_of_different_values_decides(unit, limit):
-    at = np.tile(np.arange(1, limit + 1), 300)
+def test_the_number_of_different_values_decides(unit, limit, times):
+    at = np.tile(np.arange(1, limit + 1), times)
     assert kind_of(at * unit) == "discrete"
-    more = np.tile(np.arange(1, limit + 2), 300)
+    more = np.tile(np.arange(1, limit + 2), times)
     assert kind_of(more * unit) == "continuous"
+
+
+def test_fine_decimals_that_come_again_stay_states_beside_an_odd_one():
+    cells = np.tile(np.array([0.0004, 0.9604, 1.0404, 3.9204, 4.0804, 9.1204, 16.16]), 90)
+    assert kind_of(cells) == "discrete"
+    cells[17] = 2.25361
+    assert kind_of(cells) == "discrete"
 
 
 def test_a_decimal_among_many_integers_leaves_them_integers():

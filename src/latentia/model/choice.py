@@ -165,7 +165,8 @@ def _learn_best_of_few(
     best = made
     if choice.chosen == "refined":
         network = started(gather_statistics(plan, source), source, rng, pseudo_counts)
-        network = raced_start(plan, network, source, rng, pseudo_counts)
+        rows = sum(held.total for _, held in deals)
+        network = raced_start(plan, network, source, rng, pseudo_counts, rows)
         best = replace(made, network=network)
     elif choice.chosen == "tables":
         best = replace(made, tables=learn_candidate(plan, source, rng, pseudo_counts))
@@ -185,11 +186,11 @@ def _candidates(
     try:
         plan_refinement(plan)
         network = started(found, source, rng, pseudo_counts)
-        network = raced_start(plan, network, source, rng, pseudo_counts)
+        network = raced_start(plan, network, source, rng, pseudo_counts, source.rows.total)
         network = climbed(network, source, enough, PATIENCE)[0]
     except PlanError as error:  # its tables would be too large
         network = str(error)
-    if not tables_promise(plan):
+    if not tables_promise(plan, source.rows.total):
         return Candidates(network)
     return Candidates(network, learn_candidate(plan, source, rng, pseudo_counts))
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, is_present
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
-from latentia.data.sources.row_sample import split_rows
+from latentia.data.sources.row_sample import deal_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent
 from latentia.kernels.choose_settings import choose_settings
@@ -26,7 +26,8 @@ from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 POOL = 3000  # rows on which candidates are compared
-FEWEST = 100
+FEWEST, FEW = 20, 100  # rows: fewer than this cannot be compared, fewer than that are dealt …
+FOLDS = 5  # … so that each is held out once
 MANY_MORE = 1.5  # times the rows of the pool
 
 
@@ -40,10 +41,8 @@ def learn_best_mixed(
     rng: np.random.Generator,
 ) -> Operators:
     """The candidate of least loss on held-out rows, learned from all rows."""
-    if len(sample) < FEWEST:
-        found = learn_embedded(plan, columns, source, sample, settings)
-        why = f"too few rows to compare ({len(sample)}, at least {FEWEST})"
-        return found.told(choice=uncompared(why))
+    if len(sample) < FEW:
+        return _learn_best_of_few(plan, columns, source, sample, settings, rng)
     large, held = split_rows(sample[:POOL], HELD_OUT, rng)
     if known_ranks(plan):  # the network wins as a rule: a short search is enough
         fixed = fixed | {"bandwidth", "ridge", "rank"}
@@ -62,6 +61,46 @@ def learn_best_mixed(
         if choice.chosen == "marginal":
             found = independent(plan, _marginals(found), found.weight)
     return found.told(choice=choice)
+
+
+def _learn_best_of_few(
+    plan: Plan,
+    columns: Sequence[Column],
+    source: Source,
+    sample: Rows,
+    settings: KernelSettings,
+    rng: np.random.Generator,
+) -> Operators:
+    """The same where rows are few: by the rows of several folds, each held out once."""
+    deals = deal_rows(sample, FOLDS, rng)
+    why = _incomparable(sample, deals)
+    if why is not None:
+        found = learn_embedded(plan, columns, source, sample, settings)
+        return found.told(choice=uncompared(why))
+    trials = []
+    for large, held in deals:
+        closed = learn_embedded(plan, columns, LocalRows(large), large, settings)
+        refined = _network(plan, columns, large, settings, rng) if known_ranks(plan) else None
+        trials.append(_trial(closed, refined, large, held))
+    choice = decide(trials)
+    if choice.chosen == "refined":
+        found = refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
+    else:
+        found = learn_embedded(plan, columns, source, sample, settings)
+        if choice.chosen == "marginal":
+            found = independent(plan, _marginals(found), found.weight)
+    return found.told(choice=choice)
+
+
+def _incomparable(sample: Rows, deals: Sequence[tuple[Rows, Rows]]) -> str | None:
+    """Why candidates cannot be compared, if so."""
+    if len(sample) < FEWEST:
+        return f"too few rows to compare ({len(sample)}, at least {FEWEST})"
+    for large, held in deals:
+        told = all(is_present(np.asarray(x)).any() for x in large.codes)
+        if not held.total > 0 or not told:
+            return "too few rows to compare: some column has values in held-out rows only"
+    return None
 
 
 def _network(

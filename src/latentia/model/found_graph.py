@@ -20,7 +20,7 @@ from latentia.exact.own_network import OwnNetwork
 from latentia.inference.operators import Operators
 from latentia.model.learners import PBP
 from latentia.model.training import Opened, Training
-from latentia.networks.learner import Abilities
+from latentia.networks.learner import Abilities, Learner
 from latentia.networks.own_tables import LearnedTables
 from latentia.networks.tables import as_operators
 from latentia.pooling.column_pool import Pool
@@ -28,10 +28,10 @@ from latentia.pooling.learning_pool import can_pool, learn_pool, rows_to_pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 
-FEWEST_ROWS = 100.0  # from which a table without a graph has one found
+FEWEST_ROWS = 40.0  # from which a table without a graph has one found
 
 
-def sought_by_default(opened: Opened, learner: Any) -> Opened:
+def sought_by_default(opened: Opened, learner: Learner) -> Opened:
     """A table without a graph: one is found, where its rows can be read again and are enough.
 
     Learners that were asked for by name learn one latent class, as do few rows.

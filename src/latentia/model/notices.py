@@ -24,6 +24,7 @@ from latentia.errors import (
     StatesWarning,
 )
 from latentia.inference.operators import Operators
+from latentia.networks.learner import Learner
 from latentia.structure.plan import SHORTFALL
 from latentia.typing import Label
 
@@ -64,7 +65,7 @@ def note_restart(rows: float) -> None:
     )
 
 
-def note_unfinished(operators: Operators, learner: Any) -> None:
+def note_unfinished(operators: Operators, learner: Learner) -> None:
     ascent = operators.provenance.ascent
     if ascent is None or ascent.converged[ascent.best]:
         return

@@ -56,7 +56,7 @@ from latentia.model.notices import (
     note_unfinished,
 )
 from latentia.model.specification import Specification, columns_of
-from latentia.networks.learner import OnPieces, freeze_learner
+from latentia.networks.learner import Learner, OnPieces, freeze_learner
 from latentia.networks.tables import column_plan
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
@@ -139,7 +139,7 @@ def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
 
 def plan_training(
     opened: Opened,
-    learner: Any,
+    learner: Learner,
     bent: Collection[Label] = (),
     planned: bool = False,
 ) -> Training:
@@ -166,7 +166,7 @@ def plan_training(
     return Training(graph, plan, learner, columns, source, pilot, once, gaps, flat, told)
 
 
-def place_columns(opened: Opened, learner: Any) -> tuple[Column, ...]:
+def place_columns(opened: Opened, learner: Learner) -> tuple[Column, ...]:
     """The columns on the grids that the learner wants."""
     if not has_continuous(opened.columns):
         return opened.columns
@@ -198,7 +198,7 @@ def counted_graph(
     return known.with_states({known.names[v]: found})
 
 
-def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan, Any]:
+def choose_road(graph: LatentGraph, learner: Learner, opened: Opened) -> tuple[Plan, Any]:
     """A plan for the learner; or that of tables, which answer where columns are parents.
 
     They answer, too, where no plan can be made: what is too wide for messages need not be too wide
@@ -215,14 +215,14 @@ def choose_road(graph: LatentGraph, learner: Any, opened: Opened) -> tuple[Plan,
     return column_plan(graph), own
 
 
-def _on_tables(learner: Any, graph: LatentGraph) -> Any:
+def _on_tables(learner: Learner, graph: LatentGraph) -> Any:
     """The learner as one of tables without a plan, if it can be."""
     if learner.abilities.pieces and graph.directed:
         return OnPieces(learner)
     return tables_instead(learner, graph)
 
 
-def plan_for(graph: LatentGraph, learner: Any) -> Plan:
+def plan_for(graph: LatentGraph, learner: Learner) -> Plan:
     """What the learner needs: a plan of the graph, or one of the columns by themselves."""
     if not learner.abilities.plans:
         return column_plan(graph)
@@ -231,7 +231,7 @@ def plan_for(graph: LatentGraph, learner: Any) -> Plan:
 
 def plan_continuous(
     opened: Opened,
-    learner: Any,
+    learner: Learner,
     first: Callable[[], Source],
     bent: Collection[Label] = (),
     planned: bool = False,
@@ -279,7 +279,7 @@ def plan_continuous(
 
 
 def _on_cells(
-    opened: Opened, learner: Any, first: Callable[[], Source], bent: Collection[Label]
+    opened: Opened, learner: Learner, first: Callable[[], Source], bent: Collection[Label]
 ) -> tuple[Plan, tuple[Column, ...], Any]:
     """Tables need no plan; those with Gaussians need states above, and columns that suit them."""
     graph, columns, able = opened.graph, opened.columns, learner.abilities
@@ -337,7 +337,7 @@ def learn_training(
 
 def learn_opened(
     opened: Opened,
-    learner: Any,
+    learner: Learner,
     learn: Callable[[Training], tuple[Operators, T]],
     planned: bool = False,
 ) -> tuple[Training, Operators, T]:
@@ -373,7 +373,7 @@ def _learned(training: Training, latents: bool) -> Operators:
     return found
 
 
-def warn_of(training: Training, operators: Operators, learner: Any) -> None:
+def warn_of(training: Training, operators: Operators, learner: Learner) -> None:
     """Everything that a user should be told of a fit, whatever the table."""
     note_constant(training.constant)
     note_plan(training.plan.notes)

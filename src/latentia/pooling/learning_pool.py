@@ -29,7 +29,7 @@ from latentia.pooling.pool_weights import (
 )
 from latentia.typing import Array, Codes
 
-FEWEST_ROWS = 60  # so that some can be held out
+FEWEST_ROWS = 40  # so that some can be held out
 MOST_COLUMNS = 100
 WORK = 1.2e6  # rows times columns times columns, at most …
 FEW_ROWS = 2000  # … but not fewer rows than this

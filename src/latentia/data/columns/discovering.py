@@ -29,7 +29,8 @@ from latentia.typing import Array, Label
 MOST_STATES = 1000  # of a discrete column that was not told to have more
 MANY_FLOATS = 10  # decimals with more different values than this are continuous
 MANY_FINE = 4  # decimals with more digits than FINE tells …
-FINE = 1000.0  # … are measured and not counted
+FINE = 1000.0  # … are measured and not counted …
+OFTEN = 5  # … unless nearly every cell has a value that so many cells have
 MANY_INTEGERS = 40  # integers with more different values than this are continuous
 SINGLE = 0.005  # share of cells that are the only ones with their value, where half as many do
 ODD = 0.01  # share of cells that decides nothing
@@ -93,9 +94,20 @@ def is_measured(numbers: NumberSketch) -> bool:
     with np.errstate(over="ignore"):
         fine = np.clip(seen * FINE, -FARTHEST, FARTHEST)
     if share[np.abs(fine - np.rint(fine)) > 1e-8].sum() > ODD:
-        return len(seen) > MANY_FINE
+        return len(seen) > (MANY_FLOATS if _come_again(numbers.weights) else MANY_FINE)
     limit = MANY_INTEGERS if share[seen != np.rint(seen)].sum() <= ODD else MANY_FLOATS
     return len(seen) > (limit // 2 if _new_values(numbers.weights) > SINGLE else limit)
+
+
+def _come_again(weights: Array) -> bool:
+    """Do nearly all cells have a value that many have? Unknown where weights are not whole.
+
+    >>> _come_again(np.array([7.0, 5.0, 6.0])), _come_again(np.array([7.0, 1.0, 6.0]))
+    (True, False)
+    """
+    if (weights != np.rint(weights)).any():
+        return False
+    return bool(weights[weights < OFTEN].sum() <= ODD * weights.sum())
 
 
 def _new_values(weights: Array) -> float:
