@@ -63,9 +63,11 @@ def test_posteriors_and_scores_are_those_of_messages(kind, holes):
             np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-12)
     for most in (0, 10**5):
         trees = subtree_tables(operators, most, ())
-        fast = log_evidence_at_root(
-            operators, *message_program(operators, trees, None).run(evidence)
-        )
+        program = message_program(operators, trees, None)
+        assert program.rescales == (kind == "long chain")
+        made = program.run(evidence)
+        assert made[0].log.shape == ((len(rows),) if program.rescales else (1,))
+        fast = log_evidence_at_root(operators, *made)
         slow = log_evidence(operators, evidence)
         # sums of up to 40 logs
         np.testing.assert_allclose(fast[0], slow[0], rtol=1e-12, atol=1e-11)

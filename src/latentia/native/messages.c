@@ -36,25 +36,35 @@ typedef struct {
 /* out_c = sum over a, b of M[c, a, b] x_a y_b */
 static void pair(double *restrict out, const double *restrict M, const double *restrict x,
                  const double *restrict y, int na, int nb, int nc) {
-    vec products[MOST_PAIRS * PARTS];
-    int count = na * nb;
+    const vec *X = (const vec *)x, *Y = (const vec *)y;
+    vec products[MOST_PAIRS * PARTS], *to = (vec *)out;
+    int count = na * nb, c = 0;
     for (int a = 0; a < na; a++)
         for (int b = 0; b < nb; b++)
             for (int k = 0; k < PARTS; k++)
-                products[(a * nb + b) * PARTS + k] =
-                    ((const vec *)x)[a * PARTS + k] * ((const vec *)y)[b * PARTS + k];
-    for (int c = 0; c < nc; c += 2) { /* two at a time; the last one twice where they are odd */
-        int d = c + 1 < nc ? c + 1 : c;
-        const double *m = M + (int64_t)c * count, *l = M + (int64_t)d * count;
-        vec one[PARTS] = {{0}}, two[PARTS] = {{0}};
-        for (int i = 0; i < count; i++)
-            for (int k = 0; k < PARTS; k++) {
-                vec p = products[i * PARTS + k];
-                one[k] += m[i] * p, two[k] += l[i] * p;
+                products[(a * nb + b) * PARTS + k] = X[a * PARTS + k] * Y[b * PARTS + k];
+    for (; c + 4 <= nc; c += 4)
+        for (int k = 0; k < PARTS; k += 2) {
+            const double *m = M + (int64_t)c * count;
+            vec a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0}, e0 = {0}, e1 = {0}, e2 = {0}, e3 = {0};
+            for (int i = 0; i < count; i++, m++) {
+                vec p = products[i * PARTS + k], q = products[i * PARTS + k + 1];
+                a0 += m[0] * p, e0 += m[0] * q, a1 += m[count] * p, e1 += m[count] * q;
+                a2 += m[2 * count] * p, e2 += m[2 * count] * q;
+                a3 += m[3 * count] * p, e3 += m[3 * count] * q;
             }
-        for (int k = 0; k < PARTS; k++)
-            ((vec *)out)[c * PARTS + k] = one[k], ((vec *)out)[d * PARTS + k] = two[k];
-    }
+            to[c * PARTS + k] = a0, to[c * PARTS + k + 1] = e0;
+            to[(c + 1) * PARTS + k] = a1, to[(c + 1) * PARTS + k + 1] = e1;
+            to[(c + 2) * PARTS + k] = a2, to[(c + 2) * PARTS + k + 1] = e2;
+            to[(c + 3) * PARTS + k] = a3, to[(c + 3) * PARTS + k + 1] = e3;
+        }
+    for (; c < nc; c++)
+        for (int k = 0; k < PARTS; k++) {
+            vec sum = {0};
+            for (int i = 0; i < count; i++)
+                sum += M[(int64_t)c * count + i] * products[i * PARTS + k];
+            to[c * PARTS + k] = sum;
+        }
 }
 
 /* divide by the largest magnitude of all states, whose log is kept */
