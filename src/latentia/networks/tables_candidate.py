@@ -29,7 +29,8 @@ from latentia.structure.plan import Plan
 from latentia.structure.triangulate import moralise
 from latentia.typing import Codes
 
-MANY_TIMES = 2.0  # the graph's parameters: so many of another network's cost more than they tell
+MANY_TIMES = 1.5  # the graph's parameters: so many of another network's cost more than they tell
+MOST_TIMES = 2.0  # … and so many that all depends on the tables: they race for longer
 FEW_ROWS = 3000.0  # below, more parameters than the graph's, and poor starts of loops, cost much
 
 RACE_ROWS, RACED = 1500, 3  # a sample, and starts of a kind beside the closed form's
@@ -143,7 +144,7 @@ def learn_candidate(
 ) -> LearnedTables | str:
     """Tables of a part of the rows; or why there are none."""
     graph, settings = plan.graph, TableSettings(smoothing=smoothing, precise=False)
-    if _times_as_many(plan) <= MANY_TIMES:
+    if _times_as_many(plan) <= MOST_TIMES:
         settings = replace(
             settings, rounds=1
         )  # a second one took twice the time and gained nothing
