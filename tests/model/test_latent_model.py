@@ -520,7 +520,7 @@ class TestWithoutGraph:
     def test_few_rows_and_other_learners_have_one_class(self):
         rng = np.random.default_rng(2)
         data = {c: rng.integers(2, size=300) for c in "xyz"}
-        few = {c: x[:40] for c, x in data.items()}
+        few = {c: x[:39] for c, x in data.items()}
         for model, rows in [(lt.LatentModel(), few), (lt.LatentModel(learner="em"), data)]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", lt.errors.LatentiaWarning)

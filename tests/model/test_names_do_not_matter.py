@@ -53,7 +53,7 @@ class Renaming:
         return [(name[a], name[b]) for a, b in self.graph.edges]
 
 
-def compare(graph, n, seed, dense=()):
+def compare(graph, n, seed, dense=(), rounding=ROUNDING):
     """Fit a table and the same one renamed: one choice, one set of losses, one set of answers."""
     rng = np.random.default_rng([seed, n])
     table = drawn(graph, n, rng, dense)
@@ -65,7 +65,7 @@ def compare(graph, n, seed, dense=()):
     choices = [m.diagnostics_.choice for m in (one, two)]
     assert choices[0].chosen == choices[1].chosen
     for name, loss in choices[0].losses.items():
-        assert choices[1].losses[name] == pytest.approx(loss, abs=ROUNDING)
+        assert choices[1].losses[name] == pytest.approx(loss, abs=rounding)
     for _ in range(8):
         target = str(rng.choice(sorted(named.states)))
         there = [x for x in table if x != target and rng.random() < 0.6]
@@ -75,7 +75,7 @@ def compare(graph, n, seed, dense=()):
             named.columns[target], {named.columns[x]: named.cell(x, v) for x, v in evidence.items()}
         ).probabilities
         for state, p in a.items():
-            assert b[named.cell(target, state)] == pytest.approx(p, abs=ROUNDING)
+            assert b[named.cell(target, state)] == pytest.approx(p, abs=rounding)
 
 
 @pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")
@@ -93,7 +93,8 @@ def test_discrete_columns(kind, n):
 def test_mixed_columns(kind, n):
     graph = GRAPHS[kind]
     columns = [graph.names[v] for v in graph.observed]
-    compare(graph, n, 0, dense=columns[::2])
+    # networks of 48 rows climb along nearly flat ways, and sums in another order end 1e-8 apart
+    compare(graph, n, 0, dense=columns[::2], rounding=1e-6 if n < 100 else ROUNDING)
 
 
 @pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")

@@ -9,7 +9,7 @@ import pytest
 
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
-from latentia.networks import em_problem, stepwise
+from latentia.networks import em_problem, stepwise_passes
 from latentia.networks.em_climb import climb
 from latentia.networks.em_problem import pose
 from latentia.networks.starts import random_tables
@@ -42,7 +42,7 @@ def test_steps_on_a_vector_are_those_on_tables(smoothing, holes, monkeypatch) ->
     problem, start = posed(smoothing, holes)
     assert wide_steps(problem) is not None
     found = climb_stepwise(problem, start, 0.7, 20, 2, np.random.default_rng(5))
-    monkeypatch.setattr(stepwise, "wide_steps", lambda problem: None)
+    monkeypatch.setattr(stepwise_passes, "wide_steps", lambda problem: None)
     plain = climb_stepwise(problem, start, 0.7, 20, 2, np.random.default_rng(5))
     for v, table in plain.tables.items():
         np.testing.assert_allclose(found.tables[v], table, atol=1e-4)

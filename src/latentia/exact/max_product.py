@@ -21,12 +21,12 @@ import numpy as np
 from latentia.errors import PlanError
 from latentia.exact.pieces import with_ancestors
 from latentia.exact.reading_evidence import StateCodes
-from latentia.exact.shafer_shenoy import log
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes, Label
 
 LARGEST = 2**24  # cells of a table in between
 NARROW = 2**14  # cells up to which variables are maximised in the order that settles ties
+LEAST = -1e300  # stands for a logarithm of zero that is taken away
 TIE = 1e-12  # relative: logarithms that differ by less are equal
 
 Scope: TypeAlias = tuple[int, ...]  # rising numbers of variables
@@ -70,15 +70,16 @@ def max_product_states(
     kept = with_ancestors(graph.parents(), {*known, *weights, *asked})
     free = [v for v in asked if v not in known]
     rest = sorted(kept - {*known, *free})
-    factors = _reduced(graph, tables, weights, kept, known)
-    neighbours = _neighbours(factors, [*rest, *free])
-    sums, largest = _cheapest(neighbours, sizes, rest)
-    _check_width(graph, largest, rest, free)
-    order, largest = _order_of_asked(neighbours, sizes, free)
-    _check_width(graph, largest, rest, free)
-    left, _ = _eliminated(factors, sums, maximise=False)
-    total, _ = _eliminated(left, order, maximise=False)
-    best, choices = _eliminated(left, order, maximise=True)
+    with np.errstate(divide="ignore"):  # once: thousands of small logarithms follow
+        factors = _reduced(graph, tables, weights, kept, known)
+        neighbours = _neighbours(factors, [*rest, *free])
+        sums, largest = _cheapest(neighbours, sizes, rest)
+        _check_width(graph, largest, rest, free)
+        order, largest = _order_of_asked(neighbours, sizes, free)
+        _check_width(graph, largest, rest, free)
+        left, _ = _eliminated(factors, sums, maximise=False)
+        total, _ = _eliminated(left, order, maximise=False)
+        best, choices = _eliminated(left, order, maximise=True)
     found = dict(known)
     for v, scope, choice in reversed(choices):
         found[v] = int(choice[tuple(found[u] for u in scope)])
@@ -98,12 +99,13 @@ def _reduced(
         members = (*parents[v], v)
         at = tuple(known.get(u, slice(None)) for u in members)
         scope = [u for u in members if u not in known]
-        rising = sorted(scope)
-        table = tables[v][at].transpose([scope.index(u) for u in rising])
-        found.append(_Factor(tuple(rising), log(table)))
+        rising, table = sorted(scope), tables[v][at]
+        if rising != scope:
+            table = table.transpose([scope.index(u) for u in rising])
+        found.append(_Factor(tuple(rising), np.log(table)))
     for v, likelihood in weights.items():
         own = likelihood[known[v]] if v in known else likelihood
-        found.append(_Factor(() if v in known else (v,), log(np.asarray(own))))
+        found.append(_Factor(() if v in known else (v,), np.log(own)))
     return found
 
 
@@ -195,8 +197,8 @@ def _eliminated(
     left: list[_Factor] = []
 
     def put(factor: _Factor) -> None:
-        first = min((place[v] for v in factor.scope if v in place), default=None)
-        (left if first is None else buckets[order[first]]).append(factor)
+        places = [place[v] for v in factor.scope if v in place]
+        (buckets[order[min(places)]] if places else left).append(factor)
 
     for factor in factors:
         put(factor)
@@ -205,26 +207,32 @@ def _eliminated(
         whole = _product(buckets.pop(v))
         axis = whole.scope.index(v)
         others = (*whole.scope[:axis], *whole.scope[axis + 1 :])
-        top = whole.logs.max(axis=axis, keepdims=True)
-        flat = np.where(np.isfinite(top), top, 0.0)
+        top = np.maximum.reduce(whole.logs, axis=axis, keepdims=True)
+        flat = np.maximum(top, LEAST)
         if maximise:
             near = whole.logs >= top - TIE * (1.0 + np.abs(flat))
             choices.append((v, others, near.argmax(axis=axis)))
             found = top.squeeze(axis)
         else:
-            found = log(np.exp(whole.logs - flat).sum(axis=axis)) + flat.squeeze(axis)
+            shares = np.add.reduce(np.exp(whole.logs - flat), axis=axis)
+            found = np.log(shares) + flat.squeeze(axis)
         put(_Factor(others, found))
     return left, choices
 
 
 def _product(factors: Sequence[_Factor]) -> _Factor:
     """The sum of logarithms over the union of scopes."""
-    scope = tuple(sorted({v for factor in factors for v in factor.scope}))
-    total: Array = np.zeros(())
+    widest = max((factor.scope for factor in factors), key=len)
+    every = {v for factor in factors for v in factor.scope}
+    scope = widest if len(widest) == len(every) else tuple(sorted(every))
+    total: Array | float = 0.0
     for factor in factors:
-        sizes = dict(zip(factor.scope, factor.logs.shape, strict=True))
-        total = total + factor.logs.reshape([sizes.get(v, 1) for v in scope])
-    return _Factor(scope, total)
+        logs = factor.logs
+        if factor.scope != scope:
+            sizes = dict(zip(factor.scope, logs.shape, strict=True))
+            logs = logs.reshape([sizes.get(v, 1) for v in scope])
+        total = total + logs
+    return _Factor(scope, np.asarray(total))
 
 
 def _constant(left: Iterable[_Factor]) -> float:
