@@ -11,7 +11,7 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.sources.memory import in_parallel, told_in_blocks
+from latentia.data.sources.memory import in_parallel, told_in_blocks, usable_cores
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
 from latentia.inference.answering import (
@@ -28,6 +28,7 @@ from latentia.inference.subtrees import Subtree, look_up, look_up_scores, subtre
 from latentia.typing import Array, Bools, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
+MOST_COMPILED, NUMBERS = 2**16, 2**22  # rows of a block that the kernel works on, and their numbers
 MOST_ROWS = 2**13  # so that the work on a block outweighs the steps that start it
 _MAKING = Lock()
 LOOK = 2**12  # rows that tell whether many are equal
@@ -148,9 +149,20 @@ def _joint(used: Sequence[tuple[Codes, int]], part: slice) -> Codes:
     return np.asarray(joint)
 
 
-def in_blocks(operators: Operators, asked: Asked, work: Callable[[slice, Evidence], None]) -> None:
-    """`work` on the evidence of each block of rows."""
+def in_blocks(
+    operators: Operators,
+    asked: Asked,
+    work: Callable[[slice, Evidence], None],
+    compiled: bool = False,
+) -> None:
+    """`work` on the evidence of each block of rows; larger ones where the kernel does it.
+
+    It keeps to the cache by itself, and threads then wait less for each other.
+    """
     step = block_rows(operators)
+    if compiled:
+        each = -(-asked.rows // (2 * usable_cores()))  # two blocks a core at least
+        step = max(step, min(each, MOST_COMPILED, NUMBERS // _widest(operators)))
 
     def block(start: int) -> None:
         part = slice(start, min(start + step, asked.rows))
@@ -164,8 +176,17 @@ def in_blocks(operators: Operators, asked: Asked, work: Callable[[slice, Evidenc
 
 def block_rows(operators: Operators) -> int:
     """Rows of evidence at a time: fewer for large ranks, whose products would leave the cache."""
-    largest = max((t.size // t.shape[-1] for t in operators.tensors.values()), default=1)
-    return max(128, min(MOST_ROWS, CACHED // max(largest, 1)))
+    return max(128, min(MOST_ROWS, CACHED // _largest(operators)))
+
+
+def _largest(operators: Operators) -> int:
+    """Numbers of the largest product of two messages."""
+    return max((t.size // t.shape[-1] for t in operators.tensors.values()), default=1) or 1
+
+
+def _widest(operators: Operators) -> int:
+    """… or of all that is known of a row."""
+    return max(_largest(operators), len(operators.plan.leaves), *operators.plan.leaf_states())
 
 
 @final
@@ -231,7 +252,7 @@ def one_column(
             p = pool.mixed(place, _part(asked, part), p)
         _put(out, 0, p if reduce is None else reduce(columns[place], p), part, asked.rows)
 
-    in_blocks(operators, asked, work)
+    in_blocks(operators, asked, work, program is not None)
     return Answered([asked.spread(out[0])], asked.spread(impossible))
 
 
@@ -292,7 +313,7 @@ def row_scores(
         known, alone = look_up_scores(tables, evidence)
         out[part], none[part] = log_evidence(operators, evidence, known, alone)
 
-    in_blocks(operators, asked, work)
+    in_blocks(operators, asked, work, program is not None)
     scores = asked.spread(out)
     for c in columns:
         if c.continuous and c.name in table.names:
