@@ -246,7 +246,7 @@ def measure(case: Case, name: str, seed: int) -> dict[str, Any]:
                 seconds = min(seconds, time.process_time() - start)
             passes.count /= 3
     found = {f"kl_{how}": divergence(case.truth, model, s) for how, s in case.evidence.items()}
-    choice = getattr(model, "choice", None)
+    choice = model.provenance.choice if isinstance(model, Operators) else None
     return {
         **found,
         "seconds": seconds,
