@@ -59,8 +59,9 @@ def learn_best_mixed(
     refined = _network(plan, columns, large, settings, rng) if known_ranks(plan) else None
     choice = decide([_trial(closed, refined, large, held)])
     # the bandwidth that suited the pool, unless there are many more rows: then chosen anew
-    more = not isinstance(refined, Operators) or len(sample) > MANY_MORE * len(large)
-    smooth = SmoothSettings() if more else SmoothSettings(refined.blur[0])
+    more = len(sample) > MANY_MORE * len(large)
+    kept = None if more or not isinstance(refined, Operators) else refined.blur[0]
+    smooth = SmoothSettings(kept)
     return _finished(choice, plan, columns, source, sample, settings, smooth, rng)
 
 
