@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from latentia.model.arrow_learning import ArrowModel
     from latentia.model.coefficients import Coefficients
     from latentia.model.training import Opened
-    from latentia.networks.learner import Abilities
+    from latentia.networks.knowledge import least_smoothing
+from latentia.networks.learner import Abilities
 
 
 class ArrowQuestions(LinkedQuestions):
@@ -358,4 +359,6 @@ def _settings(learner: Any) -> tuple[float, Any]:
     for name, given in asked.items():
         if given:
             raise DataError(f"{name}=… is not made for graphs with continuous parents or logits.")
-    return float(able.smoothing), 0 if able.random_state is None else able.random_state
+    return float(
+        least_smoothing(able.smoothing)
+    ), 0 if able.random_state is None else able.random_state

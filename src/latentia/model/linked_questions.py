@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from latentia.model.coefficients import Coefficients
     from latentia.model.links import LogitLink
     from latentia.model.training import Opened
-    from latentia.networks.learner import Abilities
+    from latentia.networks.knowledge import least_smoothing
+from latentia.networks.learner import Abilities
 
 
 class LinkedQuestions(LatentUses):
@@ -70,7 +71,7 @@ class LinkedQuestions(LatentUses):
             raise DataError("expected one number as smoothing of a model with covariates.")
         seed = 0 if asked.random_state is None else asked.random_state
         found, link, columns, fit = learn_linked(
-            opened, linked[0], float(asked.smoothing), seed, self.order_by
+            opened, linked[0], float(least_smoothing(asked.smoothing)), seed, self.order_by
         )
         checked_names(found.graph, self.name_states)
         operators = as_operators(found)

@@ -21,6 +21,8 @@ Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Smoothing: TypeAlias = Mapping[int, float | Array]  # variable -> pseudo-counts, each or in all
 
 LARGEST = 1e300  # of a pseudo-count
+AUTO = "auto"  # pseudo-counts: as many as the counts of each table ask for …
+LEAST = 1.0  # … and this many at least: more helps little where tables are sharp
 
 
 @final
@@ -217,6 +219,7 @@ def _differ(graph: LatentGraph, a: int, b: int) -> DataError:
 
 def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Array]:
     """Pseudo-counts of every table: one number for all rows, or a table of them."""
+    smoothing = least_smoothing(smoothing)
     if not isinstance(smoothing, Mapping):
         return dict.fromkeys(range(len(graph.names)), _pseudo_rows(smoothing, "smoothing"))
     found: dict[int, float | Array] = {}
@@ -230,6 +233,11 @@ def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Arra
             raise DataError(f"expected numbers as pseudo-counts of {name!r}, some are missing.")
         found[v] = table
     return found
+
+
+def least_smoothing(smoothing: Any) -> Any:
+    """What a table row has at least, where its own counts may ask for more; else as it is given."""
+    return LEAST if isinstance(smoothing, str) and smoothing == AUTO else smoothing
 
 
 def _pseudo_rows(value: Any, what: str) -> float:

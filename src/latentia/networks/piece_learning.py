@@ -19,7 +19,6 @@ from latentia.errors import LeftOutWarning, PlanError
 from latentia.exact.pieces import Piece, cut_graph
 from latentia.networks.accelerate import (
     ENOUGH,
-    PSEUDO_COUNTS,
     Prior,
     Refined,
     Tables,
@@ -28,7 +27,8 @@ from latentia.networks.accelerate import (
 )
 from latentia.networks.counting import count_families, tables_of_counts
 from latentia.networks.em_problem import at_least
-from latentia.networks.knowledge import Knowledge
+from latentia.networks.knowledge import AUTO, Knowledge
+from latentia.networks.leaning import leaning_piece
 from latentia.networks.piece_problem import (
     PieceProblem,
     TableProblem,
@@ -76,7 +76,7 @@ COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
 class TableSettings:
     """How tables are learned; `smoothing`, `known` and `tied` as EM has them."""
 
-    smoothing: Any = PSEUDO_COUNTS
+    smoothing: Any = AUTO
     known: Mapping[Any, Any] | None = None
     tied: Sequence[Sequence[Any]] | None = None
     closed_form: int = 1  # starts of the first round …
@@ -134,7 +134,7 @@ class PieceReport:
     race_steps: int  # E-steps on the sample
     climb_steps: int  # … and on all rows
     converged: bool
-    level: float  # penalised log-likelihood of the climb's last step
+    level: float  # penalised log-likelihood of the climb's last step, by the prior it ended with
     log_likelihood: float  # … a bound from below, where holes were drawn
 
 
@@ -178,6 +178,8 @@ def learn_piece(
         effective = raced[0].effective
     else:
         effective = effective_parameters(whole.estep(tables[0])[0], whole.knowledge)
+    if problem.leans:
+        whole = leaning_piece(whole, tables[0])
     rest = settings.closely * (HOLES_CLOSER if gaps else 1.0)
     rest, most = (rest, MOST_STEPS) if not settings.precise else (PRECISELY, MOST_PRECISE_STEPS)
     climbs = [_climb(whole, start, rest, most, effective) for start in tables]
