@@ -26,7 +26,8 @@ from latentia.networks.leaf_cells import (
     with_bells,
 )
 from latentia.networks.own_tables import LearnedTables, climb_tables, learn_tables
-from latentia.networks.piece_learning import PieceReport, TableSettings
+from latentia.networks.piece_learning import TableSettings
+from latentia.networks.piece_reports import PieceReport
 from latentia.structure.graph import LatentGraph
 
 COARSE = 8  # cells of a continuous column that starts race on

@@ -28,8 +28,9 @@ from latentia.networks.knowledge import AUTO, Knowledge, read_knowledge, read_sm
 from latentia.networks.leaf_cells import LeafCells, with_bells
 from latentia.networks.leaning import leaning_counts
 from latentia.networks.piece_climb import climb_piece
-from latentia.networks.piece_learning import PieceReport, TableSettings, learn_piece
+from latentia.networks.piece_learning import TableSettings, learn_piece
 from latentia.networks.piece_problem import TableProblem
+from latentia.networks.piece_reports import PieceReport
 from latentia.networks.state_order import local_orders
 from latentia.networks.to_operators import renumbered
 from latentia.structure.graph import LatentGraph

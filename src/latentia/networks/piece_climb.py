@@ -8,8 +8,9 @@ from dataclasses import replace
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import Tables, accelerate, free_parameters
 from latentia.networks.leaning import leaning_piece
-from latentia.networks.piece_learning import MOST_STEPS, PieceReport, report_piece
+from latentia.networks.piece_learning import MOST_STEPS
 from latentia.networks.piece_problem import TableProblem, effective_parameters, pose_piece
+from latentia.networks.piece_reports import PieceReport, report_piece
 from latentia.typing import Array
 
 GIVEN = "tables that were given"

@@ -19,7 +19,8 @@ from latentia.networks.knowledge import AUTO, short_tables
 from latentia.networks.learner import Abilities
 from latentia.networks.mixed_tables import learn_mixed_tables
 from latentia.networks.own_tables import LearnedTables, learn_tables
-from latentia.networks.piece_learning import PieceReport, TableSettings
+from latentia.networks.piece_learning import TableSettings
+from latentia.networks.piece_reports import PieceReport
 from latentia.parameters import Parameters, shown_with
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
