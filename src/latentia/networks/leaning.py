@@ -30,6 +30,7 @@ MOST = 100.0  # times the least pseudo-counts
 TRIED = 14  # pseudo-counts between them, evenly by their logarithm
 WIDTH = 2.0  # of log a, before any row
 TINY = 1e-9  # of a share
+MOST_CELLS = 2**18  # that are worked on at once
 
 
 def concentration(counts: Array, share: Array, least: float) -> float:
@@ -47,7 +48,10 @@ def concentration(counts: Array, share: Array, least: float) -> float:
     if len(seen) < 2:
         return least
     steps = np.linspace(0.0, np.log(MOST), TRIED)
-    told = np.array([_log_evidence(seen, share, least * np.exp(s)) for s in steps])
+    tried = least * np.exp(steps)
+    together = max(1, MOST_CELLS // seen.size)
+    parts = [tried[i : i + together] for i in range(0, TRIED, together)]
+    told = np.concatenate([log_evidence(seen, share, a) for a in parts])
     told -= 0.5 * (steps / WIDTH) ** 2
     best = int(told.argmax())
     if best in (0, TRIED - 1):
@@ -57,11 +61,13 @@ def concentration(counts: Array, share: Array, least: float) -> float:
     return float(least * np.exp(steps[best] + aside * (steps[1] - steps[0])))
 
 
-def _log_evidence(counts: Array, share: Array, a: float) -> float:
-    gammaln = scipy.special.gammaln
-    known = gammaln(a) - gammaln(counts.sum(axis=1) + a)
-    cells = gammaln(counts + a * share) - gammaln(a * share)
-    return float(known.sum() + cells.sum())
+def log_evidence(counts: Array, share: Array, a: Array) -> Array:
+    """log P(counts | a, share) of each of the pseudo-counts a, (tried,)."""
+    log_gamma = scipy.special.gammaln
+    pseudo = np.multiply.outer(a, share)  # (tried, states)
+    known = log_gamma(a) * len(counts) - log_gamma(np.add.outer(a, counts.sum(axis=1))).sum(axis=1)
+    cells = log_gamma(counts + pseudo[:, None]).sum(axis=(1, 2))
+    return np.asarray(known + cells - len(counts) * log_gamma(pseudo).sum(axis=1))
 
 
 def leaning(counts: Tables, prior: Prior, still: Collection[int], latent: Collection[int]) -> Prior:
