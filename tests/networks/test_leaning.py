@@ -30,9 +30,7 @@ def test_the_evidence_is_that_of_dirichlet_multinomials():
         ways = (
             scipy.special.gammaln(whole + 1) - scipy.special.gammaln(counts + 1).sum(axis=1)
         ).sum()
-        assert found[i] == pytest.approx(
-            right - ways, abs=1e-9
-        )  # ways to order rows
+        assert found[i] == pytest.approx(right - ways, abs=1e-9)  # ways to order rows
 
 
 def test_the_concentration_is_found():
@@ -127,3 +125,5 @@ def test_learners_take_it_by_default():
     assert np.ptp(auto.cpts_["c"], axis=(0, 1)).max() < np.ptp(one.cpts_["c"], axis=(0, 1)).max()
     with pytest.raises(DataError, match="smoothing"):
         lt.LatentModel("a -> b; a -> c", learner=lt.Tables(smoothing="some")).fit(frame)
+    with pytest.raises(DataError, match="smoothing"):  # EM has the prior that it is told to have
+        lt.LatentModel("a -> b; a -> c", learner=lt.EM(smoothing="auto")).fit(frame)

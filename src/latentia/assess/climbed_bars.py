@@ -20,7 +20,12 @@ from latentia.exact.pieces import Cut, Piece, cut_graph, with_ancestors
 from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.counting import count_families
 from latentia.networks.em_problem import prior_of_tables
-from latentia.networks.knowledge import AUTO, Knowledge, read_smoothing
+from latentia.networks.knowledge import (
+    Knowledge,
+    leans_by_itself,
+    least_smoothing,
+    read_smoothing,
+)
 from latentia.networks.leaning import leaning_problem
 from latentia.networks.own_tables import look_at_columns
 from latentia.networks.piece_climb import climb_piece
@@ -43,10 +48,11 @@ def pose_tables(
     Pseudo-counts that lean stay as they are for all rows: groups of rows hardly move them.
     """
     weight, marginals, holes = look_at_columns(graph, source)
-    prior = prior_of_tables(graph, marginals, read_smoothing(graph, smoothing), knowledge)
+    least = read_smoothing(graph, least_smoothing(smoothing))
+    prior = prior_of_tables(graph, marginals, least, knowledge)
     flat = Prior({v: np.zeros(graph.states[v] or 1) for v in range(len(graph.names))})
     problem = TableProblem(graph, source, weight, holes, prior or flat, knowledge)
-    if isinstance(smoothing, str) and smoothing == AUTO:
+    if leans_by_itself(smoothing):
         cut = cut_as_learned(problem)
         counts = count_families(graph, cut.closed, source)
         problem = replace(problem, prior=leaning_problem(problem, cut, counts, tables))

@@ -164,7 +164,7 @@ class PBP(Parameters):
         source, rng = self._prepared(plan, source)
         if self._informed:
             knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
-            return refine_known(plan, source, rng, self.smoothing, knowledge)
+            return refine_known(plan, source, rng, least_smoothing(self.smoothing), knowledge)
         at_least("smoothing", least_smoothing(self.smoothing), 0)
         if self.regularize and self.refine == "auto":
             return learn_best(plan, source, rng, self.smoothing)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from latentia.model.coefficients import Coefficients
     from latentia.model.links import LogitLink
     from latentia.model.training import Opened
-    from latentia.networks.knowledge import least_smoothing
-from latentia.networks.learner import Abilities
+    from latentia.networks.learner import Abilities
 
 
 class LinkedQuestions(LatentUses):
@@ -66,6 +65,8 @@ class LinkedQuestions(LatentUses):
             raise DataError(
                 f"expected two states or more of {names[0]!r}: latents={{{names[0]!r}: 2}}."
             )
+        from latentia.networks.knowledge import least_smoothing
+
         asked: Abilities = learner.abilities
         if isinstance(asked.smoothing, Mapping):
             raise DataError("expected one number as smoothing of a model with covariates.")

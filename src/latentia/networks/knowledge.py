@@ -103,7 +103,9 @@ def read_knowledge(
                     "Give the table of one, or do not tie them."
                 )
         cells |= {v: cells[given[0]] for v in group if given}
-    pinned, alike = _latents_told(graph, cells, groups, read_smoothing(graph, smoothing))
+    pinned, alike = _latents_told(
+        graph, cells, groups, read_smoothing(graph, least_smoothing(smoothing))
+    )
     return Knowledge(cells, groups, pinned, alike)
 
 
@@ -219,7 +221,6 @@ def _differ(graph: LatentGraph, a: int, b: int) -> DataError:
 
 def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Array]:
     """Pseudo-counts of every table: one number for all rows, or a table of them."""
-    smoothing = least_smoothing(smoothing)
     if not isinstance(smoothing, Mapping):
         return dict.fromkeys(range(len(graph.names)), _pseudo_rows(smoothing, "smoothing"))
     found: dict[int, float | Array] = {}
@@ -237,7 +238,12 @@ def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Arra
 
 def least_smoothing(smoothing: Any) -> Any:
     """What a table row has at least, where its own counts may ask for more; else as it is given."""
-    return LEAST if isinstance(smoothing, str) and smoothing == AUTO else smoothing
+    return LEAST if leans_by_itself(smoothing) else smoothing
+
+
+def leans_by_itself(smoothing: Any) -> bool:
+    """Is it left to the counts of each table how many pseudo-counts it has?"""
+    return isinstance(smoothing, str) and smoothing == AUTO
 
 
 def _pseudo_rows(value: Any, what: str) -> float:

@@ -24,7 +24,13 @@ from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.counting import count_families, log_likelihood_of, tables_of_counts
 from latentia.networks.em_problem import count_columns, prior_of_tables, with_unseen
-from latentia.networks.knowledge import AUTO, Knowledge, read_knowledge, read_smoothing
+from latentia.networks.knowledge import (
+    Knowledge,
+    leans_by_itself,
+    least_smoothing,
+    read_knowledge,
+    read_smoothing,
+)
 from latentia.networks.leaf_cells import LeafCells, with_bells
 from latentia.networks.leaning import leaning_counts
 from latentia.networks.piece_climb import climb_piece
@@ -130,7 +136,7 @@ def _learn_pieces(
 ) -> LearnedTables:
     weight, marginals, holes = look_at_columns(graph, source)
     prior = _prior(graph, marginals, settings, knowledge)
-    leans = isinstance(settings.smoothing, str) and settings.smoothing == AUTO
+    leans = leans_by_itself(settings.smoothing)
     problem = TableProblem(graph, source, weight, holes, prior, knowledge, leaves, leans)
     telling = with_ancestors(graph.parents(), graph.observed)
     barren = [v for v in sorted(graph.latent) if v not in telling]
@@ -196,7 +202,7 @@ def look_at_columns(
 def _prior(
     graph: LatentGraph, marginals: Tables, settings: TableSettings, knowledge: Knowledge
 ) -> Prior:
-    pseudo = read_smoothing(graph, settings.smoothing)
+    pseudo = read_smoothing(graph, least_smoothing(settings.smoothing))
     found = prior_of_tables(graph, marginals, pseudo, knowledge)
     if found is not None:
         return found
