@@ -16,6 +16,7 @@ import numpy as np
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.networks.em_problem import count_columns
+from latentia.networks.knowledge import least_smoothing
 from latentia.networks.leaf_cells import (
     CellRows,
     CoarseCells,
@@ -42,7 +43,7 @@ def learn_mixed_tables(
 ) -> LearnedTables:
     """Tables of all variables; those of continuous columns are over the cells of their grids."""
     leaves = leaf_cells(graph, columns)
-    check_leaves(graph, leaves, settings.known, settings.tied, settings.smoothing)
+    check_leaves(graph, leaves, settings.known, settings.tied, least_smoothing(settings.smoothing))
     fine = CellRows(tuple(columns), {})
     rows = fine.source(source)
     coarse = _coarse(graph, leaves, rows)
