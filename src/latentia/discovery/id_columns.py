@@ -21,6 +21,7 @@ FEWEST_CELLS = 50
 NEARLY_ALL = 0.9  # different values among the cells
 EQUAL_PAIRS = 12.0  # that chance would have made, at least: none has probability e⁻¹²
 FEWER = 0.25  # of them, at most, are there
+NUMBERS = "whole numbers that are all different, as ids are"
 YEARS = (1500, 2200)  # one row a year is a series, and time tells
 
 
@@ -52,15 +53,17 @@ def names_without(names: Sequence[Label], left_out: Collection[Label]) -> list[L
 
 
 def note_ids(left_out: Mapping[Label, str]) -> None:
-    """Columns that a search for structure leaves out, and how to keep them."""
-    if left_out:
-        shown = "; ".join(f"{name} ({why})" for name, why in [*left_out.items()][:10])
-        more = " …" if len(left_out) > 10 else ""
-        warn(
-            f"{len(left_out)} column(s) left out of the structure: {shown}{more}. If one of them "
-            "measures something, keep it: kinds={column: 'continuous'}, or fewer different words.",
-            IgnoredColumnWarning,
-        )
+    """Tells which columns are left out, and how to keep numbers."""
+    if not left_out:
+        return
+    shown = "; ".join(f"{name} ({why})" for name, why in [*left_out.items()][:10])
+    more = " …" if len(left_out) > 10 else ""
+    number = next((name for name, why in left_out.items() if why == NUMBERS), None)
+    keep = "" if number is None else f" To keep numbers: kinds={{{number!r}: 'continuous'}}."
+    warn(
+        f"{len(left_out)} column(s) left out of the structure: {shown}{more}.{keep}",
+        IgnoredColumnWarning,
+    )
 
 
 def _why_id(name: Label, sketch: ColumnSketch, kind: str | None) -> str | None:
@@ -68,7 +71,7 @@ def _why_id(name: Label, sketch: ColumnSketch, kind: str | None) -> str | None:
     if kind is None and numbers is not None and is_measured(numbers):
         if sketch.others or not enough or not are_ids(numbers, sketch.cells):
             return None  # an odd cell among numbers is an error, of which discovering tells
-        return "whole numbers that are all different, as ids are"
+        return NUMBERS
     different = max(sketch.different, len(sketch.categories or ()))
     own = enough and different >= NEARLY_ALL * sketch.cells
     many = different > MOST_STATES and kind is None and sketch.categories is None
