@@ -47,9 +47,9 @@ def id_columns(
     return found
 
 
-def names_without(names: Sequence[Label], left_out: Collection[Label]) -> list[Label]:
+def names_without(names: Sequence[Label], left_out: Collection[Label]) -> tuple[Label, ...]:
     """The names that stay, in their order."""
-    return [name for name in names if name not in left_out]
+    return tuple(name for name in names if name not in left_out)
 
 
 def note_ids(left_out: Mapping[Label, str]) -> None:

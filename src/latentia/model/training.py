@@ -141,7 +141,8 @@ def look_at(
         asked = sought.named(wanted.state_names)
         ids = id_columns(seen.columns, names, wanted.kinds or {}, asked)
     if ids:
-        graph = latent_class(names := names_without(names, ids), 2)
+        names = names_without(names, ids)
+        graph = latent_class(names, 2)
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
     counted, told = wanted.graph is None, wanted.indicators
