@@ -153,12 +153,12 @@ def _forest(free: Sequence[int], pairs: Iterable[Sequence[int]]) -> _Forest | No
     place, up = {}, []
     for root in free:
         ring: list[tuple[int, int | None]] = [] if root in place else [(root, None)]
-        for v, above in ring:
+        for v, before in ring:
             if v in place:
                 return None  # reached twice: a loop
             place[v] = len(up)
-            up.append(-1 if above is None else place[above])
-            ring += [(u, v) for u in near[v] if u != above]
+            up.append(-1 if before is None else place[before])
+            ring += [(u, v) for u in near[v] if u != before]
     return _Forest(place, up, False)
 
 
