@@ -127,3 +127,12 @@ def test_the_closed_form(here: Path) -> None:
     found = [float(r["cough=1"]) for r in ahead]
     np.testing.assert_allclose(found, right["cough=1"], atol=1e-12)
     assert "no named states" in run("decode", "c.latentia", "log.csv", code=1)
+    how = (*how[:-4], "--learner", "closed-form")
+    run("fit", "log.csv", "--graph", "z -> z', z -> cough", *how, "--out", "same.latentia")
+    same = lt.load("same.latentia").forecast(doses(), 2)
+    np.testing.assert_array_equal(same["cough=1"], right["cough=1"])
+    told = run("fit", "log.csv", *how, "--graph", "z -> z'", "--set", "a=1", "--out", "x", code=2)
+    assert "has no settings" in told
+    assert "one of sequences" in run(
+        "fit", "log.csv", "--graph", "class", "--learner", "closed-form", "--out", "x", code=1
+    )

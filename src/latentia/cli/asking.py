@@ -107,6 +107,8 @@ def read_learner(name: str, settings: Sequence[str]) -> Any:
     """
     from latentia.model.learners import LEARNERS
 
+    if name not in LEARNERS:
+        raise typer.BadParameter(f"the learner {name} has no settings.", param_hint="--set")
     learner = LEARNERS[name]()
     known = learner.get_params(deep=False)
     found: dict[str, Any] = {}

@@ -47,16 +47,24 @@ from latentia.model.learners import LEARNERS
 from latentia.model.specification import SOUGHT
 from latentia.parameters import unfitted
 
+OF_SEQUENCES = "closed-form"  # what rows have as pbp with refine=false
+
 
 def _known_learner(name: str) -> str:
-    if name not in LEARNERS:
-        raise typer.BadParameter(f"expected one of {', '.join(LEARNERS)}, got {name!r}.")
+    if name not in (*LEARNERS, OF_SEQUENCES):
+        raise typer.BadParameter(
+            f"expected one of {', '.join(LEARNERS)}, or {OF_SEQUENCES} for sequences, got {name!r}."
+        )
     return name
 
 
 Learner: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="NAME", callback=_known_learner, help=f"One of {', '.join(LEARNERS)}."),
+    typer.Option(
+        metavar="NAME",
+        callback=_known_learner,
+        help=f"One of {', '.join(LEARNERS)}; of sequences also {OF_SEQUENCES}.",
+    ),
 ]
 
 
@@ -134,6 +142,11 @@ def fit(
                 read_latent_names(name_states or []),
             )  # fmt: skip
             return
+        if learner == OF_SEQUENCES:
+            raise DataError(
+                f"expected a learner of rows ({', '.join(LEARNERS)}), got {OF_SEQUENCES}, which is "
+                "one of sequences. The closed form of rows: --learner pbp --set refine=false."
+            )
         sought = graph in SOUGHT
         known = None if graph is None or sought else graph_from_text(graph, latents)
         named = read_state_names(state_names)

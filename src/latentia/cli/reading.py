@@ -28,13 +28,7 @@ if TYPE_CHECKING:
 
 def read_model(path: str) -> LatentModel:
     """The model of a file; files of classifiers, frozen models and moments are asked in Python."""
-    found = load(path)
-    if not isinstance(found, LatentModel):
-        raise StoreError(
-            f"{path}: expected a LatentModel, got a {type(found).__name__}. Questions to it are "
-            f"asked in Python: latentia.load({path!r})."
-        )
-    return found
+    return _of_rows(path, load(path))
 
 
 def read_either_model(path: str) -> LatentModel | SequenceModel:
@@ -42,7 +36,16 @@ def read_either_model(path: str) -> LatentModel | SequenceModel:
     from latentia.sequences.sequence_model import SequenceModel
 
     found = load(path)
-    return found if isinstance(found, SequenceModel) else read_model(path)
+    return found if isinstance(found, SequenceModel) else _of_rows(path, found)
+
+
+def _of_rows(path: str, found: object) -> LatentModel:
+    if not isinstance(found, LatentModel):
+        raise StoreError(
+            f"{path}: expected a LatentModel, got a {type(found).__name__}. Questions to it are "
+            f"asked in Python: latentia.load({path!r})."
+        )
+    return found
 
 
 # -- graphs ------------------------------------------------------------------------------------

@@ -27,7 +27,16 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows, keep_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent, smooth_unseen
-from latentia.model.trials import FLOOR, HELD_OUT, VALID, Trial, decide, left_out_loss, uncompared
+from latentia.model.trials import (
+    FLOOR,
+    HELD_OUT,
+    VALID,
+    Trial,
+    decide,
+    incomparable,
+    left_out_loss,
+    uncompared,
+)
 from latentia.networks.accelerate import ENOUGH, PSEUDO_COUNTS
 from latentia.networks.discrete_network import (
     CLOSELY,
@@ -55,7 +64,6 @@ FEW = 250  # rows; below, a fifth of them cannot tell candidates apart
 FOLDS = 5  # then all rows do, fold by fold
 WIDE, TWO_FOLDS = 20, 2  # columns from which two folds are enough: each takes long and tells more
 ENOUGH_COLUMNS = 500  # … and from which a fifth of the rows is: each row judges by all its cells
-FEWEST = 20  # rows
 NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
 PATIENCE = 30.0  # E-steps after which more and more is small enough
 
@@ -104,7 +112,7 @@ def choose_best(
     few = pool.total < FEW and len(plan.leaves) < ENOUGH_COLUMNS
     deals = deal_rows(pool, FOLDS, rng) if few else [split_rows(pool, HELD_OUT, rng)]
     deals = deals[:TWO_FOLDS] if len(plan.leaves) >= WIDE else deals
-    why = _incomparable(pool, deals)
+    why = incomparable(pool.total, deals)
     if why is not None:
         found = finish_closed_form(gather_statistics(plan, source), source)
         return Chosen(found.told(choice=uncompared(why)), None, None, pool, source)
@@ -131,19 +139,6 @@ def _chosen(found: Operators, made: Candidates, pool: Rows, source: Source) -> C
     return Chosen(found, network, tables, pool, source)
 
 
-def _incomparable(pool: Rows, deals: Sequence[tuple[Rows, Rows]]) -> str | None:
-    """Why candidates cannot be compared, if so.
-
-    The large part must tell something of every column, and there must be rows to judge by.
-    """
-    if pool.total < FEWEST:
-        return f"too few rows to compare ({pool.total:g}, at least {FEWEST})"
-    for large, held in deals:
-        if not held.total > 0 or not all((codes >= 0).any() for codes in large.codes):
-            return "too few rows to compare: some column has values in held-out rows only"
-    return None
-
-
 def _learn_best_of_few(
     plan: Plan,
     source: Source,
@@ -165,7 +160,7 @@ def _learn_best_of_few(
     best = made
     if choice.chosen == "refined":
         network = started(gather_statistics(plan, source), source, rng, pseudo_counts)
-        rows = sum(held.total for _, held in deals)
+        rows = sum(part.total for part in deals[0])
         network = raced_start(plan, network, source, rng, pseudo_counts, rows)
         best = replace(made, network=network)
     elif choice.chosen == "tables":

@@ -10,23 +10,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent
+from latentia.inference.provenance import Choice
 from latentia.kernels.choose_settings import choose_settings
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings
 from latentia.model.mixed_plans import known_ranks
-from latentia.model.trials import HELD_OUT, Trial, decide, left_out_loss, uncompared
+from latentia.model.trials import (
+    HELD_OUT,
+    Trial,
+    decide,
+    incomparable,
+    left_out_loss,
+    uncompared,
+)
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 POOL = 3000  # rows on which candidates are compared
-FEWEST, FEW = 20, 100  # rows: fewer than this cannot be compared, fewer than that are dealt …
+FEW = 100  # rows: fewer are dealt …
 FOLDS = 5  # … so that each is held out once
 MANY_MORE = 1.5  # times the rows of the pool
 
@@ -50,17 +58,11 @@ def learn_best_mixed(
     closed = learn_embedded(plan, columns, LocalRows(large), large, settings)
     refined = _network(plan, columns, large, settings, rng) if known_ranks(plan) else None
     choice = decide([_trial(closed, refined, large, held)])
-    if choice.chosen == "refined":
-        assert isinstance(refined, Operators)
-        # the bandwidth that suited the pool, unless there are many more rows: then chosen anew
-        more = len(sample) > MANY_MORE * len(large)
-        smooth = SmoothSettings() if more else SmoothSettings(refined.blur[0])
-        found = refine_mixed(plan, columns, source, sample, settings, smooth, rng)
-    else:
-        found = learn_embedded(plan, columns, source, sample, settings)
-        if choice.chosen == "marginal":
-            found = independent(plan, _marginals(found), found.weight)
-    return found.told(choice=choice)
+    # the bandwidth that suited the pool, unless there are many more rows: then chosen anew
+    more = len(sample) > MANY_MORE * len(large)
+    kept = None if more or not isinstance(refined, Operators) else refined.blur[0]
+    smooth = SmoothSettings(kept)
+    return _finished(choice, plan, columns, source, sample, settings, smooth, rng)
 
 
 def _learn_best_of_few(
@@ -73,7 +75,7 @@ def _learn_best_of_few(
 ) -> Operators:
     """The same where rows are few: by the rows of several folds, each held out once."""
     deals = deal_rows(sample, FOLDS, rng)
-    why = _incomparable(sample, deals)
+    why = incomparable(len(sample), deals)
     if why is not None:
         found = learn_embedded(plan, columns, source, sample, settings)
         return found.told(choice=uncompared(why))
@@ -83,24 +85,27 @@ def _learn_best_of_few(
         refined = _network(plan, columns, large, settings, rng) if known_ranks(plan) else None
         trials.append(_trial(closed, refined, large, held))
     choice = decide(trials)
+    return _finished(choice, plan, columns, source, sample, settings, SmoothSettings(), rng)
+
+
+def _finished(
+    choice: Choice,
+    plan: Plan,
+    columns: Sequence[Column],
+    source: Source,
+    sample: Rows,
+    settings: KernelSettings,
+    smooth: SmoothSettings,
+    rng: np.random.Generator,
+) -> Operators:
+    """The candidate that was chosen, learned from all rows."""
     if choice.chosen == "refined":
-        found = refine_mixed(plan, columns, source, sample, settings, SmoothSettings(), rng)
+        found = refine_mixed(plan, columns, source, sample, settings, smooth, rng)
     else:
         found = learn_embedded(plan, columns, source, sample, settings)
         if choice.chosen == "marginal":
             found = independent(plan, _marginals(found), found.weight)
     return found.told(choice=choice)
-
-
-def _incomparable(sample: Rows, deals: Sequence[tuple[Rows, Rows]]) -> str | None:
-    """Why candidates cannot be compared, if so."""
-    if len(sample) < FEWEST:
-        return f"too few rows to compare ({len(sample)}, at least {FEWEST})"
-    for large, held in deals:
-        told = all(is_present(np.asarray(x)).any() for x in large.codes)
-        if not held.total > 0 or not told:
-            return "too few rows to compare: some column has values in held-out rows only"
-    return None
 
 
 def _network(

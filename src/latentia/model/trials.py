@@ -14,6 +14,7 @@ from typing import final
 
 import numpy as np
 
+from latentia.data.columns.column import is_present
 from latentia.data.rows import Rows
 from latentia.inference.answering import answer
 from latentia.inference.evidence import around, read_evidence
@@ -23,6 +24,7 @@ from latentia.typing import Array
 
 VALID = ("refined", "tables")  # candidates that are distributions
 HELD_OUT = 0.2  # of the rows
+FEWEST = 20  # rows that can be compared on
 CLEARLY = 2.0  # standard errors
 BEATEN = 0.25  # … by which the marginals must be
 ROUNDING = 1e-9  # of a loss
@@ -82,6 +84,20 @@ def prefer_refined(
 def uncompared(why: str) -> Choice:
     """The closed form, taken without a trial."""
     return Choice("closed", {}, {}, 0, 0, {"marginal": why, "refined": why})
+
+
+def incomparable(rows: float, deals: Sequence[tuple[Rows, Rows]]) -> str | None:
+    """Why candidates cannot be compared, if so.
+
+    The large part must tell something of every column, and there must be rows to judge by.
+    """
+    if rows < FEWEST:
+        return f"too few rows to compare ({rows:g}, at least {FEWEST})"
+    for large, held in deals:
+        told = all(is_present(np.asarray(x)).any() for x in large.codes)
+        if not held.total > 0 or not told:
+            return "too few rows to compare: some column has values in held-out rows only"
+    return None
 
 
 def left_out_loss(operators: Operators, rows: Rows) -> Array:

@@ -187,6 +187,8 @@ def _panel(panel: Any, outcome: Outcome, figure: Figure, variant: str) -> None:
     if len(outcome.sizes) <= 6:
         panel.set_xticks(outcome.sizes, [f"{s:,}" for s in outcome.sizes])
         panel.minorticks_off()
+    margin = np.exp(max(aside * count, 0.05 * float(gaps.sum())))  # also where one size was run
+    panel.set_xlim(min(outcome.sizes) / margin, max(outcome.sizes) * margin)
 
 
 # --- files ----------------------------------------------------------------------------------------

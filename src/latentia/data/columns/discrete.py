@@ -202,7 +202,8 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
             plain(values.cell(row)),
             column.states,
             "Map it to a known state or make the cell missing (None or NaN); questions about "
-            "tables take it as missing with unknown='missing' (in a shell: --unknown missing).",
+            "rows, but not about sequences, take it as missing with unknown='missing' (in a shell: "
+            "--unknown missing).",
         )
     return codes.astype(code_type(len(column.states)), copy=False)
 
