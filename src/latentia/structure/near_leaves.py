@@ -186,8 +186,8 @@ def _side_of_hub(hub: Hub, low: int, high: int, inside: bool, enough: int) -> li
     first, last = bisect_left(hub.sorted_places, low), bisect_left(hub.sorted_places, high)
     count = last - first if inside else len(hub.sorted_places) - (last - first)
     if not inside and count > 2 * enough:
-        leaves, places = hub.beginning(enough)
-        if leaves and bisect_left(places, low) == bisect_left(places, high):
+        leaves, begins = hub.beginning(enough)
+        if leaves and bisect_left(begins, low) == bisect_left(begins, high):
             return leaves
     found: list[int] = []
     met: set[int] = set()
