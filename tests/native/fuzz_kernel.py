@@ -19,6 +19,7 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
+from latentia.exact.max_product import max_product_states
 from latentia.inference.answering import (
     log_evidence,
     log_evidence_at_root,
@@ -78,7 +79,7 @@ def chain_case(rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def estep_case(rng: np.random.Generator) -> list[np.ndarray]:
-    """Expected counts of a random tree of latents, each with columns."""
+    """Expected counts of a random tree of latents, each with columns; best states of a row."""
     count = int(rng.integers(1, 5))
     edges = [f"h{rng.integers(i)} -> h{i}" for i in range(1, count)]
     names = [f"x{i}" for i in range(int(rng.integers(count, 4 * count + 1)))]
@@ -96,7 +97,11 @@ def estep_case(rng: np.random.Generator) -> list[np.ndarray]:
     if rng.random() < 0.3:  # past what products can hold: care is taken
         tables = {v: t * (1e-80 if v in graph.observed else 1.0) for v, t in tables.items()}
     found = sum_counts(compile_estep(graph, None if holes else []), tables, Rows(codes, weight))
-    return list(found.sums.values())
+    row = np.full(len(sizes), -1)
+    row[list(graph.observed)] = [c[0] for c in codes]
+    best = max_product_states(graph, tables, row, {}, sorted(graph.latent))
+    told = np.array([*best.codes, best.log_joint, best.log_evidence])
+    return [*found.sums.values(), told]
 
 
 def message_case(rng: np.random.Generator) -> list[np.ndarray]:

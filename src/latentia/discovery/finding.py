@@ -16,6 +16,7 @@ from latentia.data.sources.progress import as_progress, show_progress
 from latentia.data.sources.table_rows import discover_columns, open_rows
 from latentia.discovery.column_bins import binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
+from latentia.discovery.id_columns import id_columns, names_without, note_ids
 from latentia.discovery.island_graph import NamedIslands, name_islands
 from latentia.discovery.island_race import IslandCandidate
 from latentia.discovery.relearning import Relearning, on_grids_again
@@ -26,13 +27,11 @@ from latentia.discovery.structure_search import (
     polish_islands,
     search_structure,
 )
-from latentia.errors import DataError, GraphError, UnknownNameError
+from latentia.errors import GraphError, UnknownNameError
 from latentia.linear_algebra import one_thread
 from latentia.typing import Label
 
 BIN_SAMPLE = 20_000
-ID_SHARE = 0.9  # different values among the rows
-ID_ROWS = 50
 SEARCHING = "looking for a structure"
 
 
@@ -53,6 +52,10 @@ class Structure:
     members: int = 1
     time_budget: float | None = None
     seed: int = 0
+
+    def named(self, state_names: Mapping[Any, Any] | None) -> set[Label]:
+        """Columns that the user wants in the graph, whatever they look like."""
+        return {*(state_names or {})}.union(*self.require)
 
     def settings(self, columns: Sequence[Label]) -> StructureSettings:
         """With columns by number."""
@@ -136,13 +139,17 @@ def learn_structure(
         rows = open_rows(table, None, sample_weight)
         names = list(rows.names)
         seen = rows.look(names)
-        columns = discover_columns(seen, names, kinds or {}, state_names or {})
+        ids = id_columns(seen.columns, names, kinds or {}, wish.named(state_names))
+        note_ids(ids)
+        own = names_without(names, ids)
+        columns = discover_columns(seen, own, kinds or {}, state_names or {})
         apart = None
         if held_out is not None:
             others = open_rows(held_out, None, None, known=columns).source(columns)
             apart = others.sample(10**6, np.random.default_rng(0))
         say = as_progress(None).sharing(SEARCHING)
-        return find_structure(columns, rows.source(columns, seen), seen.weight, wish, apart, say)
+        source = rows.source(columns, seen)
+        return find_structure(columns, source, seen.weight, wish, apart, say, ids)
 
 
 def find_structure(
@@ -152,23 +159,15 @@ def find_structure(
     wish: Structure,
     held_out: Rows | None = None,
     say: Callable[[float], None] = lambda _: None,
+    left_out: Mapping[Label, str] | None = None,
 ) -> FoundStructure:
-    """The best structure over columns; those that are ids are left out."""
-    left_out = id_columns(columns, weight)
-    kept = [i for i, c in enumerate(columns) if c.name not in left_out]
-    if not kept:
-        raise DataError(
-            "every column has a value of its own in nearly every row, as ids have: there is "
-            "nothing to learn. Say which columns are numbers with kinds={...: 'continuous'}."
-        )
-    own = [columns[i] for i in kept]
-    chosen = ChangedRows(source, partial(_some, tuple(kept)))
+    """The best structure over columns; `left_out` are others of the table, with the reason."""
     with one_thread():
-        bins = choose_bins(own, chosen.sample(BIN_SAMPLE, np.random.default_rng(wish.seed)))
-        cells = ChangedRows(chosen, partial(binned_rows, bins))
-        sizes = [c.cells if b is None else b.cells for c, b in zip(own, bins, strict=True)]
-        names = [c.name for c in own]
-        apart = None if held_out is None else binned_rows(bins, _some(kept, held_out))
+        bins = choose_bins(columns, source.sample(BIN_SAMPLE, np.random.default_rng(wish.seed)))
+        cells = ChangedRows(source, partial(binned_rows, bins))
+        sizes = [c.cells if b is None else b.cells for c, b in zip(columns, bins, strict=True)]
+        names = [c.name for c in columns]
+        apart = None if held_out is None else binned_rows(bins, held_out)
         ordered = [0 if b is None else len(b.first) for b in bins]
         result = search_structure(sizes, cells, wish.settings(names), apart, ordered, say)
         found = []
@@ -187,7 +186,7 @@ def find_structure(
         named.telling,
         tuple(names),
         result.information,
-        left_out,
+        left_out or {},
         weight,
         result.held_out,
         result.seconds,
@@ -195,15 +194,6 @@ def find_structure(
             best.layout, bins, tuple(names), best.candidate.pseudo_count, best.rounds, wish.seed
         ),
     )
-
-
-def id_columns(columns: Sequence[Column], weight: float) -> dict[Label, str]:
-    """Discrete columns with a value of its own in nearly every row."""
-    return {
-        c.name: "a value of its own in nearly every row, as ids have"
-        for c in columns
-        if not c.continuous and weight >= ID_ROWS and c.cells >= ID_SHARE * weight
-    }
 
 
 def _named(best: LearnedIslands, names: Sequence[Label]) -> NamedIslands:
@@ -259,8 +249,3 @@ def _check_ties(wish: Structure) -> None:
                 "has none. Require fewer of them."
             )
         home[first] = second
-
-
-def _some(kept: Sequence[int], rows: Rows) -> Rows:
-    """The same rows with some of their columns."""
-    return Rows(tuple(rows.codes[i] for i in kept), rows.weight)

@@ -5,7 +5,8 @@
 Evidence is put into the tables, and what lies below neither evidence nor question is dropped. The
 rest is summed out one variable after the other, cheapest first; then what is asked for is maximised
 out, and the best states are read on the way back. On a chain with all states asked for this is
-Viterbi's algorithm. Everything is a logarithm, so that long chains do not underflow.
+Viterbi's algorithm; such forests are left to the compiled kernel, where there is one
+(best_in_forest.py). Everything is a logarithm, so that long chains do not underflow.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from typing import TypeAlias, final
 import numpy as np
 
 from latentia.errors import PlanError
+from latentia.exact.best_in_forest import TIE, best_in_forest
 from latentia.exact.pieces import with_ancestors
 from latentia.exact.reading_evidence import StateCodes
+from latentia.native.loading import kernel
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes, Label
 
 LARGEST = 2**24  # cells of a table in between
 NARROW = 2**14  # cells up to which variables are maximised in the order that settles ties
 LEAST = -1e300  # stands for a logarithm of zero that is taken away
-TIE = 1e-12  # relative: logarithms that differ by less are equal
 
 Scope: TypeAlias = tuple[int, ...]  # rising numbers of variables
 Neighbours: TypeAlias = dict[int, set[int]]
@@ -65,10 +67,16 @@ def max_product_states(
     equally probable states the first ones win, in the order asked, wherever that order is narrow.
     """
     sizes = [count or 1 for count in graph.states]
-    known = {v: int(code) for v, code in enumerate(row) if code >= 0}
-    known |= {v: 0 for v, size in enumerate(sizes) if size == 1}
+    row = np.where((row < 0) & (np.array(sizes) == 1), 0, row)
+    known = {v: code for v, code in enumerate(row.tolist()) if code >= 0}
     kept = with_ancestors(graph.parents(), {*known, *weights, *asked})
     free = [v for v in asked if v not in known]
+    compiled = kernel()
+    if compiled is not None and len(kept) == len(known) + len(free):  # nothing is summed out
+        quick = best_in_forest(graph, tables, row, weights, kept, free, compiled)
+        if quick is not None:
+            found = known | quick.codes
+            return BestStates(tuple(found[v] for v in asked), quick.log_joint, quick.log_evidence)
     rest = sorted(kept - {*known, *free})
     with np.errstate(divide="ignore"):  # once: thousands of small logarithms follow
         factors = _reduced(graph, tables, weights, kept, known)
@@ -80,7 +88,7 @@ def max_product_states(
         left, _ = _eliminated(factors, sums, maximise=False)
         total, _ = _eliminated(left, order, maximise=False)
         best, choices = _eliminated(left, order, maximise=True)
-    found = dict(known)
+    found = known
     for v, scope, choice in reversed(choices):
         found[v] = int(choice[tuple(found[u] for u in scope)])
     return BestStates(tuple(found[v] for v in asked), _constant(best), _constant(total))

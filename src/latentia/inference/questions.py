@@ -28,15 +28,18 @@ def named(variables: Any, known: Iterable[Label]) -> list[Label]:
 
 def column_place(name: Label, columns: Sequence[Column], known: Iterable[Label]) -> int:
     """Position of a column among the model's columns."""
-    for i, column in enumerate(columns):
-        if column.name == name:
-            return i
+    return _place(name, {column.name: i for i, column in enumerate(columns)}, known)
+
+
+def _place(name: Label, places: Mapping[Label, int], known: Iterable[Label]) -> int:
+    if name in places:
+        return places[name]
     if name in known:
         raise EvidenceError(
             f"{name!r} is latent; only columns can be asked for or observed: "
-            f"{', '.join(str(c.name) for c in columns)}."
+            f"{', '.join(map(str, places))}."
         )
-    raise UnknownNameError("variable", name, [c.name for c in columns])
+    raise UnknownNameError("variable", name, list(places))
 
 
 def one_row(
@@ -48,16 +51,18 @@ def one_row(
 ) -> tuple[list[Any], dict[int, Array]]:
     """Codes and likelihoods by column; what is asked for must not be observed."""
     codes: list[Any] = [None] * len(columns)
+    wanted = set(asked)
     for name in (*evidence, *soft):
-        if name in asked:
+        if name in wanted:
             raise EvidenceError(
                 f"{name!r} is asked for and observed at once. Leave it out of the evidence."
             )
         if name in evidence and name in soft:
             raise EvidenceError(f"{name!r} has hard and soft evidence. Keep one of them.")
     likelihoods: dict[int, Array] = {}
+    places = {column.name: i for i, column in enumerate(columns)}
     for name, state in evidence.items():
-        place = column_place(name, columns, known)
+        place = _place(name, places, known)
         column = columns[place]
         if state is None or (isinstance(state, float) and np.isnan(state)):
             continue  # a missing cell is not evidence
@@ -66,7 +71,7 @@ def one_row(
         else:
             codes[place] = column.place_of(state)
     for name, given in soft.items():
-        place = column_place(name, columns, known)
+        place = _place(name, places, known)
         likelihoods[place] = column_likelihood(columns[place], given)
     return codes, likelihoods
 

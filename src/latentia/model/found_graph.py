@@ -14,7 +14,7 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.progress import as_progress
 from latentia.discovery.finding import SEARCHING, Structure, find_structure
 from latentia.discovery.found_structure import FoundStructure
-from latentia.errors import DataError, IgnoredColumnWarning, IndependenceWarning
+from latentia.errors import DataError, IndependenceWarning
 from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.operators import Operators
@@ -31,13 +31,14 @@ from latentia.structure.plan import Plan
 FEWEST_ROWS = 40.0  # from which a table without a graph has one found
 
 
-def sought_by_default(opened: Opened, learner: Learner) -> Opened:
-    """A table without a graph: one is found, where its rows can be read again and are enough.
+def seeks(learner: Learner) -> bool:
+    """Does the learner find a graph where none is given? Others learn one latent class."""
+    return isinstance(learner, PBP) and learner.abilities.compares
 
-    Learners that were asked for by name learn one latent class, as do few rows.
-    """
-    able = isinstance(learner, PBP) and learner.abilities.compares and not opened.rows.once
-    if not able or opened.seen.weight < FEWEST_ROWS or len(opened.columns) < 2:
+
+def sought_by_default(opened: Opened) -> Opened:
+    """A table without a graph: one is found, where its rows can be read again and are enough."""
+    if opened.rows.once or opened.seen.weight < FEWEST_ROWS or len(opened.columns) < 2:
         return opened
     return replace(opened, wish=Structure())
 
@@ -53,14 +54,8 @@ def find_graph(
         )
     say = as_progress(progress).sharing(SEARCHING)
     rows = opened.first(opened.columns)
-    found = find_structure(opened.columns, rows, opened.seen.weight, wish, say=say)
-    if found.left_out:
-        names = ", ".join(map(str, found.left_out))
-        warn(
-            f"{len(found.left_out)} column(s) left out of the structure: {names} (values of their "
-            "own in nearly every row, as ids have).",
-            IgnoredColumnWarning,
-        )
+    weight, left_out = opened.seen.weight, opened.left_out
+    found = find_structure(opened.columns, rows, weight, wish, say=say, left_out=left_out)
     if not found.graph.edges and len(found.columns) > 1:
         warn(
             "the columns tell nothing of each other that other rows bear out: on "
@@ -68,15 +63,8 @@ def find_graph(
             "Bring more rows, or graph='class' to have a model all the same.",
             IndependenceWarning,
         )
-    own = tuple(c for c in opened.columns if c.name not in found.left_out)
-    narrow = replace(
-        opened,
-        graph=_without_sizes(found.graph),
-        counted=False,
-        columns=own,
-        ignored=(*opened.ignored, *found.left_out),
-    )
-    kept = isinstance(learner, PBP) and learner.abilities.compares and not groups
+    narrow = replace(opened, graph=_without_sizes(found.graph), counted=False)
+    kept = seeks(learner) and not groups
     return found, narrow, FoundTables(found) if kept else learner
 
 

@@ -182,7 +182,7 @@ def variable_columns(
 
 def hidden_names(graph: LatentGraph, names: Iterable[Label]) -> list[Label]:
     """Those of the names that are latents."""
-    latents = [graph.names[v] for v in sorted(graph.latent)]
+    latents = {graph.names[v] for v in graph.latent}
     return [name for name in names if name in latents]
 
 
@@ -284,7 +284,8 @@ def best_own(
     """The most probable joint state of the names, however many; the rest is summed out."""
     asked = _read(own, names, evidence, soft)
     graph, tables = asked.answers.graph, asked.answers.tables
-    places = [graph.index(name) for name in names]
+    number = {name: v for v, name in enumerate(graph.names)}
+    places = [number[name] for name in names]
     found = max_product_states(graph, tables, asked.row, asked.soft, places)
     check_rows_possible(np.array([found.log_evidence]))
     columns = [own.variables[v] for v in places]
@@ -297,8 +298,8 @@ def _read(
 ) -> _Question:
     """Codes of what is seen; continuous columns that are seen become likelihoods of parents."""
     columns, graph, tables = own.variables, own.graph, own.answers.tables
-    for name in names:
-        graph.index(name)
+    for name in {*names}.difference(graph.names):
+        graph.index(name)  # which tells that there is none
     codes, likelihoods = one_row(columns, graph.names, names, evidence, soft)
     row = np.full(len(columns), -1, dtype=np.int64)
     discrete: dict[int, Array] = {}

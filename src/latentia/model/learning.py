@@ -112,7 +112,9 @@ class Learning(Learned):
         a number of groups of rows) questions can be asked with a confidence.
         """
         from latentia.assess.without_groups import group_count
-        from latentia.model.found_graph import sought_by_default
+        from latentia.discovery.finding import Structure
+        from latentia.discovery.id_columns import note_ids
+        from latentia.model.found_graph import seeks, sought_by_default
         from latentia.model.learners import as_learner
         from latentia.model.training import open_training
 
@@ -122,10 +124,14 @@ class Learning(Learned):
         learner = as_learner(self.learner)
         tied = learner.abilities.tied
         with show_progress(progress), hearing_climbs(as_progress(progress).climbing()):
-            opened = open_training(self._wanted(), X, sample_weight, progress, tied)
             wishes = (self.graph, self.order_by, self.name_states, self.link, self.mechanism)
-            if not groups and all(each is None for each in wishes):
-                opened = sought_by_default(opened, learner)
+            free = not groups and all(each is None for each in wishes) and seeks(learner)
+            wanted = self._wanted()
+            sought = Structure() if free else wanted.wish
+            opened = open_training(wanted, X, sample_weight, progress, tied, sought)
+            note_ids(opened.left_out)
+            if free:
+                opened = sought_by_default(opened)
             return self._fit_opened(opened, learner, groups, progress)
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:

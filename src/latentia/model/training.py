@@ -29,6 +29,7 @@ from latentia.data.sources.table_rows import (
     open_rows,
 )
 from latentia.discovery.finding import Structure
+from latentia.discovery.id_columns import id_columns, names_without
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.class_counts import (
@@ -83,6 +84,7 @@ class Opened:
     ignored: tuple[Label, ...]  # columns that the graph does not name
     wish: Structure | None = None  # the graph is to be found
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
+    left_out: Mapping[Label, str] = field(default_factory=dict)  # ids, where a graph is sought
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -116,25 +118,35 @@ def open_training(
     sample_weight: Any = None,
     progress: Any = None,
     tied: Any = None,
+    sought: Structure | None = None,
 ) -> Opened:
-    """Open a table, look at it once, and tell what its columns are."""
+    """Open a table, look at it once, and tell what its columns are; `sought`: without ids."""
     wanted = wanted.read()
     rows = open_rows(X, wanted.columns, sample_weight, progress, wanted.stated)
     rows = replace(rows, engine=with_indicators(rows.engine, wanted.indicators))
-    return look_at(wanted, rows, tied)
+    return look_at(wanted, rows, tied, sought)
 
 
-def look_at(wanted: Specification, rows: TableRows, tied: Any = None) -> Opened:
+def look_at(
+    wanted: Specification, rows: TableRows, tied: Any = None, sought: Structure | None = None
+) -> Opened:
     """Pass 0: graph and columns; a column of labels is looked at, too."""
     wanted = wanted.read()
     graph = wanted.over(rows)
     ignored = wanted.check(graph, rows)
     names = columns_of(graph)
     seen = rows.look(names if rows.label is None else (*names, rows.label))
+    ids: Mapping[Label, str] = {}
+    if sought is not None and not rows.once:
+        asked = sought.named(wanted.state_names)
+        ids = id_columns(seen.columns, names, wanted.kinds or {}, asked)
+    if ids:
+        names = names_without(names, ids)
+        graph = latent_class(names, 2)
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
     counted, told = wanted.graph is None, wanted.indicators
-    return Opened(graph, counted, columns, rows, seen, ignored, wanted.wish, told)
+    return Opened(graph, counted, columns, rows, seen, (*ignored, *ids), wanted.wish, told, ids)
 
 
 def plan_training(

@@ -62,7 +62,7 @@ def discover(
         if sketch.numbers.weight >= MOSTLY * sketch.weight:
             raise _odd_cell(name, sketch)
     if kind is None:
-        _check_commas(name, sketch)
+        check_commas(name, sketch)
     return DiscreteColumn(name, _seen_states(name, sketch))
 
 
@@ -123,7 +123,7 @@ def _new_values(weights: Array) -> float:
     return float(weights[weights == 1].sum() / weights.sum())
 
 
-def _check_commas(name: Label, sketch: ColumnSketch) -> None:
+def check_commas(name: Label, sketch: ColumnSketch) -> None:
     """Decimals with commas, as text, are measured: they are no states."""
     texts = [s for s in sketch.others if isinstance(s, str)]
     written = [s for s in texts if "," in s and _reads_as_number(s.replace(",", ".", 1))]
@@ -220,7 +220,7 @@ def _number_like(sketch: ColumnSketch) -> str:
     """Text that is mostly numbers: which one is not?"""
     texts = [s for s in sketch.others if isinstance(s, str)]
     odd = [s for s in texts if not _reads_as_number(s)]
-    if len(odd) > ODD * len(texts):
+    if not texts or len(odd) > ODD * len(texts):
         return ""
     return f" Nearly all are numbers as text{f', {odd[0]!r} is not' if odd else ''}."
 

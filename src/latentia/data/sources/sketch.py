@@ -79,6 +79,7 @@ class ColumnSketch:
     others: tuple[Hashable, ...] = ()  # different values that are no numbers, sorted
     odd: tuple[int, Any] | None = None  # row and value of the first cell that is no number
     categories: tuple[Hashable, ...] | None = None  # declared states
+    cells: int = 0  # that have a value, in rows of positive weight
 
     @property
     def different(self) -> int:
@@ -100,6 +101,7 @@ class ColumnSketch:
             others=_union(self.others, other.others),
             odd=odd,
             categories=_all_categories(self.categories, other.categories),
+            cells=self.cells + other.cells,
         )
 
 
@@ -137,7 +139,7 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
     own = weight if weight is None or whole else weight[there]
     count = float(len(cells)) if own is None else float(own.sum())
     total = float(n) if weight is None else float(weight.sum())
-    blank = ColumnSketch(n, count, total - count, categories=values.categories)
+    blank = ColumnSketch(n, count, total - count, categories=values.categories, cells=len(cells))
     if not len(cells):
         return blank
     if isinstance(cells, Words):
