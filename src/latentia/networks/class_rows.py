@@ -40,7 +40,7 @@ class ClassRows:
     @property
     def work(self) -> int:
         """Numbers that an E-step works out."""
-        return self.seen.size * self.padded
+        return int(self.seen.size) * self.padded
 
     def places(self, tables: Tables) -> Any:
         """Where P(class), then P(code | class) lie in tables, one after the other, int32."""
