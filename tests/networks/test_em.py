@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 import latentia as lt
 from latentia.data.rows import Rows
-from latentia.data.sources.memory import LocalRows, unique_rows
+from latentia.data.sources import memory
+from latentia.data.sources.memory import LocalRows, equal_rows, unique_rows
 from latentia.errors import (
     ConvergenceWarning,
     DataError,
@@ -337,6 +338,24 @@ def test_unique_rows_carry_the_weight_of_all():
     np.testing.assert_allclose(found.weight[order], np.bincount(place.ravel(), weight))
     distinct = Rows((np.arange(10),))
     assert unique_rows(distinct, [10]) is distinct
+
+
+@pytest.mark.parametrize("twins", [1, 8])
+def test_many_rows_are_sorted_only_where_some_of_them_have_twins(twins, monkeypatch):
+    monkeypatch.setattr(memory, "MANY_ROWS", 500)
+    monkeypatch.setattr(memory, "PAIRED_ROWS", 200)
+    sorted_rows = []
+
+    def watched(columns, states):
+        sorted_rows.append(len(columns[0]))
+        return equal_rows(columns, states)
+
+    monkeypatch.setattr(memory, "equal_rows", watched)
+    kinds = np.arange(4000 // twins).repeat(twins)  # twins lie together: spaced looks miss them
+    rows = Rows(((kinds // 64).astype(np.int16), (kinds % 64).astype(np.int16)), np.ones(4000))
+    found = unique_rows(rows, [64, 64])
+    assert len(found) == 4000 // twins
+    assert sorted_rows == ([200] if twins == 1 else [200, 4000])
 
 
 class TestVerdict:

@@ -76,6 +76,9 @@ class Posed(Protocol):
         ...
 
 
+PACKED_ROWS = 2**17  # of a block: threads meet less often
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -193,7 +196,8 @@ def pose(
     rows = pack_rows(estep, standardised(graph, wide.rows(source.rows), scales))
     if not scales:
         rows = unique_rows(rows, [pack.codes for pack in estep.packs])
-    return Problem(estep, LocalRows(rows, source.block_rows, source.threads), True, *rest)
+    blocks = max(source.block_rows, PACKED_ROWS)
+    return Problem(estep, LocalRows(rows, blocks, source.threads), True, *rest)
 
 
 def scale_of(sums: Array) -> Scale:

@@ -202,6 +202,7 @@ class TableProblem:
     prior: Prior
     knowledge: Knowledge
     leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # of continuous columns
+    leans: bool = False  # are these pseudo-counts only the least? (leaning.py)
 
     def on_sample(self, rows: Rows) -> TableProblem:
         """The same on a sample of the rows; pseudo-counts are as much fewer as rows are."""

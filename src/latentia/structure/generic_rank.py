@@ -282,18 +282,29 @@ def base_bounds(graph: LatentGraph, tree: JunctionTree) -> dict[tuple[int, int],
     could not hold, before any number is drawn.
     """
     near, behind = tree.neighbours(), leaf_counts(tree)
+    states = [count or 1 for count in graph.states]
+
+    def cells(variables: Iterable[int]) -> int:
+        return math.prod([states[v] for v in variables])
+
+    whole = [cells(clique) for clique in tree.cliques]
+    shared = [
+        clique & tree.cliques[up] for clique, up in zip(tree.cliques, tree.parent, strict=True)
+    ]
+    between = [cells(separator) for separator in shared]  # at the edge above each clique
     most: dict[tuple[int, int], int] = {}
     for i, j in _both_ways(tree):
-        most[i, j] = _cells(graph, tree.separator(i, j))
+        bound = between[i if tree.parent[i] == j else j]
         if not tree.holds[i]:
             others = [k for k in near[i] if k != j and behind[i, k]]
             inputs = math.prod([most[k, i] for k in others])
-            _check_size(_cells(graph, tree.cliques[i]) * inputs, graph, tree.cliques[i])
-            if inputs > 1:  # they are functions of what they share with the clique
-                shared = frozenset().union(*[tree.separator(i, k) for k in others])
-                most[i, j] = min(most[i, j], inputs, _cells(graph, shared))
-            else:
-                most[i, j] = 1
+            _check_size(whole[i] * inputs, graph, tree.cliques[i])
+            above = [k if tree.parent[k] == i else i for k in others]
+            bound = min(bound, inputs)
+            if bound > max([between[k] for k in above], default=1):
+                # they are functions of what they share with the clique
+                bound = min(bound, cells(frozenset().union(*[shared[k] for k in above])))
+        most[i, j] = bound
     return most
 
 

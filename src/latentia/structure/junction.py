@@ -200,6 +200,7 @@ class Fan:
         self.stamp: dict[int, int] = {}  # when each branch came
         self.stamps: list[int] = []  # of the branches that are left, rising
         self.kinds: dict[Clique, deque[int]] = {}
+        self.sizes: dict[Clique, float] = {}
         self.next = 0
         for j, separator in shared.items():
             self._put(j, separator)
@@ -233,6 +234,18 @@ class Fan:
         mine = [self.shared[j] for j in pair]
         return [kind[-1] for s, kind in self.kinds.items() if len(kind) > mine.count(s)]
 
+    def _union_size(self, branches: Sequence[int], weight: Sequence[float]) -> float:
+        """Of what these branches share with the clique; asked again and again for few unions."""
+        shared = self.shared
+        union = (
+            shared[branches[0]]
+            if len(branches) == 1
+            else Clique().union(*[shared[j] for j in branches])
+        )
+        if union not in self.sizes:
+            self.sizes[union] = _size(union, weight)
+        return self.sizes[union]
+
     def cheapest_pair(self, weight: Sequence[float]) -> tuple[list[int], bool]:
         """The two branches whose cut is the smallest, and whether they move away or the others."""
         alike = sorted(self.kinds.values(), key=lambda kind: self.stamp[kind[0]])
@@ -240,10 +253,7 @@ class Fan:
         pairs += [[a[0], b[0]] for i, a in enumerate(alike) for b in alike[:i]]
 
         def sizes(pair: list[int]) -> tuple[float, float]:
-            one, other = (
-                frozenset().union(*(self.shared[j] for j in js)) for js in (pair, self.rest(pair))
-            )
-            return _size(one, weight), _size(other, weight)
+            return self._union_size(pair, weight), self._union_size(self.rest(pair), weight)
 
         def cost(pair: list[int]) -> tuple[float, float, int]:
             one, other = sizes(pair)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -26,10 +26,21 @@ HUB = 128  # a variable with more neighbours is never walked around as a whole, 
 class Hub:
     """The neighbours of a variable with many: by number, and by their place in the tree."""
 
-    by_number: Codes
-    places: Codes  # of `by_number`
+    leaves: Codes  # those that are columns of leaves, by number
+    leaf_places: Codes  # of these
+    homes: Codes  # … and their leaves
     in_tree: Codes  # neighbours by place …
     sorted_places: Sequence[int]  # … and these
+    begun: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    def beginning(self, enough: int) -> tuple[list[int], list[int]]:
+        """The first columns, of so many leaves, and where these lie; none if there are fewer."""
+        if enough not in self.begun:
+            firsts = np.sort(np.unique(self.homes, return_index=True)[1])
+            count = int(firsts[enough - 1]) + 1 if len(firsts) >= enough else 0
+            places = np.sort(self.leaf_places[:count])
+            self.begun[enough] = self.leaves[:count].tolist(), places.tolist()
+        return self.begun[enough]
 
 
 @final
@@ -49,10 +60,9 @@ class Surroundings:
     """The moral graph, and where in a rooted junction tree its variables lie."""
 
     near: Adjacency
-    sorted_near: list[list[int]]  # of variables that are no hubs
     hubs: dict[int, Hub]
     home: list[int]  # leaf of a column, -1 for a latent
-    homes: Codes
+    alone: bool  # every leaf holds one column, and so is met once
     place: list[int]  # of a variable: when its topmost clique is entered
     enter: list[int]  # of a clique; its subtree is entered before `leave`
     leave: list[int]
@@ -71,29 +81,29 @@ def surround(tree: JunctionTree, near: Adjacency, leaves: Sequence[int]) -> Surr
     for i, clique in enumerate(tree.cliques):
         for v in clique:
             place[v] = min(place[v], enter[i])
-    places = np.array(place, dtype=np.int64)
-    hubs = {}
-    for v, around in enumerate(near):
-        if len(around) > HUB:
-            by_number = np.array(sorted(around), dtype=np.int64)
-            mine = places[by_number]
-            order = np.argsort(mine, kind="stable")
-            hubs[v] = Hub(by_number, mine, by_number[order], mine[order].tolist())
-    sorted_near = [[] if v in hubs else sorted(around) for v, around in enumerate(near)]
-    homes = np.array(home, dtype=np.int64)
+    places, homes = np.array(place, dtype=np.int64), np.array(home, dtype=np.int64)
+    hubs = {v: _hub(around, places, homes) for v, around in enumerate(near) if len(around) > HUB}
     leaf_places = [enter[i] for i in leaves]
     return Surroundings(
         near=near,
-        sorted_near=sorted_near,
         hubs=hubs,
         home=home,
-        homes=homes,
+        alone=all(len(tree.holds[i]) == 1 for i in leaves),
         place=place,
         enter=enter,
         leave=leave,
         leaf_places=leaf_places,
         sorted_leaf_places=sorted(leaf_places),
     )
+
+
+def _hub(around: set[int], places: Codes, homes: Codes) -> Hub:
+    """Neighbours in both orders."""
+    by_number = np.array(sorted(around), dtype=np.int64)
+    order = np.argsort(places[by_number], kind="stable")
+    leaves = by_number[homes[by_number] >= 0]
+    in_tree = by_number[order]
+    return Hub(leaves, places[leaves], homes[leaves], in_tree, places[in_tree].tolist())
 
 
 def _tour(tree: JunctionTree) -> tuple[list[int], list[int]]:
@@ -129,49 +139,65 @@ def nearest(
     most = max(width, MOST_TIED)
     low, high = around.enter[edge], around.leave[edge]
     ball = Ball([], [], {}, [])
-    seen: set[int] = set()
     ring, depth = sorted(start), 0
-    home, place, leaf_places = around.home, around.place, around.leaf_places
+    home, hubs, near = around.home, around.hubs, around.near
     while ring:
-        for v in ring:
-            x = home[v]
-            if x >= 0 and x not in seen and (depth or (low <= leaf_places[x] < high) == inside):
-                seen.add(x)
-                ball.leaves.append(x)
-                ball.columns.append(v)
-                ball.distance.append(depth)
-                if len(seen) >= most:
-                    return ball
-        if len(seen) >= width:
+        met = [v for v in ring if home[v] >= 0]
+        if not depth:  # columns of the separator itself lie on either side
+            leaf_places = around.leaf_places
+            met = [v for v in met if (low <= leaf_places[home[v]] < high) == inside]
+        if met:
+            _take(around, ball, met, depth, most)
+        if len(ball.leaves) >= width:
             break
         ball.level.update(dict.fromkeys(ring, depth))
         fresh: set[int] = set()
         for v in ring:
-            if v in around.hubs:
+            if v in hubs:
                 enough = most + width + len(start)  # some may have been met before
-                fresh.update(_side_of_hub(around, around.hubs[v], low, high, inside, enough))
+                fresh.update(_side_of_hub(hubs[v], low, high, inside, enough))
+            elif depth:  # nothing beyond the separator is next to what lies on this side of it
+                fresh |= near[v]
             else:
-                fresh.update(
-                    [u for u in around.sorted_near[v] if (low <= place[u] < high) == inside]
-                )
+                fresh.update([u for u in near[v] if (low <= around.place[u] < high) == inside])
         ring, depth = sorted(fresh.difference(ball.level)), depth + 1
     return ball
 
 
-def _side_of_hub(
-    around: Surroundings, hub: Hub, low: int, high: int, inside: bool, enough: int
-) -> list[int]:
-    """Neighbours of a hub on one side; only the first if these have `enough` leaves."""
+def _take(around: Surroundings, ball: Ball, met: list[int], depth: int, most: int) -> None:
+    """The leaves of columns that were met, each once, until the ball has so many."""
+    home, room = around.home, most - len(ball.leaves)
+    if not around.alone:
+        seen = dict.fromkeys(ball.leaves, -1)
+        for v in met:
+            seen.setdefault(home[v], v)
+        met = [v for v in seen.values() if v >= 0]
+    met = met[:room]
+    ball.leaves.extend([home[v] for v in met])
+    ball.columns.extend(met)
+    ball.distance.extend([depth] * len(met))
+
+
+def _side_of_hub(hub: Hub, low: int, high: int, inside: bool, enough: int) -> list[int]:
+    """Neighbours of a hub on one side; only the first if these have `enough` leaves.
+
+    Most separators have none of a hub's first neighbours inside: these are then the same for all.
+    """
     first, last = bisect_left(hub.sorted_places, low), bisect_left(hub.sorted_places, high)
     count = last - first if inside else len(hub.sorted_places) - (last - first)
+    if not inside and count > 2 * enough:
+        leaves, begins = hub.beginning(enough)
+        if leaves and bisect_left(begins, low) == bisect_left(begins, high):
+            return leaves
     found: list[int] = []
     met: set[int] = set()
-    for block in _blocks(len(hub.by_number), 2 * enough) if count > 2 * enough else ():
-        part, places = hub.by_number[block], hub.places[block]
-        part = part[((places >= low) & (places < high)) == inside]
-        homes = around.homes[part]
-        found += part[homes >= 0].tolist()
-        met.update(homes[homes >= 0].tolist())
+    for block in _blocks(len(hub.leaves), 2 * enough) if count > 2 * enough else ():
+        places = hub.leaf_places[block]
+        here = (places >= low) & (places < high)
+        if not inside:
+            np.logical_not(here, out=here)
+        found += hub.leaves[block][here].tolist()
+        met.update(hub.homes[block][here].tolist())
         if len(met) >= enough:
             return found
     if inside:
