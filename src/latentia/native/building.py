@@ -77,7 +77,7 @@ def _units() -> Iterator[tuple[str, list[str]]]:
     machine = sysconfig.get_platform().replace("-", "_").lower()
     levels = LEVELS if machine.endswith(X86) or "amd64" in machine else {"base": ()}
     for level, flags in levels.items():
-        for unit in ("chain.c", "exponential.c", "forest.c", "messages.c", "rows.c"):
+        for unit in ("chain.c", "exponential.c", "forest.c", "messages.c", "products.c", "rows.c"):
             yield unit, [f"-DLEVEL={level}", *flags]
 
 
