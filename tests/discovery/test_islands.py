@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from latentia.data.rows import Rows
+from latentia.discovery.cell_bells import cell_line
 from latentia.discovery.island_climb import IslandClimb, Known, known_rows
 from latentia.discovery.island_graph import name_islands
 from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
+    column_tables,
     island_counts,
     island_layout,
     maximise_islands,
@@ -149,3 +151,40 @@ def test_rows_become_a_matrix() -> None:
     assert known.codes.tolist() == [[0, 2], [1, -1]]
     assert known.total == 4.0
     assert known.mean(np.array([0.0, 4.0])) == 3.0
+
+
+@pytest.mark.parametrize("smallest", [1, 2, 3])
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("holes", [(), (1, 3)])
+def test_an_m_step_of_joined_islands_is_that_of_each_island(
+    smallest: int, inner: bool, holes: tuple[int, ...]
+) -> None:
+    shares = {c: np.full(m, 1 / m) for c, m in enumerate(SIZES)}
+    lines = {c: cell_line(shares[c], SIZES[c]) for c in (1, 3)}  # of two shapes
+    islands = cut_islands(5, TREE, smallest, inner, {*holes, *lines})
+    own = island_layout(islands, SIZES, 3, holes, lines)
+    counts = some_counts(own)
+    found = maximise_islands(own, counts, 0.7)
+    assert len(own.joined) == len(set(own.states))
+    for i, features in enumerate(own.features):
+        logs = [np.log(t) for t in column_tables(features, counts.features[i], 0.7)]
+        alone = features.weights(logs, own.states[i])
+        np.testing.assert_allclose(found.weights[i], alone, rtol=1e-5, atol=1e-5)  # float32
+
+
+def test_a_climb_goes_on_from_the_best_tables_of_another() -> None:
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=600)
+    codes = np.stack([np.where(rng.random(600) < 0.8, h, 1 - h) for _ in range(5)], axis=1)
+    own = island_layout(cut_islands(5, TREE, 5, False), (2,) * 5, 2)
+    rows = Known(codes)
+    phi = (own.of_rows(codes), own.of_rows(codes))
+    first = IslandClimb(own, rows, phi, rows, 1.0, 0)
+    first.advance(5)
+    second = IslandClimb(own, rows, phi, rows, 1.0, 1)
+    second.go_on_from(first)
+    second.advance(1)
+    fresh = IslandClimb(own, rows, phi, rows, 1.0, 1)
+    fresh.advance(1)
+    assert second.best > fresh.best
+    assert second.best == pytest.approx(first.best, abs=0.01)  # mini-batches move it a little

@@ -224,3 +224,40 @@ def test_continuous_columns_are_drawn() -> None:
     assert sum(bool(re.fullmatch(r"z=.*….*", w)) for w in shown) == 8
     density = model.query("z", {"x": 1.5})
     assert "p(z | x=1.5)" in words(density.plot())
+
+
+def test_what_is_tied_to_nothing_stands_below_and_close() -> None:
+    names = [f"a rather long name {i}" for i in range(12)]
+    graph = lt.LatentGraph(
+        ("H", *names), tuple((0, i) for i in range(1, 8)), frozenset({0}), (2, *[None] * 12)
+    )
+    places, _ = _places(graph, [_shape(graph, v) for v in range(13)])
+    tied, alone = places[:8], places[8:]
+    assert min(y for _, y in alone) > max(y for _, y in tied)
+    assert min(x for x, _ in tied) - 50 < min(x for x, _ in alone)
+    assert max(x for x, _ in alone) < max(x for x, _ in tied) + 50
+
+
+def test_edges_of_a_wide_star_do_not_pass_through_other_columns() -> None:
+    graph = lt.templates.latent_class(14, 3)
+    shapes = [_shape(graph, v) for v in range(15)]
+    places, paths = _places(graph, shapes)
+    for (a, b), corners in paths.items():
+        points = [places[a], *corners, places[b]]
+        for (x, y), (to, below) in itertools.pairwise(points):
+            for v in set(graph.observed) - {b}:
+                top = places[v][1] - shapes[v].height / 2
+                if below > top > y:  # where the edge is as low as the tops of boxes
+                    at = x + (to - x) * (top - y) / (below - y)
+                    ends = [at, to]
+                    left, right = (places[v][0] + s * shapes[v].width / 2 for s in (-1, 1))
+                    assert not (min(ends) < right and left < max(ends)), (b, v)
+
+
+def test_measured_columns_have_no_number_of_states() -> None:
+    rng = np.random.default_rng(5)
+    h = rng.integers(2, size=200)
+    data = {"kind": h, "other": h ^ (rng.random(200) < 0.1), "x": h + rng.normal(size=200) / 3}
+    model = lt.LatentModel(lt.Structure("tree", max_states=2, time_budget=0.5)).fit(data)
+    for drawing in (model.draw(), model.structure_.draw()):
+        assert {"kind2", "other2", "x"} <= set(words(drawing))

@@ -25,6 +25,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.max_product import max_product_states
+from latentia.exact.pieces import cut_graph
 from latentia.inference.answering import (
     log_evidence,
     log_evidence_at_root,
@@ -37,6 +38,11 @@ from latentia.inference.subtrees import subtree_tables
 from latentia.kernels.exponentials import exp_negative
 from latentia.model.learners import PBP
 from latentia.native import loading
+from latentia.networks.accelerate import Prior
+from latentia.networks.knowledge import Knowledge
+from latentia.networks.lockstep import Lockstep
+from latentia.networks.piece_problem import TableProblem, pose_piece
+from latentia.networks.piece_starts import drawn_tables
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
 from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
@@ -109,6 +115,32 @@ def estep_case(rng: np.random.Generator) -> list[np.ndarray]:
     return [*found.sums.values(), told]
 
 
+def class_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Levels of climbs of a latent class after a few E-steps."""
+    states, columns = int(rng.integers(2, 9)), int(rng.integers(1, 20))
+    template = latent_class(columns, states)
+    sizes = {template.names[v]: int(rng.integers(1, 6)) for v in template.observed}
+    graph = template.with_states(sizes)
+    n, lowest = int(rng.integers(1, 150)), int(rng.choice([-1, 0]))
+    codes = tuple(rng.integers(lowest, sizes[graph.names[v]], size=n) for v in graph.observed)
+    prior = Prior({v: np.full(m or 1, 0.5) for v, m in enumerate(graph.states)})
+    holes = graph.observed if lowest else ()
+    rows = Rows(codes)
+    problem = TableProblem(graph, LocalRows(rows), rows.total, holes, prior, Knowledge())
+    (piece,) = cut_graph(graph, graph.latent).pieces
+    own = pose_piece(problem, piece)
+    starts = [own.shrink(drawn_tables(piece, rng)) for _ in range(3)]
+    climbs = own.compiled(starts, 1e-6)
+    if climbs is None:  # numpy
+        many = own.repeated(starts[0], 3)
+        assert many is not None
+        slow = Lockstep(starts, own.climbed_prior, many, 1e-6)
+        slow.advance(range(3), 6)
+        return [np.array(slow.level)]
+    climbs.advance(range(3), 6)
+    return [np.array(climbs.level)]
+
+
 def message_case(rng: np.random.Generator) -> list[np.ndarray]:
     """Posteriors of a column and scores of rows, by the operators of a random tree."""
     states, columns = int(rng.integers(2, 6)), int(rng.integers(3, 40))
@@ -153,9 +185,9 @@ def products_case(rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def main(path: str, cases: int) -> None:
-    found = loading.loaded(Path(path))
-    assert found.library is not None, found.reason
-    loading.loaded = lambda: found  # type: ignore[assignment]
+    own = loading.loaded(Path(path))
+    assert own.library is not None, own.reason
+    loading.loaded = lambda: own  # type: ignore[assignment]
     windows.COMPILED = 1  # few rows are compiled, too
     for seed in range(cases):
         level = LEVELS[seed % 2]
@@ -165,15 +197,8 @@ def main(path: str, cases: int) -> None:
             assert (loading.kernel() is None) == (wish == "off")
             rng = np.random.default_rng(seed)
             powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
-            answers.append(
-                [
-                    *chain_case(rng),
-                    *estep_case(rng),
-                    *message_case(rng),
-                    *products_case(rng),
-                    powers,
-                ]
-            )
+            found = [*chain_case(rng), *estep_case(rng), *class_case(rng), *message_case(rng)]
+            answers.append([*found, *products_case(rng), powers])
         for a, b in zip(*answers, strict=True):
             limit = 1e-10 * max(1.0, float(np.abs(b).max(initial=0.0)))
             np.testing.assert_allclose(a, b, rtol=0, atol=limit, err_msg=f"case {seed}")

@@ -41,8 +41,10 @@ class FoundStructure:
     again: Relearning | None = None  # to be learned from other rows
 
     def draw(self) -> Drawing:
-        """A picture of the graph."""
-        return doors.draw_graph(self.graph)
+        """A picture of the graph; numbers of states are those of latents and discrete columns."""
+        bins = () if self.again is None else self.again.bins
+        measured = [c for c, own in zip(self.columns, bins, strict=False) if own is not None]
+        return doors.draw_graph(self.graph.without_states(measured))
 
     @property
     def edges(self) -> list[tuple[Label, Label]]:
@@ -68,9 +70,10 @@ class FoundStructure:
     def __str__(self) -> str:
         hidden = [self.graph.names[v] for v in sorted(self.graph.latent)]
         others = [(name, loss) for name, loss in self.losses.items() if name != self.chosen]
+        sizes = (len(self.graph.observed), len(hidden), len(self.graph.edges))
+        counts = map(_counted, sizes, ("column", "latent", "edge"))
         lines = [
-            f"{len(self.graph.observed)} columns, {len(hidden)} latents, {len(self.graph.edges)} "
-            f"edges, from {self.rows:,.0f} rows in {self.seconds:.1f} s",
+            f"{', '.join(counts)}, from {self.rows:,.0f} rows in {self.seconds:.1f} s",
             f"chosen on {self.held_out:,.0f} rows held out: {self.chosen}, "
             f"{self.losses[self.chosen]:.4f} nats a row",
         ]
@@ -88,3 +91,7 @@ class FoundStructure:
         more = f" and {len(own) - SHOWN} more" if len(own) > SHOWN else ""
         states = self.graph.states[self.graph.index(latent)]
         return f"{printable(latent)}, {states} states, tells {columns}{more} (nats)"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

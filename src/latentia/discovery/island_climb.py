@@ -142,6 +142,11 @@ class IslandClimb:
         """Those of the last round."""
         return self._all_counts() if self._counts is None else self._counts
 
+    def go_on_from(self, other: IslandClimb) -> None:
+        """Start at the best tables of another climb, with steps as small as its were there."""
+        self._tables = other.best_tables
+        self._steps = other.best_round * other.epochs * max(1, len(other.train) // other.batch)
+
     def advance(self, rounds: int, watched: bool = True) -> float:
         """Some rounds more, looked at or not; what they cost in seconds, counted."""
         spent = 0.0
@@ -175,9 +180,8 @@ class IslandClimb:
         parts, order = max(1, n // self.batch), self._rng.permutation(n)
         for some in [order] if parts == 1 else np.array_split(order, parts):
             weight = None if self._weight is None else self._weight[some]
-            counts, _ = island_counts(
-                self.layout, self._tables, [own[some] for own in self._phi], weight, self._room
-            )
+            phi = [self._room.taken(i, own, some) for i, own in enumerate(self._phi)]
+            counts, _ = island_counts(self.layout, self._tables, phi, weight, self._room)
             share = np.float32((self._steps + DELAY) ** -EXPONENT)
             assert self._counts is not None
             self._counts = self._counts.mixed(

@@ -42,6 +42,8 @@ class Alike:
     pair: Places  # of pairs: (c, p - 1, d - 1), or (c, p, d) with holes; empty without
     states: int
     parent_states: int  # 0: no parent
+    one: Places  # the feature that is one in their island, (c,); columns of one stand together
+    head: Places  # the first column of each island, of several joined ones
     line: CellLine | None = None  # along which their first states are cells
 
 
@@ -72,14 +74,11 @@ class IslandFeatures:
 
     def tables(self, counts: Single) -> list[Single]:
         """Expected counts (features, k) as tables of each group: (c, d, k) or (c, p, d, k)."""
-        return [_spread(counts, group) for group in self.groups]
+        return [spread_counts(counts, group) for group in self.groups]
 
     def weights(self, logs: Sequence[Single], states: int) -> Single:
         """W from logarithms of the tables of each group, (features, k)."""
-        found = np.zeros((self.width, states), dtype=np.float32)
-        for group, log in zip(self.groups, logs, strict=True):
-            _gather(found, group, log)
-        return found
+        return gathered(self.groups, logs, (self.width, states))
 
 
 def island_features(
@@ -144,19 +143,21 @@ def _alike(
             [[paired[c, t, s] for s in range(first, d)] for t in range(first, m)] for c in members
         ]
         pair = np.array(cells, dtype=np.intp)
-    return Alike(tuple(members), whole, own, parent, pair, d, m)
+    one = np.zeros(len(members), np.intp)
+    return Alike(tuple(members), whole, own, parent, pair, d, m, one, one[:1])
 
 
-def _spread(counts: Single, group: Alike) -> Single:
+def spread_counts(counts: Single, group: Alike) -> Single:
     """Counts of all cells; those that others tell by subtraction."""
     d, m, k = group.states, group.parent_states, counts.shape[1]
     if not group.whole:
         return counts[group.pair if m else group.own]
-    single = _with_first(counts[group.own], counts[0])  # (c, d, k)
+    total = counts[group.one]
+    single = _with_first(counts[group.own], total)  # (c, d, k)
     if not m:
         return single
     found = np.empty((len(group.columns), m, d, k), dtype=np.float32)
-    parent = _with_first(counts[group.parent], counts[0])  # (c, p, k)
+    parent = _with_first(counts[group.parent], total)  # (c, p, k)
     found[:, 1:, 1:] = counts[group.pair]
     found[:, 0, 1:] = single[:, 1:] - found[:, 1:, 1:].sum(axis=1)
     found[:, :, 0] = parent - found[:, :, 1:].sum(axis=2)
@@ -169,19 +170,32 @@ def _with_first(rest: Single, total: Single) -> Single:
     return np.concatenate([first[:, None], rest], axis=1)
 
 
+def gathered(groups: Sequence[Alike], logs: Sequence[Single], shape: tuple[int, int]) -> Single:
+    """W, (features, k), from logarithms of the tables of each group."""
+    found = np.zeros(shape, dtype=np.float32)
+    for group, log in zip(groups, logs, strict=True):
+        _gather(found, group, log)
+    return found
+
+
 def _gather(weights: Single, group: Alike, log: Single) -> None:
     """Add to the weights what the columns of a group say."""
     if not group.whole:
         weights[group.pair if group.parent_states else group.own] = log
         return
     if not group.parent_states:
-        weights[0] += log[:, 0].sum(axis=0)
+        _add_ones(weights, group, log[:, 0])
         weights[group.own] += log[:, 1:] - log[:, :1]
         return
     corner, along, above = log[:, 0, 0], log[:, 0, 1:], log[:, 1:, 0]
-    weights[0] += corner.sum(axis=0)
+    _add_ones(weights, group, corner)
     weights[group.own] += along - corner[:, None]
     np.add.at(weights, group.parent, above - corner[:, None])  # parents may have several children
     weights[group.pair] = (
         log[:, 1:, 1:] - above[:, :, None] - along[:, None] + corner[:, None, None]
     )
+
+
+def _add_ones(weights: Single, group: Alike, part: Single) -> None:
+    """What columns add to the feature that is one of their island."""
+    weights[group.one[group.head]] += np.add.reduceat(part, group.head, axis=0)

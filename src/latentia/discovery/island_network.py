@@ -16,8 +16,16 @@ from typing import final
 import numpy as np
 
 from latentia.discovery.cell_bells import CellLine
-from latentia.discovery.island_features import LEAST, IslandFeatures, Single, island_features
+from latentia.discovery.island_features import (
+    LEAST,
+    IslandFeatures,
+    Single,
+    gathered,
+    island_features,
+    spread_counts,
+)
 from latentia.discovery.islands import Islands
+from latentia.discovery.joined_islands import JoinedIslands, join_islands
 from latentia.typing import Array, Codes
 
 TINY = np.float32(1e-30)
@@ -34,6 +42,7 @@ class IslandLayout:
     features: tuple[IslandFeatures, ...]
     sizes: tuple[int, ...]  # states of the columns
     states: tuple[int, ...]  # of the latents
+    joined: tuple[JoinedIslands, ...]  # the same islands, those of equally many states together
 
     @property
     def cost(self) -> int:
@@ -118,7 +127,8 @@ def island_layout(
         for columns in islands.columns
     )
     states = islands.most_states(sizes, most_states)
-    return IslandLayout(islands, features, tuple(sizes), states)
+    joined = join_islands(features, states)
+    return IslandLayout(islands, features, tuple(sizes), states, joined)
 
 
 @final
@@ -134,6 +144,11 @@ class IslandRoom:
         if held is None or held.size < states * rows:
             held = self._held[name, island] = np.empty(states * rows, np.float32)
         return held[: states * rows].reshape(states, rows)
+
+    def taken(self, island: int, phi: Single, rows: Codes) -> Single:
+        """Some rows of φ, (rows, features)."""
+        found = self.of("phi", island, len(rows), phi.shape[1])
+        return np.take(phi, rows, axis=0, out=found, mode="clip")
 
 
 def upwards(
@@ -214,11 +229,16 @@ def maximise_islands(
     layout: IslandLayout, counts: IslandCounts, pseudo_count: float
 ) -> IslandTables:
     """The M-step; `pseudo_count` rows of the pooled distribution are added to each."""
-    weights = []
-    for features, own in zip(layout.features, counts.features, strict=True):
-        logs = [np.log(t) for t in column_tables(features, own, pseudo_count)]
-        weights.append(features.weights(logs, own.shape[1]))
-    return IslandTables(tuple(linked(own, pseudo_count) for own in counts.links), tuple(weights))
+    weights: dict[int, Single] = {}
+    for own in layout.joined:
+        sums = own.stacked(counts.features)
+        logs = []
+        for group in own.groups:
+            table = probabilities(spread_counts(sums, group), pseudo_count, group.line)
+            logs.append(np.log(table, out=table))
+        weights |= own.parted(gathered(own.groups, logs, sums.shape))
+    links = tuple(linked(own, pseudo_count) for own in counts.links)
+    return IslandTables(links, tuple(weights[i] for i in range(len(links))))
 
 
 def linked(counts: Single, pseudo_count: float) -> Single:

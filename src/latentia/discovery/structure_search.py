@@ -43,6 +43,7 @@ MOST_HELD_OUT = 10_000.0
 EFFORT = (1.5, 8.0)  # seconds of work: for any table, and more for a million cells
 RACE = 0.7  # of a time budget; the rest is for learning from all rows
 TREE_STATES = 4  # of latents that people are to understand
+MORE_ROUNDS = 3  # from all rows, of the climb that was chosen
 LAST_STEPS = 2  # of EM on all rows, where only a sample of them raced
 
 
@@ -222,14 +223,16 @@ def _fits(climb: IslandClimb, search: Search, rows: Rows, budget: float) -> bool
     """Is there time to learn it again from all rows, as fast as the race went?"""
     pace = search.spent / max(search.counted, 1e-9)
     wider = len(rows) / len(search.train)
-    return search.spent + pace * climb.best_round * climb.cost * wider < budget
+    rounds = min(climb.best_round, MORE_ROUNDS)
+    return search.spent + pace * rounds * climb.cost * wider < budget
 
 
 def _again(climb: IslandClimb, rows: Known, seed: int) -> IslandCounts:
-    """The same climb from all rows of the sample, for as many rounds as were best."""
+    """The climb goes on from its best tables, on all rows of the sample, by a few rounds."""
     whole = climb.layout.of_rows(rows.codes)
     again = IslandClimb(climb.layout, rows, (whole, whole), rows, climb.pseudo_count, seed)
-    again.advance(climb.best_round, watched=False)
+    again.go_on_from(climb)
+    again.advance(min(climb.best_round, MORE_ROUNDS), watched=False)
     return again.counts
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from latentia.draw.layered import lay_out
+from latentia.draw.layered import Layout, lay_out
 from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, Sample, text_width
 from latentia.errors import GraphError
 from latentia.structure.graph import LatentGraph
@@ -15,6 +15,11 @@ from latentia.structure.graph import LatentGraph
 LARGEST = 300  # variables: beyond, no one can read the picture
 GAP = 22.0
 STEP = 74.0  # from layer to layer
+FANNED = 0.07  # of how far an edge reaches aside: so much further is its layer below …
+WIDEST_STEP = 160.0  # … at most
+SHALLOW = 2.5  # an edge that reaches so many times as far aside as down comes from above at last …
+ABOVE = 40.0  # … from this far above the centre of its node, over its neighbours
+NARROWEST = 600.0  # a row of nodes that nothing ties, at least
 LONG = 2.2  # layers per node of the widest layer from which on a graph is drawn sideways
 
 
@@ -86,20 +91,50 @@ def node_mark(canvas: Canvas, graph: LatentGraph, v: int, at: Point, mark: str =
 
 def _shape(graph: LatentGraph, v: int) -> Shape:
     width = text_width(str(graph.names[v]), 13) + (8 if graph.states[v] is not None else 0)
-    return Shape(max(34.0, width + (24 if v in graph.latent else 18)), 34.0)
+    if v in graph.latent:  # ovals are narrower above and below the middle, and italics are wide
+        return Shape(max(34.0, 1.06 * width + 24), 34.0)
+    return Shape(max(34.0, width + 18), 34.0)
 
 
 def _places(
     graph: LatentGraph, shapes: Sequence[Shape]
 ) -> tuple[list[Point], dict[tuple[int, int], list[Point]]]:
-    """Centres of nodes, and the corners of edges; long graphs run from left to right."""
+    """Centres of nodes, and the corners of edges; what no edge ties stands in rows below."""
+    tied = sorted({v for edge in graph.edges for v in edge})
+    if not tied or len(tied) == len(shapes):
+        return _tied_places(graph, shapes)
+    number = {v: i for i, v in enumerate(tied)}
+    part = LatentGraph(
+        tuple(graph.names[v] for v in tied),
+        tuple((number[a], number[b]) for a, b in graph.edges),
+        frozenset(number[v] for v in tied if v in graph.latent),
+        tuple(graph.states[v] for v in tied),
+        graph.directed,
+    )
+    own, paths = _tied_places(part, [shapes[v] for v in tied])
+    found = dict(zip(tied, own, strict=True))
+    left = min(x - shapes[v].width / 2 for v, (x, _) in found.items())
+    right = max(x + shapes[v].width / 2 for v, (x, _) in found.items())
+    x, y = left, max(y for _, y in own) + STEP
+    for v in sorted(set(range(len(shapes))) - set(tied)):
+        if x > left and x + shapes[v].width > max(right, left + NARROWEST):
+            x, y = left, y + shapes[v].height + GAP
+        found[v] = (x + shapes[v].width / 2, y)
+        x += shapes[v].width + GAP
+    told = {(tied[a], tied[b]): corners for (a, b), corners in paths.items()}
+    return [found[v] for v in range(len(shapes))], told
+
+
+def _tied_places(
+    graph: LatentGraph, shapes: Sequence[Shape]
+) -> tuple[list[Point], dict[tuple[int, int], list[Point]]]:
+    """The same where every node is tied; long graphs run from left to right."""
     edges = list(graph.edges) if graph.directed else oriented(graph)
     layout = lay_out([s.width for s in shapes], edges, GAP)
     depth = max(layout.layer) + 1
     widest = max(sum(level == k for level in layout.layer) for k in range(depth))
     if depth <= LONG * widest or depth < 5:
-        places = [(x, STEP * k) for x, k in zip(layout.across, layout.layer, strict=True)]
-        return places, {e: [(x, STEP * k) for x, k in c] for e, c in layout.corners.items()}
+        return _downwards(layout, edges)
     hung = _hung(graph, edges)
     left = [v for v in range(len(shapes)) if v not in hung]
     number = {v: i for i, v in enumerate(left)}
@@ -117,6 +152,26 @@ def _places(
     for (i, j), corners in side.corners.items():
         paths[left[i], left[j]] = [(step * k, y) for y, k in corners]
     return [found[v] for v in range(len(shapes))], paths
+
+
+def _downwards(
+    layout: Layout, edges: Sequence[tuple[int, int]]
+) -> tuple[list[Point], dict[tuple[int, int], list[Point]]]:
+    """Layer below layer, further where edges fan out; wide ones come to their node from above."""
+    reach = [0.0] * (max(layout.layer) + 1)
+    for a, b in edges:
+        aside = abs(layout.across[a] - layout.across[b])
+        reach[layout.layer[b]] = max(reach[layout.layer[b]], aside)
+    depth = [0.0]
+    for aside in reach[1:]:
+        depth.append(depth[-1] + min(STEP + FANNED * aside, WIDEST_STEP))
+    places = [(x, depth[k]) for x, k in zip(layout.across, layout.layer, strict=True)]
+    paths = {e: [(x, depth[k]) for x, k in c] for e, c in layout.corners.items()}
+    for (a, b), corners in paths.items():
+        (x, y), (to, below) = places[a], places[b]
+        if not corners and abs(to - x) > SHALLOW * (below - y) > 0:
+            paths[a, b] = [(to, below - ABOVE)]
+    return places, paths
 
 
 def _hung(graph: LatentGraph, edges: Sequence[tuple[int, int]]) -> dict[int, int]:

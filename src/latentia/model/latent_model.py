@@ -269,7 +269,10 @@ class LatentModel(ArrowQuestions, WhyQuestions):
             return doors.draw_graph(self._graph)
         if evidence is None and target is None:
             network = self.operators_.network
-            return doors.draw_plan(plan) if network is None else doors.draw_graph(network.graph)
+            if network is None:
+                return doors.draw_plan(plan)
+            measured = [c.name for c in self.columns_ if c.continuous]
+            return doors.draw_graph(network.graph.without_states(measured))
         if self.operators_.network is not None:
             raise NotLearnedError(
                 "tables answer without messages, so that there are none to draw. Use draw() for "

@@ -27,7 +27,7 @@ from latentia.pooling.pool_weights import (
     settled_sharpness,
     sharpness_gains,
 )
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, Codes
 
 FEWEST_ROWS = 40  # so that some can be held out
 MOST_COLUMNS = 100
@@ -100,6 +100,7 @@ class _Members:
         self.columns, self.scores, self.rows, self.trees = columns, scores, rows, trees
         self.features = scores.of_codes(rows.codes, len(rows))
         self.gaussian: GaussianScores = fit_gaussian(self.features, rows.weights)
+        self._told: tuple[int, ToldScores] | None = None  # of the column that was asked for last
 
     def column_pool(
         self,
@@ -109,17 +110,25 @@ class _Members:
         freedom: float = FREEDOMS[1],
     ) -> ColumnPool:
         """The members of a column that count."""
-        column, own = self.columns[place], self.scores.own(place)
+        column = self.columns[place]
         logit, forest = None, None
         if weights[0] < 1.0:
             there = is_present(np.asarray(self.rows.codes[place]))
-            told = ToldScores(*self.gaussian.filled(self.features[there], own), own)
+            told = self._told_of(place, there)
             kept = self.rows.where(there)
             if weights[1] > 0 and not column.continuous:
                 logit = _logit(kept, place, told, freedom)
             if weights[2] > 0:
                 forest = self._forest(column, kept, place, told)
         return ColumnPool(weights, spread, logit, forest)
+
+    def _told_of(self, place: int, there: Bools) -> ToldScores:
+        """What the rows that have the column tell of it."""
+        if self._told is None or self._told[0] != place:
+            own = self.scores.own(place)
+            filled = self.gaussian.filled(self.features[there], own)
+            self._told = place, ToldScores(*filled, own)
+        return self._told[1]
 
     def learned_again(self, place: int, trial: ColumnPool, freedom: float) -> ColumnPool:
         """The members of a trial from these rows; a forest that counts little stays as it is."""

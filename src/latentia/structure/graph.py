@@ -7,7 +7,7 @@ that labels may be anything hashable and the same input gives the same tree on e
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -99,6 +99,11 @@ class LatentGraph:
     def parents(self) -> tuple[tuple[int, ...], ...]:
         """Parents of every variable, in the order given (empty for undirected graphs)."""
         return _parents(self.edges if self.directed else (), len(self.names))
+
+    def without_states(self, names: Collection[Label]) -> LatentGraph:
+        """The same graph with unknown numbers of states of some variables."""
+        states = zip(self.names, self.states, strict=True)
+        return replace(self, states=tuple(None if n in names else k for n, k in states))
 
     def with_states(self, states: Mapping[Label, int]) -> LatentGraph:
         """The same graph with the numbers of states of some variables filled in."""
