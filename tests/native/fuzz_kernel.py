@@ -1,4 +1,4 @@
-"""Random chains, E-steps and messages through a kernel that was built with a sanitizer.
+"""Random chains, E-steps, messages and products through a kernel that was built with a sanitizer.
 
     LD_PRELOAD=libasan.so python -m tests.native.fuzz_kernel kernel.so CASES
 
@@ -14,6 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from latentia.closed_form import windows
+from latentia.closed_form.basis import canonical_basis
+from latentia.closed_form.pairs import pair_layout, sum_pairs
+from latentia.closed_form.sharpen import needs_sharpening
+from latentia.closed_form.windows import product_windows, sum_windows
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
@@ -163,10 +168,29 @@ def message_case(rng: np.random.Generator) -> list[np.ndarray]:
     return [fast, log_evidence_at_root(operators, *up)[0]]
 
 
+def products_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Sums of products of coordinates of a random tree or class, in the second pass."""
+    states, columns = int(rng.integers(2, 9)), int(rng.integers(1, 30))
+    template = (hidden_markov, latent_class)[int(rng.integers(2))](columns, states)
+    sizes = {template.names[v]: int(rng.integers(1, 12)) for v in template.observed}
+    plan = make_plan(template.with_states(sizes))
+    if needs_sharpening(plan):
+        return []  # other sums
+    n = int(rng.integers(1, 100))
+    codes = [rng.integers(-1, plan.graph.states[v], size=n) for v in plan.graph.observed]
+    for own in codes:
+        own[0] = 0  # a column without any value is an error
+    rows = Rows(tuple(codes), rng.random(n) if rng.random() < 0.5 else None)
+    layout = pair_layout(plan)
+    basis = canonical_basis(layout, sum_pairs(layout, rows), True)
+    return list(sum_windows(product_windows(layout, basis), rows).sums.values())
+
+
 def main(path: str, cases: int) -> None:
     own = loading.loaded(Path(path))
     assert own.library is not None, own.reason
     loading.loaded = lambda: own  # type: ignore[assignment]
+    windows.COMPILED = 1  # few rows are compiled, too
     for seed in range(cases):
         level = LEVELS[seed % 2]
         answers = []
@@ -176,7 +200,7 @@ def main(path: str, cases: int) -> None:
             rng = np.random.default_rng(seed)
             powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
             found = [*chain_case(rng), *estep_case(rng), *class_case(rng), *message_case(rng)]
-            answers.append([*found, powers])
+            answers.append([*found, *products_case(rng), powers])
         for a, b in zip(*answers, strict=True):
             limit = 1e-10 * max(1.0, float(np.abs(b).max(initial=0.0)))
             np.testing.assert_allclose(a, b, rtol=0, atol=limit, err_msg=f"case {seed}")
