@@ -131,8 +131,7 @@ def learn_piece(
         whole = leaning_piece(whole, tables[0])
     rest = settings.closely * (HOLES_CLOSER if gaps else 1.0)
     rest, most = (rest, MOST_STEPS) if not settings.precise else (PRECISELY, MOST_PRECISE_STEPS)
-    climbs = [_climb(whole, start, rest, most, effective) for start in tables]
-    best = max(climbs, key=lambda climb: climb.history[-1])
+    best = _climb(whole, tables, rest, most, effective)
     return dict(whole.grow(best.tables)), report_piece(whole, raced, best, effective)
 
 
@@ -141,12 +140,19 @@ def easy(whole: PieceProblem) -> bool:
     return whole.distinct is not None and whole.width * whole.rows < EASY_PIECE
 
 
-def _climb(whole: PieceProblem, start: Tables, rest: float, most: int, effective: int) -> Refined:
-    """On all rows, until little is left to gain for each parameter."""
-    moving = whole.shrink(start)
-    enough = rest * effective / max(free_parameters(moving), 1)
+def _climb(
+    whole: PieceProblem, starts: Sequence[Tables], rest: float, most: int, effective: int
+) -> Refined:
+    """On all rows, until little is left to gain for each parameter: the highest of some."""
+    moving = [whole.shrink(start) for start in starts]
+    enough = rest * effective / max(free_parameters(moving[0]), 1)
+    together = whole.compiled(moving, enough)
+    if together is not None:
+        together.advance(range(len(moving)), most)
+        return together.highest()
     prior, estep = whole.climbed_prior, whole.climbed_estep
-    return accelerate(moving, prior, estep, enough, most, whole.hold)
+    climbs = [accelerate(start, prior, estep, enough, most, whole.hold) for start in moving]
+    return max(climbs, key=lambda climb: climb.history[-1])
 
 
 def _race(
@@ -154,13 +160,13 @@ def _race(
 ) -> Raced:
     """Rounds of starts, on a sample where rows are many."""
     small, rows = _fewer(problem, whole, rng)
-    maker = StartMaker(whole.piece, rows, small.prior)
+    maker = StartMaker(whole.piece, rows, small.prior, small.classes if settings.precise else None)
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
     effective = effective_parameters(small.estep(first)[0], whole.knowledge)
     enough = settings.enough * effective / max(free_parameters(small.shrink(first)), 1)
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
-        Course(small.climbed_estep, small.climbed_prior, enough, whole.hold, small.repeated),
+        _course(small, enough),
         lambda turn: (
             replace(start, tables=small.shrink(start.tables))
             for start in _starts(maker, whole, settings, rng, turn)
@@ -171,6 +177,12 @@ def _race(
         bool(settings.precise),
     )
     return Raced(small, found, effective)
+
+
+def _course(problem: PieceProblem, enough: float) -> Course:
+    """What starts climb, and how many of them can be led on at once."""
+    prior, estep = problem.climbed_prior, problem.climbed_estep
+    return Course(estep, prior, enough, problem.hold, problem.repeated, problem.compiled)
 
 
 def _final(whole: PieceProblem, raced: Raced, settings: TableSettings) -> list[Runner]:
@@ -196,8 +208,7 @@ def _best_of(
     schedule: Schedule = FINAL_SCHEDULE,
 ) -> Runner:
     """The one that does best on all rows after a few E-steps; whole tables."""
-    prior, estep = whole.climbed_prior, whole.climbed_estep
-    course = Course(estep, prior, settings.enough, whole.hold, whole.repeated)
+    course = _course(whole, settings.enough)
     moving = [replace(start, tables=whole.shrink(start.tables)) for start in starts]
     winner = run_round(course, moving, schedule).winner
     return replace(winner, tables=whole.grow(winner.tables))
