@@ -75,7 +75,7 @@ def _climb(problem, tables: dict, most: int, small: float) -> tuple[float, dict]
     return level, tables
 
 
-def hill_climbing(task: Task) -> TableAnswers:
+def hill_climbing(task: Task, settings: TableSettings) -> TableAnswers:
     """pyAgrum's greedy hill climbing (BIC) over the columns; tables counted as ours are."""
     import pandas as pd
     import pyagrum
@@ -94,8 +94,7 @@ def hill_climbing(task: Task) -> TableAnswers:
         for a, b in learner.learnDAG().arcs()
     )
     graph = LatentGraph(tuple(names), tuple(edges), frozenset(), tuple(states))
-    learned = learn_tables(graph, task.source, TableSettings(smoothing=SMOOTHING), 0)
-    return TableAnswers(graph, learned.cpts)
+    return TableAnswers(graph, learn_tables(graph, task.source, settings, 0).cpts)
 
 
 def as_pyagrum(model: TableAnswers):

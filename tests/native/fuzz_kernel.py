@@ -1,4 +1,4 @@
-"""Random chains, E-steps and messages through a kernel that was built with a sanitizer.
+"""Random chains, E-steps, messages and products through a kernel that was built with a sanitizer.
 
     LD_PRELOAD=libasan.so python -m tests.native.fuzz_kernel kernel.so CASES
 
@@ -14,12 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
+from latentia.closed_form import windows
+from latentia.closed_form.basis import canonical_basis
+from latentia.closed_form.pairs import pair_layout, sum_pairs
+from latentia.closed_form.sharpen import needs_sharpening
+from latentia.closed_form.windows import product_windows, sum_windows
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.max_product import max_product_states
+from latentia.exact.pieces import cut_graph
 from latentia.inference.answering import (
     log_evidence,
     log_evidence_at_root,
@@ -32,6 +38,11 @@ from latentia.inference.subtrees import subtree_tables
 from latentia.kernels.exponentials import exp_negative
 from latentia.model.learners import PBP
 from latentia.native import loading
+from latentia.networks.accelerate import Prior
+from latentia.networks.knowledge import Knowledge
+from latentia.networks.lockstep import Lockstep
+from latentia.networks.piece_problem import TableProblem, pose_piece
+from latentia.networks.piece_starts import drawn_tables
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
 from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
@@ -104,6 +115,32 @@ def estep_case(rng: np.random.Generator) -> list[np.ndarray]:
     return [*found.sums.values(), told]
 
 
+def class_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Levels of climbs of a latent class after a few E-steps."""
+    states, columns = int(rng.integers(2, 9)), int(rng.integers(1, 20))
+    template = latent_class(columns, states)
+    sizes = {template.names[v]: int(rng.integers(1, 6)) for v in template.observed}
+    graph = template.with_states(sizes)
+    n, lowest = int(rng.integers(1, 150)), int(rng.choice([-1, 0]))
+    codes = tuple(rng.integers(lowest, sizes[graph.names[v]], size=n) for v in graph.observed)
+    prior = Prior({v: np.full(m or 1, 0.5) for v, m in enumerate(graph.states)})
+    holes = graph.observed if lowest else ()
+    rows = Rows(codes)
+    problem = TableProblem(graph, LocalRows(rows), rows.total, holes, prior, Knowledge())
+    (piece,) = cut_graph(graph, graph.latent).pieces
+    own = pose_piece(problem, piece)
+    starts = [own.shrink(drawn_tables(piece, rng)) for _ in range(3)]
+    climbs = own.compiled(starts, 1e-6)
+    if climbs is None:  # numpy
+        many = own.repeated(starts[0], 3)
+        assert many is not None
+        slow = Lockstep(starts, own.climbed_prior, many, 1e-6)
+        slow.advance(range(3), 6)
+        return [np.array(slow.level)]
+    climbs.advance(range(3), 6)
+    return [np.array(climbs.level)]
+
+
 def message_case(rng: np.random.Generator) -> list[np.ndarray]:
     """Posteriors of a column and scores of rows, by the operators of a random tree."""
     states, columns = int(rng.integers(2, 6)), int(rng.integers(3, 40))
@@ -131,10 +168,29 @@ def message_case(rng: np.random.Generator) -> list[np.ndarray]:
     return [fast, log_evidence_at_root(operators, *up)[0]]
 
 
+def products_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Sums of products of coordinates of a random tree or class, in the second pass."""
+    states, columns = int(rng.integers(2, 9)), int(rng.integers(1, 30))
+    template = (hidden_markov, latent_class)[int(rng.integers(2))](columns, states)
+    sizes = {template.names[v]: int(rng.integers(1, 12)) for v in template.observed}
+    plan = make_plan(template.with_states(sizes))
+    if needs_sharpening(plan):
+        return []  # other sums
+    n = int(rng.integers(1, 100))
+    codes = [rng.integers(-1, plan.graph.states[v], size=n) for v in plan.graph.observed]
+    for own in codes:
+        own[0] = 0  # a column without any value is an error
+    rows = Rows(tuple(codes), rng.random(n) if rng.random() < 0.5 else None)
+    layout = pair_layout(plan)
+    basis = canonical_basis(layout, sum_pairs(layout, rows), True)
+    return list(sum_windows(product_windows(layout, basis), rows).sums.values())
+
+
 def main(path: str, cases: int) -> None:
-    found = loading.loaded(Path(path))
-    assert found.library is not None, found.reason
-    loading.loaded = lambda: found  # type: ignore[assignment]
+    own = loading.loaded(Path(path))
+    assert own.library is not None, own.reason
+    loading.loaded = lambda: own  # type: ignore[assignment]
+    windows.COMPILED = 1  # few rows are compiled, too
     for seed in range(cases):
         level = LEVELS[seed % 2]
         answers = []
@@ -143,7 +199,8 @@ def main(path: str, cases: int) -> None:
             assert (loading.kernel() is None) == (wish == "off")
             rng = np.random.default_rng(seed)
             powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
-            answers.append([*chain_case(rng), *estep_case(rng), *message_case(rng), powers])
+            found = [*chain_case(rng), *estep_case(rng), *class_case(rng), *message_case(rng)]
+            answers.append([*found, *products_case(rng), powers])
         for a, b in zip(*answers, strict=True):
             limit = 1e-10 * max(1.0, float(np.abs(b).max(initial=0.0)))
             np.testing.assert_allclose(a, b, rtol=0, atol=limit, err_msg=f"case {seed}")

@@ -18,7 +18,7 @@ from latentia.errors import StartsDisagreeWarning
 from latentia.exact.pieces import cut_graph
 from latentia.model.notices import note_doubts
 from latentia.networks.own_tables import learn_tables
-from latentia.networks.piece_learning import StartReport
+from latentia.networks.piece_reports import StartReport
 from latentia.networks.table_plan import plan_tables, width_with_holes
 from latentia.networks.tables import as_operators, doubts_of
 

@@ -18,8 +18,15 @@ from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError
 from latentia.exact.pieces import Cut, Piece, cut_graph, with_ancestors
 from latentia.networks.accelerate import Prior, Tables
+from latentia.networks.counting import count_families
 from latentia.networks.em_problem import prior_of_tables
-from latentia.networks.knowledge import Knowledge, read_smoothing
+from latentia.networks.knowledge import (
+    Knowledge,
+    leans_by_itself,
+    least_smoothing,
+    read_smoothing,
+)
+from latentia.networks.leaning import leaning_problem
 from latentia.networks.own_tables import look_at_columns
 from latentia.networks.piece_climb import climb_piece
 from latentia.networks.piece_problem import TableProblem, pose_piece
@@ -34,13 +41,22 @@ STILL_POSSIBLE = 1e-6  # share of the whole model's table: nothing becomes impos
 
 
 def pose_tables(
-    graph: LatentGraph, source: Source, smoothing: Any, knowledge: Knowledge
+    graph: LatentGraph, source: Source, smoothing: Any, knowledge: Knowledge, tables: Tables
 ) -> TableProblem:
-    """What tables were learned from, and the prior that they were learned with."""
+    """What tables were learned from, and the prior that they were learned with.
+
+    Pseudo-counts that lean stay as they are for all rows: groups of rows hardly move them.
+    """
     weight, marginals, holes = look_at_columns(graph, source)
-    prior = prior_of_tables(graph, marginals, read_smoothing(graph, smoothing), knowledge)
+    least = read_smoothing(graph, least_smoothing(smoothing))
+    prior = prior_of_tables(graph, marginals, least, knowledge)
     flat = Prior({v: np.zeros(graph.states[v] or 1) for v in range(len(graph.names))})
-    return TableProblem(graph, source, weight, holes, prior or flat, knowledge)
+    problem = TableProblem(graph, source, weight, holes, prior or flat, knowledge)
+    if leans_by_itself(smoothing):
+        cut = cut_as_learned(problem)
+        counts = count_families(graph, cut.closed, source)
+        problem = replace(problem, prior=leaning_problem(problem, cut, counts, tables))
+    return problem
 
 
 def cut_as_learned(problem: TableProblem) -> Cut:

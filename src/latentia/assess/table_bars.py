@@ -138,7 +138,7 @@ def tables_with_and_without(
     `smoothing` is what tables were learned with.
     """
     known = knowledge or Knowledge()
-    problem = pose_tables(graph, source, smoothing, known)
+    problem = pose_tables(graph, source, smoothing, known, tables)
     check_groups(problem.weight, groups)
     holes = set(problem.holes)
     cut = cut_as_learned(problem)

@@ -17,9 +17,11 @@ from typing import Any, final
 import numpy as np
 
 from latentia.closed_form.basis import Basis, Coordinates
+from latentia.closed_form.compiled_windows import Want, WindowProgram, window_programs
 from latentia.closed_form.pairs import PairLayout, leaf_codes, some_rows
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows
+from latentia.native.loading import kernel
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array, Codes
@@ -30,8 +32,7 @@ LEAST_ROWS = 2**11  # calls cost more than their work below that
 EVERY = 4  # leaves between two rows of ones
 CALL = 200  # what a product costs beside its multiplications, in multiplications per row
 MOST_SIDES = 32  # of one product
-
-Want = tuple[int, str]  # node, "theta" or "eta"
+COMPILED = 2**12  # rows from which it pays to make tables for the kernel
 
 
 @final
@@ -79,7 +80,7 @@ class Window:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Windows:
     """All cliques of a plan, in windows, and the coordinates of leaves by code."""
 
@@ -87,6 +88,14 @@ class Windows:
     kind: str
     windows: tuple[Window, ...]
     leaves: Mapping[int, tuple[int, Array]]  # node -> leaf, θ by code with that of -1 last
+
+    @cached_property
+    def programs(self) -> tuple[WindowProgram, ...] | None:
+        """For the kernel, where ranks are small enough to pay."""
+        factors = [each for w in self.windows for each in w.factors]
+        sides = {want: side for w in self.windows for want, side in w.sides.items()}
+        sizes = self.windows[0].sizes if self.windows else ()
+        return window_programs(factors, sides, sizes, self.leaves)
 
 
 def product_windows(layout: PairLayout, basis: Basis) -> Windows:
@@ -118,7 +127,12 @@ def sum_windows(windows: Windows, rows: Rows) -> Moments:
     codes = leaf_codes(windows.plan, rows)
     whole = any(c.min(initial=0) < 0 for c in codes)
     sums: dict[str, Array] = {}
-    for window in windows.windows:
+    compiled = kernel()
+    programs = None if compiled is None or len(rows) < COMPILED else windows.programs
+    for program in programs or ():
+        assert compiled is not None
+        sums |= program.sums(compiled, codes, rows.weight)
+    for window in windows.windows if programs is None else ():
         form = window.whole if whole else window.lean
         step = max(LEAST_ROWS, CELLS // max(form.cells, 1))
         scratch = _Scratch(form, min(step, len(rows)))

@@ -351,6 +351,8 @@ class ArrowQuestions(LinkedQuestions):
 
 def _settings(learner: Any) -> tuple[float, Any]:
     """Smoothing and seed of a learner; an error for what arrows cannot take."""
+    from latentia.networks.knowledge import least_smoothing
+
     able: Abilities = learner.abilities
     if isinstance(able.smoothing, Mapping):
         raise DataError("expected one number as smoothing where continuous columns are parents.")
@@ -358,4 +360,5 @@ def _settings(learner: Any) -> tuple[float, Any]:
     for name, given in asked.items():
         if given:
             raise DataError(f"{name}=… is not made for graphs with continuous parents or logits.")
-    return float(able.smoothing), 0 if able.random_state is None else able.random_state
+    seed = 0 if able.random_state is None else able.random_state
+    return float(least_smoothing(able.smoothing)), seed

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from latentia.networks.discrete_network import (
     polish,
     started,
 )
+from latentia.networks.knowledge import least_smoothing
 from latentia.networks.own_tables import LearnedTables
 from latentia.networks.tables_candidate import (
     candidate_operators,
@@ -58,6 +59,8 @@ from latentia.networks.tables_candidate import (
 from latentia.networks.to_operators import operators_of
 from latentia.structure.plan import Plan
 from latentia.typing import Array
+
+Smoothed: TypeAlias = float | str  # pseudo-counts, or "auto"
 
 POOL = 25_000  # different rows on which candidates are compared
 FEW = 250  # rows; below, a fifth of them cannot tell candidates apart
@@ -93,17 +96,17 @@ def learn_best(
     plan: Plan,
     source: Source,
     rng: np.random.Generator,
-    pseudo_counts: float = PSEUDO_COUNTS,
+    smoothing: Smoothed = PSEUDO_COUNTS,
 ) -> Operators:
     """The candidate of least loss on held-out rows, learned from all rows."""
-    return choose_best(plan, source, rng, pseudo_counts).operators
+    return choose_best(plan, source, rng, smoothing).operators
 
 
 def choose_best(
     plan: Plan,
     source: Source,
     rng: np.random.Generator,
-    pseudo_counts: float = PSEUDO_COUNTS,
+    smoothing: Smoothed = PSEUDO_COUNTS,
 ) -> Chosen:
     """The same, with what the comparison brought to light besides."""
     pool, whole = keep_rows(source, POOL, rng)
@@ -117,18 +120,18 @@ def choose_best(
         found = finish_closed_form(gather_statistics(plan, source), source)
         return Chosen(found.told(choice=uncompared(why)), None, None, pool, source)
     if few:
-        found, last = _learn_best_of_few(plan, source, deals, rng, pseudo_counts)
+        found, last = _learn_best_of_few(plan, source, deals, rng, smoothing)
         return _chosen(found, last, pool, source)
     ((large, held),) = deals
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
-    made = _candidates(statistics, part, rng, pseudo_counts, NEARLY)
+    made = _candidates(statistics, part, rng, smoothing, NEARLY)
     choice = decide([_trial(statistics, part, made, held)])
     network = made.network
     if isinstance(network, Network) and choice.chosen not in VALID:  # it may have rested too early
         made = replace(made, network=climbed(network, part, patience=PATIENCE)[0])
         choice = decide([_trial(statistics, part, made, held)])
-    found = _finished(choice.chosen, plan, source, made, pseudo_counts)
+    found = _finished(choice.chosen, plan, source, made, smoothing)
     found = found.told(choice=choice, notes=state_notes(statistics))
     return _chosen(found, made, pool, source)
 
@@ -144,7 +147,7 @@ def _learn_best_of_few(
     source: Source,
     deals: Sequence[tuple[Rows, Rows]],
     rng: np.random.Generator,
-    pseudo_counts: float,
+    smoothing: Smoothed,
 ) -> tuple[Operators, Candidates]:
     """The same where rows are few: by the rows of several folds, each held out once.
 
@@ -154,25 +157,25 @@ def _learn_best_of_few(
     for large, held in deals:
         part = LocalRows(large)
         statistics = gather_statistics(plan, part)
-        made = _candidates(statistics, part, rng, pseudo_counts)
+        made = _candidates(statistics, part, rng, smoothing)
         trials.append(_trial(statistics, part, made, held))
     choice = decide(trials)
     best = made
     if choice.chosen == "refined":
-        network = started(gather_statistics(plan, source), source, rng, pseudo_counts)
+        network = started(gather_statistics(plan, source), source, rng, least_smoothing(smoothing))
         rows = sum(part.total for part in deals[0])
-        network = raced_start(plan, network, source, rng, pseudo_counts, rows)
+        network = raced_start(plan, network, source, rng, smoothing, rows)
         best = replace(made, network=network)
     elif choice.chosen == "tables":
-        best = replace(made, tables=learn_candidate(plan, source, rng, pseudo_counts))
-    return _finished(choice.chosen, plan, source, best, pseudo_counts).told(choice=choice), best
+        best = replace(made, tables=learn_candidate(plan, source, rng, smoothing))
+    return _finished(choice.chosen, plan, source, best, smoothing).told(choice=choice), best
 
 
 def _candidates(
     found: Statistics,
     source: LocalRows,
     rng: np.random.Generator,
-    pseudo_counts: float,
+    smoothing: Smoothed,
     enough: float = ENOUGH,
 ) -> Candidates:
     """The valid distributions, of a part of the rows; or why there are none."""
@@ -180,14 +183,14 @@ def _candidates(
     network: Network | str
     try:
         plan_refinement(plan)
-        network = started(found, source, rng, pseudo_counts)
-        network = raced_start(plan, network, source, rng, pseudo_counts, source.rows.total)
+        network = started(found, source, rng, least_smoothing(smoothing))
+        network = raced_start(plan, network, source, rng, smoothing, source.rows.total)
         network = climbed(network, source, enough, PATIENCE)[0]
     except PlanError as error:  # its tables would be too large
         network = str(error)
     if not tables_promise(plan, source.rows.total):
         return Candidates(network)
-    return Candidates(network, learn_candidate(plan, source, rng, pseudo_counts))
+    return Candidates(network, learn_candidate(plan, source, rng, smoothing))
 
 
 def _trial(found: Statistics, part: LocalRows, made: Candidates, held: Rows) -> Trial:
@@ -222,7 +225,7 @@ def _marginal_loss(found: Statistics, rows: Rows) -> Array:
 
 
 def _finished(
-    name: str, plan: Plan, source: Source, made: Candidates, pseudo_counts: float
+    name: str, plan: Plan, source: Source, made: Candidates, smoothing: Smoothed
 ) -> Operators:
     """The candidate of this name, learned from all rows; tables climb on from where they are."""
     if name == "refined":
@@ -231,7 +234,7 @@ def _finished(
         return polish(made.network, source, enough, PATIENCE)
     if name == "tables":
         assert isinstance(made.tables, LearnedTables)
-        return finish_candidate(plan, made.tables, source, pseudo_counts, PATIENCE)
+        return finish_candidate(plan, made.tables, source, smoothing, PATIENCE)
     if name == "closed":
         return finish_closed_form(gather_statistics(plan, source), source)
     layout = pair_layout(plan)

@@ -26,11 +26,10 @@ from latentia.kernels.settings import KernelSettings
 from latentia.model.choice import choose_best, learn_best
 from latentia.model.choice_mixed import learn_best_mixed
 from latentia.model.published_learners import PublishedPBP, Spectral, shuffled_sample
-from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.networks.discrete_network import refine_closed_form, refine_known
 from latentia.networks.em import EM
 from latentia.networks.em_problem import at_least
-from latentia.networks.knowledge import read_knowledge, short_tables
+from latentia.networks.knowledge import AUTO, least_smoothing, read_knowledge, short_tables
 from latentia.networks.learner import Abilities
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.networks.stepwise import StepwiseEM
@@ -94,9 +93,10 @@ class PBP(Parameters):
         chosen on held-out rows.
     random_state : int, optional
         Seed of the sample that a refinement starts from, of landmarks, and of the rows held out.
-    smoothing : float, or dict of variable -> float or table
+    smoothing : "auto", float, or dict of variable -> float or table
         Pseudo-counts for every row of every table of a refined network, spread like its own
-        marginal. A dict tells them variable by variable of the graph, perhaps as tables.
+        marginal. "auto" is one; tables of the graph itself have more where their counts say that
+        rows are much alike. A dict tells them variable by variable of the graph, perhaps as tables.
     known, tied
         Known cells of tables and tables that are shared, as in `EM`. The closed form has no tables:
         the refined network is then that of the graph itself, and is taken without a trial.
@@ -109,7 +109,7 @@ class PBP(Parameters):
         groups: Any = None,
         kernel: Any = None,
         random_state: Any = None,
-        smoothing: Any = PSEUDO_COUNTS,
+        smoothing: Any = AUTO,
         known: Any = None,
         tied: Any = None,
     ) -> None:
@@ -164,13 +164,13 @@ class PBP(Parameters):
         source, rng = self._prepared(plan, source)
         if self._informed:
             knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)
-            return refine_known(plan, source, rng, self.smoothing, knowledge)
-        at_least("smoothing", self.smoothing, 0)
+            return refine_known(plan, source, rng, least_smoothing(self.smoothing), knowledge)
+        at_least("smoothing", least_smoothing(self.smoothing), 0)
         if self.regularize and self.refine == "auto":
             return learn_best(plan, source, rng, self.smoothing)
         found = gather_statistics(plan, source, self.regularize)
         if self.refine and self.regularize:
-            made = refine_closed_form(found, source, rng, self.smoothing)
+            made = refine_closed_form(found, source, rng, least_smoothing(self.smoothing))
         else:
             made = finish_closed_form(found, source, self.regularize)
         return made.told(notes=state_notes(found)) if self.regularize else made
@@ -181,7 +181,7 @@ class PBP(Parameters):
             made = self.learn(plan, source)
             return with_tables_beside(plan, made, source, self.smoothing)
         source, rng = self._prepared(plan, source)
-        at_least("smoothing", self.smoothing, 0)
+        at_least("smoothing", least_smoothing(self.smoothing), 0)
         found = choose_best(plan, source, rng, self.smoothing)
         start = None if found.tables is None else found.tables.tables
         return with_tables_beside(

@@ -65,12 +65,14 @@ class LinkedQuestions(LatentUses):
             raise DataError(
                 f"expected two states or more of {names[0]!r}: latents={{{names[0]!r}: 2}}."
             )
+        from latentia.networks.knowledge import least_smoothing
+
         asked: Abilities = learner.abilities
         if isinstance(asked.smoothing, Mapping):
             raise DataError("expected one number as smoothing of a model with covariates.")
         seed = 0 if asked.random_state is None else asked.random_state
         found, link, columns, fit = learn_linked(
-            opened, linked[0], float(asked.smoothing), seed, self.order_by
+            opened, linked[0], float(least_smoothing(asked.smoothing)), seed, self.order_by
         )
         checked_names(found.graph, self.name_states)
         operators = as_operators(found)

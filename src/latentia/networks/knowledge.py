@@ -21,6 +21,8 @@ Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Smoothing: TypeAlias = Mapping[int, float | Array]  # variable -> pseudo-counts, each or in all
 
 LARGEST = 1e300  # of a pseudo-count
+AUTO = "auto"  # pseudo-counts: as many as the counts of each table ask for …
+LEAST = 1.0  # … and this many at least: more helps little where tables are sharp
 
 
 @final
@@ -101,7 +103,9 @@ def read_knowledge(
                     "Give the table of one, or do not tie them."
                 )
         cells |= {v: cells[given[0]] for v in group if given}
-    pinned, alike = _latents_told(graph, cells, groups, read_smoothing(graph, smoothing))
+    pinned, alike = _latents_told(
+        graph, cells, groups, read_smoothing(graph, least_smoothing(smoothing))
+    )
     return Knowledge(cells, groups, pinned, alike)
 
 
@@ -230,6 +234,16 @@ def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Arra
             raise DataError(f"expected numbers as pseudo-counts of {name!r}, some are missing.")
         found[v] = table
     return found
+
+
+def least_smoothing(smoothing: Any) -> Any:
+    """What a table row has at least, where its own counts may ask for more; else as it is given."""
+    return LEAST if leans_by_itself(smoothing) else smoothing
+
+
+def leans_by_itself(smoothing: Any) -> bool:
+    """Is it left to the counts of each table how many pseudo-counts it has?"""
+    return isinstance(smoothing, str) and smoothing == AUTO
 
 
 def _pseudo_rows(value: Any, what: str) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.networks.em_problem import count_columns
+from latentia.networks.knowledge import least_smoothing
 from latentia.networks.leaf_cells import (
     CellRows,
     CoarseCells,
@@ -26,7 +27,8 @@ from latentia.networks.leaf_cells import (
     with_bells,
 )
 from latentia.networks.own_tables import LearnedTables, climb_tables, learn_tables
-from latentia.networks.piece_learning import PieceReport, TableSettings
+from latentia.networks.piece_learning import TableSettings
+from latentia.networks.piece_reports import PieceReport
 from latentia.structure.graph import LatentGraph
 
 COARSE = 8  # cells of a continuous column that starts race on
@@ -41,7 +43,7 @@ def learn_mixed_tables(
 ) -> LearnedTables:
     """Tables of all variables; those of continuous columns are over the cells of their grids."""
     leaves = leaf_cells(graph, columns)
-    check_leaves(graph, leaves, settings.known, settings.tied, settings.smoothing)
+    check_leaves(graph, leaves, settings.known, settings.tied, least_smoothing(settings.smoothing))
     fine = CellRows(tuple(columns), {})
     rows = fine.source(source)
     coarse = _coarse(graph, leaves, rows)

@@ -24,11 +24,19 @@ from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.counting import count_families, log_likelihood_of, tables_of_counts
 from latentia.networks.em_problem import count_columns, prior_of_tables, with_unseen
-from latentia.networks.knowledge import Knowledge, read_knowledge, read_smoothing
+from latentia.networks.knowledge import (
+    Knowledge,
+    leans_by_itself,
+    least_smoothing,
+    read_knowledge,
+    read_smoothing,
+)
 from latentia.networks.leaf_cells import LeafCells, with_bells
+from latentia.networks.leaning import leaning_counts
 from latentia.networks.piece_climb import climb_piece
-from latentia.networks.piece_learning import PieceReport, TableSettings, learn_piece
+from latentia.networks.piece_learning import TableSettings, learn_piece
 from latentia.networks.piece_problem import TableProblem
+from latentia.networks.piece_reports import PieceReport
 from latentia.networks.state_order import local_orders
 from latentia.networks.to_operators import renumbered
 from latentia.structure.graph import LatentGraph
@@ -128,14 +136,16 @@ def _learn_pieces(
 ) -> LearnedTables:
     weight, marginals, holes = look_at_columns(graph, source)
     prior = _prior(graph, marginals, settings, knowledge)
-    problem = TableProblem(graph, source, weight, holes, prior, knowledge, leaves)
+    leans = leans_by_itself(settings.smoothing)
+    problem = TableProblem(graph, source, weight, holes, prior, knowledge, leaves, leans)
     telling = with_ancestors(graph.parents(), graph.observed)
     barren = [v for v in sorted(graph.latent) if v not in telling]
     children = {a for a, b in graph.edges if b in telling}
     unknown = {v for v in graph.latent if v in telling} | {v for v in holes if v in children}
     cut = cut_graph(graph, unknown, telling, knowledge.tied)
     counts = count_families(graph, cut.closed, source)
-    tables = with_bells(tables_of_counts(counts, prior, knowledge), leaves)
+    own = leaning_counts(problem, counts) if leans else prior
+    tables = with_bells(tables_of_counts(counts, own, knowledge), leaves)
     tables |= _told_by_prior(graph, barren, prior, knowledge)
     log_likelihood = log_likelihood_of(counts, tables)
     reports = []
@@ -192,7 +202,7 @@ def look_at_columns(
 def _prior(
     graph: LatentGraph, marginals: Tables, settings: TableSettings, knowledge: Knowledge
 ) -> Prior:
-    pseudo = read_smoothing(graph, settings.smoothing)
+    pseudo = read_smoothing(graph, least_smoothing(settings.smoothing))
     found = prior_of_tables(graph, marginals, pseudo, knowledge)
     if found is not None:
         return found

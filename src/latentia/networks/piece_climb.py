@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import Tables, accelerate, free_parameters
-from latentia.networks.piece_learning import MOST_STEPS, PieceReport, report_piece
+from latentia.networks.leaning import leaning_piece
+from latentia.networks.piece_learning import MOST_STEPS
 from latentia.networks.piece_problem import TableProblem, effective_parameters, pose_piece
+from latentia.networks.piece_reports import PieceReport, report_piece
 from latentia.typing import Array
 
 GIVEN = "tables that were given"
@@ -24,6 +26,8 @@ def climb_piece(
     """From tables of the whole graph to those of the piece, by its own numbers; how it went."""
     whole = pose_piece(problem, piece)
     first = whole.knowledge.imposed(piece.inside(start))
+    if problem.leans:
+        whole = leaning_piece(whole, first)
     effective = effective_parameters(whole.estep(first)[0], whole.knowledge, whole.leaves)
     moving = whole.shrink(first)
     enough = closely * effective / max(free_parameters(moving), 1)

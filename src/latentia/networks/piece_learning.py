@@ -19,7 +19,6 @@ from latentia.errors import LeftOutWarning, PlanError
 from latentia.exact.pieces import Piece, cut_graph
 from latentia.networks.accelerate import (
     ENOUGH,
-    PSEUDO_COUNTS,
     Prior,
     Refined,
     Tables,
@@ -28,7 +27,8 @@ from latentia.networks.accelerate import (
 )
 from latentia.networks.counting import count_families, tables_of_counts
 from latentia.networks.em_problem import at_least
-from latentia.networks.knowledge import Knowledge
+from latentia.networks.knowledge import AUTO, Knowledge
+from latentia.networks.leaning import leaning_piece
 from latentia.networks.piece_problem import (
     PieceProblem,
     TableProblem,
@@ -38,21 +38,20 @@ from latentia.networks.piece_problem import (
     pose_piece,
     rows_to_race,
 )
+from latentia.networks.piece_reports import PieceReport, Raced, report_drawn, report_piece
 from latentia.networks.piece_starts import StartMaker, drawn_tables
 from latentia.networks.race import (
     MOST_ROUNDS,
     Course,
-    Race,
     Runner,
     Schedule,
-    agreement,
     race,
     run_round,
 )
 from latentia.networks.sampled_holes import MOST_ROWS as MOST_DRAWN_ROWS
-from latentia.networks.sampled_holes import SampledClimb, climb_sampled
+from latentia.networks.sampled_holes import climb_sampled
 from latentia.networks.tied import matched
-from latentia.typing import Array, Label
+from latentia.typing import Array
 
 RACE_ROWS = 5000  # of the sample that starts race on …
 LEAST_RACE_ROWS = 1000  # … and where a row is wide
@@ -76,7 +75,7 @@ COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
 class TableSettings:
     """How tables are learned; `smoothing`, `known` and `tied` as EM has them."""
 
-    smoothing: Any = PSEUDO_COUNTS
+    smoothing: Any = AUTO
     known: Mapping[Any, Any] | None = None
     tied: Sequence[Sequence[Any]] | None = None
     closed_form: int = 1  # starts of the first round …
@@ -101,56 +100,6 @@ class TableSettings:
         at_least("rounds", self.rounds, 1, whole=True)
         at_least("enough", self.enough, 0)
         at_least("closely", self.closely, 0)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class StartReport:
-    """Where a start stood when it was last seen: penalised log-likelihood of the race's rows."""
-
-    kind: str
-    level: float
-    steps: int
-    rests: bool
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class PieceReport:
-    """How the tables of a piece were found."""
-
-    latents: tuple[Label, ...]
-    families: tuple[Label, ...]
-    columns: tuple[Label, ...]
-    rows: int  # that differ; 0 where they cannot be told
-    raced_rows: int
-    width: int  # numbers that an E-step works out for a row
-    parameters: int
-    effective: int  # those of table rows with an expected count above one half
-    rounds: int
-    starts: tuple[StartReport, ...]  # best first
-    winner: str
-    agreed: int  # starts, or rounds of several, that ended level with the best
-    race_steps: int  # E-steps on the sample
-    climb_steps: int  # … and on all rows
-    converged: bool
-    level: float  # penalised log-likelihood of the climb's last step
-    log_likelihood: float  # … a bound from below, where holes were drawn
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Raced:
-    """A race, the problem that it was run on, and the parameters that rows speak of."""
-
-    small: PieceProblem
-    race: Race
-    effective: int
-
-    @property
-    def winner(self) -> Runner:
-        """With whole tables."""
-        return replace(self.race.winner, tables=self.small.grow(self.race.winner.tables))
 
 
 def learn_piece(
@@ -178,10 +127,11 @@ def learn_piece(
         effective = raced[0].effective
     else:
         effective = effective_parameters(whole.estep(tables[0])[0], whole.knowledge)
+    if problem.leans:
+        whole = leaning_piece(whole, tables[0])
     rest = settings.closely * (HOLES_CLOSER if gaps else 1.0)
     rest, most = (rest, MOST_STEPS) if not settings.precise else (PRECISELY, MOST_PRECISE_STEPS)
-    climbs = [_climb(whole, start, rest, most, effective) for start in tables]
-    best = max(climbs, key=lambda climb: climb.history[-1])
+    best = _climb(whole, tables, rest, most, effective)
     return dict(whole.grow(best.tables)), report_piece(whole, raced, best, effective)
 
 
@@ -190,26 +140,33 @@ def easy(whole: PieceProblem) -> bool:
     return whole.distinct is not None and whole.width * whole.rows < EASY_PIECE
 
 
-def _climb(whole: PieceProblem, start: Tables, rest: float, most: int, effective: int) -> Refined:
-    """On all rows, until little is left to gain for each parameter."""
-    moving = whole.shrink(start)
-    enough = rest * effective / max(free_parameters(moving), 1)
+def _climb(
+    whole: PieceProblem, starts: Sequence[Tables], rest: float, most: int, effective: int
+) -> Refined:
+    """On all rows, until little is left to gain for each parameter: the highest of some."""
+    moving = [whole.shrink(start) for start in starts]
+    enough = rest * effective / max(free_parameters(moving[0]), 1)
+    together = whole.compiled(moving, enough)
+    if together is not None:
+        together.advance(range(len(moving)), most)
+        return together.highest()
     prior, estep = whole.climbed_prior, whole.climbed_estep
-    return accelerate(moving, prior, estep, enough, most, whole.hold)
+    climbs = [accelerate(start, prior, estep, enough, most, whole.hold) for start in moving]
+    return max(climbs, key=lambda climb: climb.history[-1])
 
 
 def _race(
     problem: TableProblem, whole: PieceProblem, settings: TableSettings, rng: np.random.Generator
-) -> _Raced:
+) -> Raced:
     """Rounds of starts, on a sample where rows are many."""
     small, rows = _fewer(problem, whole, rng)
-    maker = StartMaker(whole.piece, rows, small.prior)
+    maker = StartMaker(whole.piece, rows, small.prior, small.classes if settings.precise else None)
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
     effective = effective_parameters(small.estep(first)[0], whole.knowledge)
     enough = settings.enough * effective / max(free_parameters(small.shrink(first)), 1)
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
-        Course(small.climbed_estep, small.climbed_prior, enough, whole.hold, small.repeated),
+        _course(small, enough),
         lambda turn: (
             replace(start, tables=small.shrink(start.tables))
             for start in _starts(maker, whole, settings, rng, turn)
@@ -219,10 +176,16 @@ def _race(
         RACE_WORK / cost,
         bool(settings.precise),
     )
-    return _Raced(small, found, effective)
+    return Raced(small, found, effective)
 
 
-def _final(whole: PieceProblem, raced: _Raced, settings: TableSettings) -> list[Runner]:
+def _course(problem: PieceProblem, enough: float) -> Course:
+    """What starts climb, and how many of them can be led on at once."""
+    prior, estep = problem.climbed_prior, problem.climbed_estep
+    return Course(estep, prior, enough, problem.hold, problem.repeated, problem.compiled)
+
+
+def _final(whole: PieceProblem, raced: Raced, settings: TableSettings) -> list[Runner]:
     """Of those who did best on a sample, the one that does best on all rows.
 
     Where the very maximum is looked for, several climb: optima may be very near to each other.
@@ -245,8 +208,7 @@ def _best_of(
     schedule: Schedule = FINAL_SCHEDULE,
 ) -> Runner:
     """The one that does best on all rows after a few E-steps; whole tables."""
-    prior, estep = whole.climbed_prior, whole.climbed_estep
-    course = Course(estep, prior, settings.enough, whole.hold, whole.repeated)
+    course = _course(whole, settings.enough)
     moving = [replace(start, tables=whole.shrink(start.tables)) for start in starts]
     winner = run_round(course, moving, schedule).winner
     return replace(winner, tables=whole.grow(winner.tables))
@@ -300,7 +262,7 @@ def _agreeing(problem: PieceProblem, start: Runner) -> Runner:
 
 def _without_holes(
     problem: TableProblem, piece: Piece, settings: TableSettings, rng: np.random.Generator
-) -> tuple[list[Piece], list[_Raced], dict[int, Array]]:
+) -> tuple[list[Piece], list[Raced], dict[int, Array]]:
     """The pieces within the piece, were there no holes, their races, and tables to start from.
 
     What is in none of them is counted over the rows that have all of a family, which is right if
@@ -339,13 +301,13 @@ def _draw_holes(
         "are less exact. Fill some holes, or leave out columns with many, to avoid it.",
         LeftOutWarning,
     )
-    return best.tables, _told(piece, raced, best, prior)
+    return best.tables, report_drawn(piece, raced, best, prior)
 
 
 def _run_off(
     whole: PieceProblem,
     inner: Sequence[Piece],
-    raced: Sequence[_Raced],
+    raced: Sequence[Raced],
     tables: Tables,
     settings: TableSettings,
     rng: np.random.Generator,
@@ -400,70 +362,3 @@ def _filled(rows: Rows, columns: Sequence[int], rng: np.random.Generator) -> Row
         codes[i] = codes[i].copy()
         codes[i][~has] = drawn
     return Rows(tuple(codes), rows.weight)
-
-
-# --- reports --------------------------------------------------------------------------------------
-
-
-def report_piece(
-    problem: PieceProblem, raced: Sequence[_Raced], best: Refined, effective: int
-) -> PieceReport:
-    """What is told of a climb, and of the races before it."""
-    piece, names = problem.piece, problem.piece.graph.names
-    whole = problem.grow(best.tables)
-    unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)
-    rounds = [result for r in raced for result in r.race.rounds]
-    seen = sorted((runner for result in rounds for runner in result.seen), key=lambda r: -r.level)
-    return PieceReport(
-        latents=tuple(names[k] for k in sorted(piece.graph.latent)),
-        families=tuple(names[piece.number[v]] for v in piece.families),
-        columns=tuple(names[k] for k in piece.graph.observed),
-        rows=problem.rows,
-        raced_rows=sum(r.small.rows for r in raced),
-        width=problem.width,
-        parameters=free_parameters(whole),
-        effective=effective,
-        rounds=len(rounds),
-        starts=tuple(StartReport(r.kind, r.level, r.steps, r.rests) for r in seen),
-        winner=", ".join(r.race.winner.kind for r in raced) or "counts",
-        agreed=min((_agreed(r) for r in raced), default=0),
-        race_steps=sum(r.race.steps for r in raced),
-        climb_steps=best.steps,
-        converged=best.converged,
-        level=best.history[-1] + unmoved,
-        log_likelihood=best.log_likelihood,
-    )
-
-
-def _told(piece: Piece, raced: Sequence[_Raced], best: SampledClimb, prior: Prior) -> PieceReport:
-    """Of a piece whose holes were drawn: its level is a bound."""
-    names = piece.graph.names
-    rounds = [result for r in raced for result in r.race.rounds]
-    seen = sorted((runner for result in rounds for runner in result.seen), key=lambda r: -r.level)
-    winner = ", ".join(r.race.winner.kind for r in raced) or "counts"
-    return PieceReport(
-        latents=tuple(names[k] for k in sorted(piece.graph.latent)),
-        families=tuple(names[piece.number[v]] for v in piece.families),
-        columns=tuple(names[k] for k in piece.graph.observed),
-        rows=best.rows,
-        raced_rows=sum(r.small.rows for r in raced),
-        width=len(piece.unknown),
-        parameters=free_parameters(best.tables),
-        effective=free_parameters(best.tables),
-        rounds=len(rounds),
-        starts=tuple(StartReport(r.kind, r.level, r.steps, r.rests) for r in seen),
-        winner=f"{winner}; holes drawn",
-        agreed=min((_agreed(r) for r in raced), default=0),
-        race_steps=sum(r.race.steps for r in raced),
-        climb_steps=best.sweeps,
-        converged=True,
-        level=best.bound + prior.log_density(best.tables),
-        log_likelihood=best.bound,
-    )
-
-
-def _agreed(raced: _Raced) -> int:
-    """Starts that came to where the winner stands."""
-    near = agreement(raced.effective)
-    top = raced.race.winner.level
-    return sum(top - r.level < near for result in raced.race.rounds for r in result.seen)

@@ -26,6 +26,8 @@ from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import EStepOf, Prior, Tables
+from latentia.networks.class_rows import ClassRows, class_rows
+from latentia.networks.compiled_classes import ClassClimbs, compiled_climbs
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.leaf_cells import LeafCells, with_bells
@@ -71,6 +73,7 @@ class PieceProblem:
     distinct: Rows | None = None  # … and they themselves, of the piece's columns
     spoken: SpokenRows | None = None  # what the climb moves; None: all of every table
     leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # of continuous columns
+    classes: ClassRows | None = None  # of a latent class alone
 
     @property
     def hold(self) -> Callable[[Tables], Tables] | None:
@@ -138,6 +141,10 @@ class PieceProblem:
         order = {k: t.shape for k, t in tables.items()}
         return SumOfMany(tuple(many), self.climbed_estep, order)
 
+    def compiled(self, starts: Sequence[Tables], enough: float) -> ClassClimbs | None:
+        """The climbs of some starts by the kernel; None where it has none."""
+        return compiled_climbs(self.classes, starts, self.climbed_prior, enough)
+
     @property
     def width(self) -> int:
         """Numbers that an E-step works out for a row, about."""
@@ -195,6 +202,7 @@ class TableProblem:
     prior: Prior
     knowledge: Knowledge
     leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # of continuous columns
+    leans: bool = False  # are these pseudo-counts only the least? (leaning.py)
 
     def on_sample(self, rows: Rows) -> TableProblem:
         """The same on a sample of the rows; pseudo-counts are as much fewer as rows are."""
@@ -229,7 +237,9 @@ def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
         found.append(WiredRows(estep, packed, None))
     spoken = spoken_rows(piece, rows, prior) if known.empty else None
     count = len(rows)
-    whole = (problem.weight, count, rows, spoken, leaves)
+    free = known.empty and not leaves
+    classes = class_rows(piece, rows) if free else None
+    whole = (problem.weight, count, rows, spoken, leaves, classes)
     return PieceProblem(piece, tuple(found), prior, known, *whole)
 
 

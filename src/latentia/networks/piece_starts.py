@@ -20,6 +20,8 @@ from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import Prior, normalised
+from latentia.networks.class_rows import ClassRows
+from latentia.networks.class_starts import seeded_tables
 from latentia.networks.discrete_network import started
 from latentia.networks.local_classes import class_memberships
 from latentia.networks.race import Runner
@@ -32,6 +34,7 @@ from latentia.typing import Array, Codes, Label
 FEWEST_COLUMNS, MOST_COLUMNS = 3, 12  # that tell of a latent
 BLUR = 1e-3  # rows added to every cell of the first counts
 MOST_LATENTS, MOST_LEAVES = 12, 40  # of a piece that the closed form is asked for
+LEAST_SEEDS = 6
 MOST_STATES = 64  # of a latent that local classes are asked for
 
 
@@ -43,6 +46,7 @@ class StartMaker:
     piece: Piece
     rows: Rows
     prior: Prior  # by the piece's own numbers
+    classes: ClassRows | None = None  # of a latent class alone whose very maximum is looked for
 
     def at_random(self, count: int, rng: np.random.Generator) -> Iterator[Runner]:
         """Every row of every table from a flat Dirichlet."""
@@ -50,7 +54,14 @@ class StartMaker:
             yield Runner("random", drawn_tables(self.piece, rng))
 
     def local_classes(self, count: int, rng: np.random.Generator) -> Iterator[Runner]:
-        """Each latent by the columns around it; the best of each together, then at random."""
+        """Each latent by the columns around it; the best of each together, then at random.
+
+        A latent class alone is all there is to climb: it starts from seeds, twice as many.
+        """
+        if self.classes is not None and count:
+            seeds = seeded_tables(self.classes, max(LEAST_SEEDS, 2 * count), rng)
+            yield from (Runner("seeds", tables) for tables in seeds)
+            return
         found = {h: self._classes(h, count, rng) for h in sorted(self.piece.graph.latent)}
         for k in range(count):
             drawn = {h: k if k == 0 else int(rng.integers(len(x))) for h, x in found.items()}

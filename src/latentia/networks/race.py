@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 
@@ -50,7 +50,28 @@ class Runner:
     rests: bool = False
 
 
+class Climbs(Protocol):
+    """Climbs that are led on together, each with its level, E-steps and whether it rests."""
+
+    @property
+    def level(self) -> Array: ...
+
+    @property
+    def steps(self) -> Any: ...
+
+    @property
+    def rests(self) -> Any: ...
+
+    def tables(self, k: int) -> dict[int, Array]: ...
+
+    def advance(self, which: Sequence[int], steps: int) -> None: ...
+
+
 def _one_by_one(tables: Tables, starts: int) -> EStepOfMany | None:
+    return None
+
+
+def _none_compiled(starts: Sequence[Tables], enough: float) -> Climbs | None:
     return None
 
 
@@ -64,17 +85,26 @@ class Course:
     enough: float  # gain per free parameter still to come, below which a start rests
     hold: Callable[[Tables], Tables] | None = None
     repeated: Callable[[Tables, int], EStepOfMany | None] = _one_by_one
+    compiled: Callable[[Sequence[Tables], float], Climbs | None] = _none_compiled
 
     def line_up(self, starts: Sequence[Runner]) -> Field:
         """A field that runs in lockstep where that pays, else one after the other."""
+        tables = [start.tables for start in starts]
+        compiled = self.compiled(tables, self.enough)
+        if compiled is not None:
+            return _Together(starts, compiled, LOCKSTEP)
         cells = len(starts) * sum(t.size for t in starts[0].tables.values())
         several = len(starts) > 1 and cells <= 4 * MOST_REMEMBERED
         many = self.repeated(starts[0].tables, len(starts)) if several else None
         if many is not None:
-            return _Together(self, starts, many, LOCKSTEP)
+            return _Together(starts, self._lockstep(tables, many), LOCKSTEP)
         if self.hold is None and cells <= MOST_REMEMBERED:
-            return _Together(self, starts, self._in_turn(starts[0].tables), SCHEDULE)
+            own = self._lockstep(tables, self._in_turn(tables[0]))
+            return _Together(starts, own, SCHEDULE)
         return _OneByOne(self, starts)
+
+    def _lockstep(self, starts: Sequence[Tables], many: EStepOfMany) -> Climbs:
+        return Lockstep(starts, self.prior, many, self.enough)
 
     def _in_turn(self, like: Tables) -> EStepOfMany:
         """One E-step after the other; the climbs keep what they remember."""
@@ -131,13 +161,10 @@ class _OneByOne:
 
 @final
 class _Together:
-    def __init__(
-        self, course: Course, starts: Sequence[Runner], many: EStepOfMany, schedule: Schedule
-    ) -> None:
+    def __init__(self, starts: Sequence[Runner], climbs: Climbs, schedule: Schedule) -> None:
         self.schedule = schedule
         self.kinds = [start.kind for start in starts]
-        tables = [start.tables for start in starts]
-        self.climbs = Lockstep(tables, course.prior, many, course.enough)
+        self.climbs = climbs
 
     def at(self, k: int) -> Runner:
         climbs = self.climbs

@@ -15,12 +15,12 @@ from latentia.exact.own_network import OwnNetwork
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators, independent
 from latentia.inference.provenance import Provenance
-from latentia.networks.accelerate import PSEUDO_COUNTS
-from latentia.networks.knowledge import short_tables
+from latentia.networks.knowledge import AUTO, short_tables
 from latentia.networks.learner import Abilities
 from latentia.networks.mixed_tables import learn_mixed_tables
 from latentia.networks.own_tables import LearnedTables, learn_tables
-from latentia.networks.piece_learning import PieceReport, TableSettings
+from latentia.networks.piece_learning import TableSettings
+from latentia.networks.piece_reports import PieceReport
 from latentia.parameters import Parameters, shown_with
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
@@ -41,8 +41,9 @@ class Tables(Parameters):
 
     Parameters
     ----------
-    smoothing : float, or dict of variable -> float or table
-        Pseudo-counts for every row of every table, as in `EM`.
+    smoothing : "auto", float, or dict of variable -> float or table
+        Pseudo-counts for every row of every table, as in `EM`. "auto": one at least, and more where
+        the counts of a table say that its rows are much alike.
     known, tied
         Known cells of tables, and tables that are shared, as in `EM`.
     random_state : int, optional
@@ -51,7 +52,7 @@ class Tables(Parameters):
 
     def __init__(
         self,
-        smoothing: Any = PSEUDO_COUNTS,
+        smoothing: Any = AUTO,
         known: Any = None,
         tied: Any = None,
         random_state: Any = None,

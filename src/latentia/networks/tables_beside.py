@@ -41,7 +41,7 @@ def with_tables_beside(
     plan: Plan,
     operators: Operators,
     source: Source,
-    smoothing: float,
+    smoothing: float | str,
     pool: Rows | None = None,
     network: Network | None = None,
     start: Tables | None = None,
@@ -90,7 +90,7 @@ def _beside(operators: Operators, graph: LatentGraph, tables: Tables) -> Operato
 def _learned(
     graph: LatentGraph,
     source: Source,
-    smoothing: float,
+    smoothing: float | str,
     pool: Rows | None,
     start: Tables | None,
 ) -> LearnedTables:

@@ -102,7 +102,7 @@ def raced_start(
     network: Network,
     source: Source,
     rng: np.random.Generator,
-    smoothing: float,
+    smoothing: float | str,
     rows: float,
 ) -> Network:
     """The network, or tables that climb higher than it on a sample, where it starts badly."""
@@ -140,7 +140,7 @@ def _as_met(graph: LatentGraph, rows: Rows) -> tuple[Rows, dict[int, Codes]]:
 
 
 def learn_candidate(
-    plan: Plan, source: Source, rng: np.random.Generator, smoothing: float
+    plan: Plan, source: Source, rng: np.random.Generator, smoothing: float | str
 ) -> LearnedTables | str:
     """Tables of a part of the rows; or why there are none."""
     graph, settings = plan.graph, TableSettings(smoothing=smoothing, precise=False)
@@ -165,7 +165,7 @@ def candidate_operators(plan: Plan, found: LearnedTables) -> Operators:
 
 
 def finish_candidate(
-    plan: Plan, found: LearnedTables, source: Source, smoothing: float, patience: float
+    plan: Plan, found: LearnedTables, source: Source, smoothing: float | str, patience: float
 ) -> Operators:
     """The same tables, climbed on over all rows."""
     settings = TableSettings(smoothing=smoothing)

@@ -127,6 +127,9 @@ class Separators:
     def sides(self, i: int) -> tuple[int, Side, Side]:
         """Rank, inside and outside of the separator above clique i."""
         balls = self._balls(i)
+        if self.bounds[i] == 1:  # nothing to tell: any leaves will do
+            ones = [tuple(self.single[x] for x in ball.leaves[:MOST_TIED]) for ball in balls]
+            return 1, Side((), 1, ones[0], 1), Side((), 1, ones[1], 1)
         for part in self._parts(i, balls):
             found = sides_of_part(part)
             if found is not None:

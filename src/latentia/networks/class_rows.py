@@ -1,0 +1,74 @@
+"""Rows of a latent class: one latent, and columns that know nothing of each other given it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from latentia.data.rows import Rows
+from latentia.exact.pieces import Piece
+from latentia.networks.accelerate import Tables
+from latentia.typing import Array
+
+WHOLE = 4  # as in native/level.h
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClassRows:
+    """Different rows of columns that hang on one latent alone."""
+
+    latent: int
+    columns: tuple[int, ...]
+    states: Mapping[int, int]  # of all of them
+    seen: Any  # (rows, columns) int32: the code among those of all columns; -1: a hole
+    weight: Array
+
+    @property
+    def classes(self) -> int:
+        """States of the latent."""
+        return self.states[self.latent]
+
+    @property
+    def padded(self) -> int:
+        """The same, rounded up to what the kernel works on at once."""
+        return -(-self.classes // WHOLE) * WHOLE
+
+    @property
+    def work(self) -> int:
+        """Numbers that an E-step works out."""
+        return int(self.seen.size) * self.padded
+
+    def places(self, tables: Tables) -> Any:
+        """Where P(class), then P(code | class) lie in tables, one after the other, int32."""
+        start, begin = 0, {}
+        for v, table in tables.items():
+            begin[v] = start
+            start += table.size
+        found = [begin[self.latent] + np.arange(self.classes)[None]]
+        for v in self.columns:
+            own = np.arange(self.classes * self.states[v]).reshape(self.classes, -1)
+            found.append(begin[v] + own.T)
+        return np.ascontiguousarray(np.concatenate(found), dtype=np.int32)
+
+
+def class_rows(piece: Piece, rows: Rows) -> ClassRows | None:
+    """The rows of a piece that is one latent and its columns; None for all others."""
+    graph = piece.graph
+    if len(graph.latent) != 1 or piece.given or len(piece.families) != len(graph.names):
+        return None
+    (h,) = graph.latent
+    if graph.parents()[h] or any(graph.parents()[v] != (h,) for v in graph.observed):
+        return None
+    states = {v: count or 1 for v, count in enumerate(graph.states)}
+    if states[h] < 2 or not graph.observed:
+        return None
+    seen, first = np.empty((len(rows), len(rows.codes)), dtype=np.int32), 0
+    for i, v in enumerate(graph.observed):
+        seen[:, i] = np.where(rows.codes[i] >= 0, rows.codes[i] + first, -1)
+        first += states[v]
+    weight = np.ascontiguousarray(rows.weights, dtype=np.float64)
+    return ClassRows(h, graph.observed, states, seen, weight)

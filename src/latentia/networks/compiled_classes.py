@@ -1,0 +1,148 @@
+"""Climbs of latent classes by the compiled kernel (native/classes.c): lockstep.py, without calls.
+
+One latent whose columns know nothing of each other is what most people learn. There an E-step of a
+small survey takes microseconds, so that what numpy needs to be called would be nearly all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from latentia.announcing import tell_climb
+from latentia.native.loading import Kernel, kernel
+from latentia.networks.accelerate import (
+    AT_REST,
+    FIRST_CAP,
+    FLAT,
+    KEEP,
+    LEAST_CAP,
+    LEAST_ROOT,
+    MEMORY,
+    REST,
+    Prior,
+    Refined,
+    Tables,
+    flattened,
+)
+from latentia.networks.class_rows import ClassRows
+from latentia.typing import Array, Codes
+
+VECTORS = 6  # of a climb, beside its memory: x and after are the first two
+_NUMBERS = (
+    *("level", "fit", "cap", "gain", "ratio", "quiet", "far", "cut"),
+    *("pairs", "slot", "steps", "rests", "lost"),
+)
+MOST_STATES = 32  # wider ones are for matrix products …
+MOST_WORK = 2**24  # … and so are more numbers of one E-step
+CALL_WORK = 2**28  # of one call: between two of them an interrupt is heard
+
+
+class _Classes(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("rows", "columns", "states", "padded", "codes")),
+        *((name, ctypes.c_int64) for name in ("cells", "groups", "memory")),
+        *((name, ctypes.c_void_p) for name in ("seen", "place", "weight", "begin", "prior")),
+        *((name, ctypes.c_double) for name in ("small", "first_cap", "least_cap", "flat")),
+        *((name, ctypes.c_double) for name in ("at_rest", "rest", "keep", "least_root")),
+        ("room", ctypes.c_void_p),
+    )
+
+
+def compiled_climbs(
+    rows: ClassRows | None, starts: Sequence[Tables], prior: Prior, enough: float
+) -> ClassClimbs | None:
+    """The climbs of some starts; None where there is no kernel, or a row has no probability."""
+    own = kernel()
+    if own is None or rows is None or rows.classes > MOST_STATES or rows.work > MOST_WORK:
+        return None
+    found = ClassClimbs(own, rows, starts, prior, enough)
+    return None if found.lost else found
+
+
+@final
+class ClassClimbs:
+    """A field of climbs that can be led on, as `Lockstep` is."""
+
+    def __init__(
+        self, own: Kernel, rows: ClassRows, starts: Sequence[Tables], prior: Prior, enough: float
+    ) -> None:
+        self.rows, self.flat = rows, flattened(starts[0], prior)
+        flat, classes = self.flat, rows.classes
+        cells = sum(t.size for t in starts[0].values())
+        self.vectors = np.zeros((len(starts), VECTORS + 2 * MEMORY, cells))
+        self.vectors[:, 0] = [flat.pack(tables) for tables in starts]
+        self.numbers = np.zeros((len(starts), len(_NUMBERS) + MEMORY))
+        place, codes = rows.places(starts[0]), sum(rows.states[v] for v in rows.columns)
+        begin = np.append(flat.starts, cells)
+        padded = rows.padded
+        room = np.empty((2 * (1 + codes) + 1) * padded + 4 * cells)
+        self.kept = (place, begin, room)  # what C points to lives as long as this
+        self.call = _Classes(
+            *(*rows.seen.shape, classes, padded, codes, cells, len(flat.starts), MEMORY),
+            *(x.ctypes.data for x in (rows.seen, place, rows.weight, begin, flat.prior)),
+            enough * flat.parameters,
+            *(FIRST_CAP, LEAST_CAP, FLAT, AT_REST, REST, KEEP, LEAST_ROOT),
+            room.ctypes.data,
+        )
+        self.climb = own.function("classes_climb")
+        self.advance(range(len(starts)), 1)
+
+    def _number(self, name: str) -> Array:
+        return np.asarray(self.numbers[:, _NUMBERS.index(name)])
+
+    @property
+    def level(self) -> Array:
+        """The penalised log-likelihood of each climb."""
+        return self._number("level")
+
+    @property
+    def fit(self) -> Array:
+        """The same without the prior."""
+        return self._number("fit")
+
+    @property
+    def steps(self) -> Array:
+        """E-steps of each climb."""
+        return self._number("steps")
+
+    @property
+    def rests(self) -> Array:
+        """Whether each has come to rest."""
+        return self._number("rests")
+
+    @property
+    def lost(self) -> bool:
+        """Did some row have no probability under some start?"""
+        return bool(self._number("lost").any())
+
+    def tables(self, k: int) -> dict[int, Array]:
+        """Those of climb k, one step of EM ahead of where it stands."""
+        return self.flat.tables(self.vectors[k, 1].copy())
+
+    def highest(self) -> Refined:
+        """The climb that came highest."""
+        k = int(self.level.argmax())
+        tell_climb(int(self.steps[k]), float(self._number("gain")[k]))
+        level, fit = float(self.level[k]), float(self.fit[k])
+        return Refined(self.tables(k), bool(self.rests[k]), int(self.steps[k]), (level,), fit)
+
+    def advance(self, which: Sequence[int], steps: int) -> None:
+        """Some climbs on to so many E-steps in all, or to rest."""
+        places: Codes = np.array(list(which), dtype=np.int64)
+        if not len(places):
+            return
+        stride = max(1, CALL_WORK // (self.rows.work * len(places) + 1))
+        first = int(self.steps[places].min())
+        for goal in (*range(first + stride, steps, stride), steps):
+            self.climb(
+                ctypes.byref(self.call),
+                *(ctypes.c_void_p(x.ctypes.data) for x in (self.vectors, self.numbers, places)),
+                ctypes.c_int64(len(places)),
+                ctypes.c_int64(goal),
+            )
+            if self.rests[places].all():
+                return

@@ -1,0 +1,129 @@
+"""Pseudo-counts that the counts of a table ask for: against scipy, and for what they are good."""
+
+import numpy as np
+import pytest
+import scipy
+
+import latentia as lt
+from latentia.data.rows import Rows
+from latentia.data.sources.memory import LocalRows
+from latentia.errors import DataError
+from latentia.networks import leaning
+from latentia.networks.accelerate import Prior
+from latentia.networks.leaning import concentration
+from latentia.networks.own_tables import learn_tables
+from latentia.networks.piece_learning import TableSettings
+from latentia.structure.graph import LatentGraph
+from latentia.structure.reading_graphs import as_graph
+
+ONE = TableSettings(smoothing=1.0)
+
+
+def test_the_evidence_is_that_of_dirichlet_multinomials():
+    rng = np.random.default_rng(0)
+    counts, share = rng.poisson(3.0, (6, 4)).astype(float), rng.dirichlet(np.ones(4))
+    law = scipy.stats.dirichlet_multinomial
+    whole = counts.sum(axis=1)
+    found = leaning.log_evidence(counts, share, np.array([1.0, 7.5]))
+    for i, a in enumerate((1.0, 7.5)):
+        right = law.logpmf(counts.astype(int), a * share, whole.astype(int)).sum()
+        ways = (
+            scipy.special.gammaln(whole + 1) - scipy.special.gammaln(counts + 1).sum(axis=1)
+        ).sum()
+        assert found[i] == pytest.approx(right - ways, abs=1e-9)  # ways to order rows
+
+
+def test_the_concentration_is_found():
+    rng = np.random.default_rng(1)
+    share = np.array([0.5, 0.3, 0.2])
+    for a in (3.0, 12.0, 40.0):
+        tables = rng.dirichlet(a * share, size=400)
+        counts = np.array([rng.multinomial(40, t) for t in tables], dtype=float)
+        # 400 rows of 40 tell log a to about .1; the prior draws it by less
+        assert np.log(concentration(counts, share, 1.0)) == pytest.approx(np.log(a), abs=0.3)
+
+
+def test_ends_and_single_rows():
+    share = np.array([0.5, 0.5])
+    sharp = np.array([[1e4, 0.0], [0.0, 1e4]])
+    assert concentration(sharp, share, 1.0) == 1.0
+    assert concentration(np.array([[5.0, 3.0]]), share, 1.0) == 1.0
+    assert concentration(np.array([[5.0, 3.0], [0.0, 0.0]]), share, 2.0) == 2.0
+    same = np.full((500, 2), 200.0)
+    assert concentration(same, share, 1.0) == pytest.approx(leaning.MOST)
+
+
+def test_large_tables_are_worked_on_in_parts(monkeypatch):
+    rng = np.random.default_rng(2)
+    counts, share = rng.poisson(2.0, (50, 3)).astype(float), np.array([0.2, 0.3, 0.5])
+    whole = concentration(counts, share, 1.0)
+    monkeypatch.setattr(leaning, "MOST_CELLS", 400)
+    assert concentration(counts, share, 1.0) == pytest.approx(whole, rel=1e-12)
+
+
+def many_parents(n, seed=0):
+    """A column that one of its four parents tells, and little at that; and a latent cause."""
+    rng = np.random.default_rng(seed)
+    graph = as_graph("h -> a, b, c, d, y; a -> y; b -> y; c -> y; d -> y", {"h": 2})
+    graph = graph.with_states(dict.fromkeys("abcd", 3) | {"y": 2})
+    h = rng.integers(0, 2, n)
+    columns = {v: np.where(rng.random(n) < 0.6, h, rng.integers(0, 3, n)) for v in "abcd"}
+    columns["y"] = (rng.random(n) < 0.2 + 0.1 * columns["a"]).astype(int)
+    order = [graph.names[v] for v in graph.observed]
+    return graph, Rows(tuple(columns[v].astype(np.int8) for v in order))
+
+
+def test_large_families_of_few_rows_lean():
+    graph, rows = many_parents(1000)
+    right = 0.2 + 0.1 * np.arange(3)
+    off = {}
+    for name, settings in (("one", ONE), ("auto", TableSettings())):
+        table = learn_tables(graph, LocalRows(rows), settings, 0).cpts["y"]
+        at = [graph.names[v] for v in graph.parents()[graph.index("y")]].index("a")
+        off[name] = np.abs(np.moveaxis(table[..., 1], at, -1) - right).mean()
+    assert off["auto"] < 0.75 * off["one"]  # 162 rows of the table share 1,000: .105 becomes .072
+
+
+def test_many_rows_decide_for_themselves():
+    graph, rows = many_parents(3000)
+    many = Rows(rows.codes, np.full(3000, 1e7))
+    a = learn_tables(graph, LocalRows(many), ONE, 0).cpts["c"]
+    b = learn_tables(graph, LocalRows(many), TableSettings(), 0).cpts["c"]
+    np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+def test_numbers_that_are_given_are_kept():
+    _, rows = many_parents(300)
+    counted = LatentGraph(("a", "y"), ((0, 1),), frozenset(), (3, 2))
+    two = Rows((rows.codes[0], rows.codes[-1]))
+    n = np.zeros((3, 2))
+    np.add.at(n, two.codes, 1.0)
+    mu = n.sum(axis=0) / n.sum()
+    for a in (0.0, 1.0, 5.0):
+        found = learn_tables(counted, LocalRows(two), TableSettings(smoothing=a), 0).cpts["y"]
+        np.testing.assert_allclose(found, (n + a * mu) / (n + a * mu).sum(1, keepdims=True))
+    own = concentration(n, mu, 1.0)
+    found = learn_tables(counted, LocalRows(two), TableSettings(), 0).cpts["y"]
+    np.testing.assert_allclose(found, (n + own * mu) / (n + own * mu).sum(1, keepdims=True))
+
+
+def test_what_is_known_or_shared_has_the_least():
+    counts = {0: np.full((9, 2), 5.0), 1: np.full((9, 2), 5.0), 2: np.full((9, 2), 5.0)}
+    prior = Prior(dict.fromkeys(counts, np.array([0.5, 0.5])))
+    found = leaning.leaning(counts, prior, {1}, {2}).counts
+    assert found[1].sum() == 1
+    assert min(found[0].sum(), found[2].sum()) > 5
+
+
+def test_learners_take_it_by_default():
+    rng = np.random.default_rng(3)
+    frame = {x: rng.integers(0, 3, 200) for x in "abc"}
+    auto = lt.LatentModel("a -> b; a -> c; b -> c", learner=lt.Tables()).fit(frame)
+    one = lt.LatentModel("a -> b; a -> c; b -> c", learner=lt.Tables(smoothing=1.0)).fit(frame)
+    assert lt.Tables().smoothing == "auto" == lt.PBP().smoothing
+    # nothing tells of anything: rows of the table that lean are nearer to each other
+    assert np.ptp(auto.cpts_["c"], axis=(0, 1)).max() < np.ptp(one.cpts_["c"], axis=(0, 1)).max()
+    with pytest.raises(DataError, match="smoothing"):
+        lt.LatentModel("a -> b; a -> c", learner=lt.Tables(smoothing="some")).fit(frame)
+    with pytest.raises(DataError, match="smoothing"):  # EM has the prior that it is told to have
+        lt.LatentModel("a -> b; a -> c", learner=lt.EM(smoothing="auto")).fit(frame)
