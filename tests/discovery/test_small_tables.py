@@ -17,7 +17,7 @@ def one_pair(n: int, seed: int, kept: float) -> pd.DataFrame:
 
 
 @pytest.mark.usefixtures("short_search")
-@pytest.mark.parametrize("seed", (0, 2, 3))
+@pytest.mark.parametrize("seed", [0, 2, 3])
 def test_a_clear_pair_among_few_rows_is_found(seed: int) -> None:
     found = lt.learn_structure(one_pair(45, seed, 0.87))
     tied = {name for edge in found.edges for name in edge}

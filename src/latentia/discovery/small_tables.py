@@ -1,7 +1,8 @@
-"""Few rows: is nothing tied? Folds of all rows decide, not the dozen that were held out.
+"""Few rows: is anything tied? Folds of all rows decide, not the dozen that were held out.
 
-Where the plainest candidate ties no columns, the best that does is compared with it on every row,
-each learned from four fifths of the others.
+A dozen rows miss clear ties; and among many candidates some tell them well by chance. So the best
+that tie columns are compared with the one that ties none on every row, each learned from four
+fifths of the others.
 """
 
 from __future__ import annotations
@@ -12,29 +13,31 @@ from latentia.data.rows import Rows
 from latentia.data.sources.row_sample import deal_rows
 from latentia.discovery.island_climb import IslandClimb, known_rows, likelihoods_of
 from latentia.discovery.island_network import maximise_islands
-from latentia.discovery.island_race import HARDLY, TWO_NATS, IslandCandidate, Search
+from latentia.discovery.island_race import TWO_NATS, IslandCandidate, Search
 from latentia.typing import Array
 
 FEW_HELD_OUT = 60.0  # rows, above which these alone decide
 FOLDS = 5
-RIVALS = 3  # that tie columns, the best ones
+CLEARLY = 1.0  # standard errors by which ties must tell rows better than none: several are tried
+PLAIN, BEST = 2, 2  # candidates that tie columns: of fewest parameters, and best so far
 ROUNDS = (4, 12)  # of a climb: a dozen rows tell badly when it should have stopped
 
 
-def tied_after_all(search: Search, sample: Rows, chosen: IslandCandidate) -> IslandCandidate:
-    """What was chosen; or, if that ties nothing, a candidate that does and tells rows better."""
-    if ties(search, chosen) or search.held_out.total > FEW_HELD_OUT:
+def judged_in_folds(search: Search, sample: Rows, chosen: IslandCandidate) -> IslandCandidate:
+    """What was chosen, if it tells rows better than no ties do; else another that does, or none."""
+    alone = next((each for each in search.ranked() if not ties(search, each)), None)
+    if alone is None or search.held_out.total > FEW_HELD_OUT:
         return chosen
-    rivals = [each for each in search.ranked() if ties(search, each)][:RIVALS]
-    alone = _told_in_folds(search, sample, chosen)
-    best, gain = chosen, 0.0
-    for rival in rivals:
-        lost = _told_in_folds(search, sample, rival) - alone
-        error = float(np.sqrt(lost.var() * len(lost)))
-        total = float(lost.sum())
-        if total > max(HARDLY * error, TWO_NATS, gain):
-            best, gain = rival, total
-    return best
+    tied = [each for each in search.ranked() if ties(search, each)]
+    plain = sorted(tied, key=lambda each: search.climbs[each].layout.parameters)
+    first = [chosen] if ties(search, chosen) else []
+    base = _told_in_folds(search, sample, alone)
+    for rival in list(dict.fromkeys([*first, *plain[:PLAIN], *tied[:BEST]])):
+        gained = _told_in_folds(search, sample, rival) - base
+        error = float(np.sqrt(gained.var() * len(gained)))
+        if float(gained.sum()) > max(CLEARLY * error, TWO_NATS):
+            return rival
+    return alone
 
 
 def ties(search: Search, candidate: IslandCandidate) -> bool:

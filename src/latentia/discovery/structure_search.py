@@ -30,7 +30,7 @@ from latentia.discovery.island_race import (
     restart_leaders,
 )
 from latentia.discovery.members import Members, grow_members
-from latentia.discovery.small_tables import tied_after_all
+from latentia.discovery.small_tables import judged_in_folds
 from latentia.errors import DataError, GraphError
 from latentia.typing import Array
 
@@ -208,7 +208,7 @@ def default_effort(cells: int) -> float:
 def _members(search: Search, most: int, budget: float, sample: Rows | None) -> Members:
     if most == 1:
         best = search.plainest()
-        best = best if sample is None else tied_after_all(search, sample, best)
+        best = best if sample is None else judged_in_folds(search, sample, best)
         return Members((best,), np.ones(1), search.climbs[best].best)
     return grow_members(search, most, budget)
 
