@@ -95,3 +95,34 @@ def test_profile(folder, model):
     np.testing.assert_allclose(facts["columns"][0]["table"], told.columns[0].table)
     assert run("profile", folder / "m.latentia", "klass").exit_code != 0
     assert run("profile", folder / "m.latentia", "class", "--plot", "x.png").exit_code == 2
+
+
+def test_an_apostrophe_within_a_name_is_no_next_step(tmp_path):
+    rng = np.random.default_rng(1)
+    h = rng.integers(2, size=300)
+    names = ["l'été", "won't", "c"]
+    cells = [np.where(rng.random(300) < 0.9, h, 1 - h) for _ in names]
+    lines = [",".join(map(str, row)) for row in zip(*cells, strict=True)]
+    (tmp_path / "rows.csv").write_text("\n".join([",".join(names), *lines]))
+    told = run(
+        *("fit", tmp_path / "rows.csv", "--graph", "class -> l'été, won't, c"),
+        *("--latents", "class=2", "--learner", "tables", "--out", tmp_path / "m.latentia"),
+    )
+    assert told.exit_code == 0, told.output
+    told = run("query", tmp_path / "m.latentia", "class", "--given", "l'été=1", "--json")
+    assert json.loads(told.stdout)["variables"] == ["class"]
+
+
+def test_one_class_of_all_columns_has_the_name_that_it_is_given(folder, tmp_path):
+    told = run(
+        *("fit", folder / "rows.csv", "--graph", "class", "--latents", "mood=2"),
+        *("--learner", "tables", "--out", tmp_path / "m.latentia"),
+    )
+    assert told.exit_code == 0, told.output
+    assert lt.load(tmp_path / "m.latentia").states_ == {"mood": 2}
+    told = run(
+        *("fit", folder / "rows.csv", "--graph", "class", "--latents", "mood=2,class=2"),
+        *("--out", tmp_path / "n.latentia"),
+    )
+    assert told.exit_code != 0
+    assert "one latent" in told.stderr

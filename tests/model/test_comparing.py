@@ -12,7 +12,7 @@ import latentia as lt
 from latentia.assess.comparison import Candidate, Comparison
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
-from latentia.errors import DataError
+from latentia.errors import DataError, IgnoredColumnWarning
 from latentia.networks.candidates import fit_candidate, split_starts, split_state
 from latentia.networks.piece_learning import TableSettings
 from latentia.structure.templates import latent_class
@@ -258,3 +258,14 @@ def test_columns_without_a_common_cause_have_one_class():
         "; ".join(f"c -> {x}" for x in frame), latents=["c"], learner="tables"
     ).fit(frame)
     assert model.states_ == {"c": 1}
+
+
+def test_ids_are_left_out_of_a_class_of_all_columns():
+    plain = survey(n=300)
+    frame = pd.DataFrame({"id": [f"P{i:05d}" for i in range(len(plain))]}).join(plain)
+    with pytest.warns(IgnoredColumnWarning, match="left out.*id"):
+        found = lt.compare(frame, latents={"class": [2, 3]})
+    alone = lt.compare(plain, latents={"class": [2, 3]})
+    assert [c.log_likelihood for c in found.candidates] == pytest.approx(
+        [c.log_likelihood for c in alone.candidates]
+    )

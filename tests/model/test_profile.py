@@ -138,3 +138,22 @@ def test_a_mean_like_all_others_is_neither_high_nor_low():
     assert "income low, 14 on average" in low
     assert "like all the others" in like
     assert "income high, 40 on average" in high
+
+
+def test_words_without_an_order_are_not_averaged():
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=500)
+    words = np.array(["no", "perhaps", "yes"])
+    told = np.where(rng.random(500) < 0.8, np.array([1, 2])[h], rng.integers(3, size=500))
+    frame = {"asked": words[told]} | {
+        f"x{i}": np.where(rng.random(500) < 0.85, h, 1 - h) for i in range(3)
+    }
+    graph = "class -> asked, x0, x1, x2"
+    model = lt.LatentModel(graph, {"class": 2}, learner="tables").fit(frame)
+    picture = model.profile("class").plot().svg
+    assert "asked = " in picture
+    assert "share of the one named" in picture
+    ordered = lt.LatentModel(
+        graph, {"class": 2}, learner="tables", state_names={"asked": ["no", "yes", "perhaps"]}
+    )
+    assert "asked = " not in ordered.fit(frame).profile("class").plot().svg

@@ -130,7 +130,7 @@ def fit(
       latentia fit log.csv --graph "z->z', z->sound" --latents z=2 --sequence id --out m.latentia
     """
     with answering(as_json, quiet, debug) as screen:
-        if sequence is not None or time_column is not None or "'" in (graph or ""):
+        if sequence is not None or time_column is not None or _tells_next_step(graph):
             from latentia.cli.sequence_commands import fit_sequences
 
             for option, told in (("--weights", weights is not None), ("--error-bars", error_bars)):
@@ -199,3 +199,11 @@ def _learn(
         )
     finally:
         model.learner = given
+
+
+def _tells_next_step(graph: str | None) -> bool:
+    if graph is None:
+        return False
+    from latentia.sequences.slices import tells_next_step
+
+    return tells_next_step(graph)

@@ -118,17 +118,18 @@ def _lines(profile: Profile) -> Canvas:
         y = HEIGHT * (1 - k / 4)
         canvas.line([(-12, y), (width + 12, y)], COLOURS["pale"], 0.8)
         canvas.text((-18, y), f"{k / 4:g}", 11, COLOURS["soft"], "end")
-    for i, c in enumerate(shown):
+    names = [_axis_name(c) for c in shown]
+    for i, name in enumerate(names):
         x = STEP * i
         canvas.line([(x, 0), (x, HEIGHT)], COLOURS["pale"], 0.8)
-        if all(len(printable(each.name)) <= SHORT for each in shown):
-            canvas.text((x, HEIGHT + 14), printable(c.name), 11.5)
+        if all(len(each) <= SHORT for each in names):
+            canvas.text((x, HEIGHT + 14), name, 11.5)
         else:
-            _tilted(canvas, (x + 4, HEIGHT + 14), _short(c.name))
+            _tilted(canvas, (x + 4, HEIGHT + 14), name)
     order = np.argsort(profile.shares, kind="stable")  # the largest on top
     for k in order.tolist():
         points = [
-            (STEP * i, HEIGHT * (1.0 - float(c.places[k])))
+            (STEP * i, HEIGHT * (1.0 - _height(c, k)))
             for i, c in enumerate(shown)
             if c.places is not None
         ]
@@ -136,16 +137,42 @@ def _lines(profile: Profile) -> Canvas:
         for at in points:
             canvas.oval(at, 7, 7, _colour(k), COLOURS["paper"])
     rest = len(profile.columns) - len(shown)
-    canvas.text((-18, canvas.bottom + 14), _scale(shown), 11, COLOURS["soft"], "start")
+    for line in _scale(shown):
+        canvas.text((-18, canvas.bottom + 14), line, 11, COLOURS["soft"], "start")
     if rest > 0:
         more = f"the {len(shown)} most telling of {len(profile.columns)} columns"
         canvas.text((-18, canvas.bottom + 12), more, 11, COLOURS["soft"], "start")
     return canvas
 
 
-def _scale(shown: Sequence[ColumnProfile]) -> str:
-    """What 0 and 1 mean."""
-    states = [c.labels for c in shown if not c.continuous]
+def _unordered(c: ColumnProfile) -> bool:
+    """More than two words that nobody has put in order: they come by spelling."""
+    words = [x for x in c.labels if isinstance(x, str)]
+    told = not c.continuous and len(c.labels) > 2 and len(words) == len(c.labels)
+    return told and words == sorted(words) and not all(x[:1].isdigit() for x in words)
+
+
+def _telling(c: ColumnProfile) -> int:
+    """The word whose share differs most between the states."""
+    return int(np.ptp(c.table, axis=0).argmax())
+
+
+def _axis_name(c: ColumnProfile) -> str:
+    if not _unordered(c):
+        return _short(c.name)
+    return f"{_short(c.name)} = {_short(c.labels[_telling(c)])}"
+
+
+def _height(c: ColumnProfile, k: int) -> float:
+    """Between 0 and 1: where state k lies."""
+    if _unordered(c):
+        return float(c.table[k, _telling(c)])
+    return 0.5 if c.places is None else float(c.places[k])
+
+
+def _scale(shown: Sequence[ColumnProfile]) -> list[str]:
+    """What 0 and 1 mean, in lines."""
+    states = [c.labels for c in shown if not c.continuous and not _unordered(c)]
     same = len(set(states)) == 1 and len(states[0]) > 1
     words = []
     if same and len(states[0]) == 2:
@@ -158,9 +185,11 @@ def _scale(shown: Sequence[ColumnProfile]) -> str:
         words.append("share of the second of two states, as named in the table below")
     elif states:
         words.append("mean between the first state (0) and the last (1)")
-    if len(states) < len(shown):
+    if any(c.continuous for c in shown):
         words.append("of numbers: share of values below")
-    return "; ".join(words)
+    if any(map(_unordered, shown)):
+        words.append("of words without an order: share of the one named")
+    return words if len(words) > 2 else ["; ".join(words)]
 
 
 def _polyline(

@@ -13,11 +13,13 @@ from latentia.assess.comparison import Comparison
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import keep_rows
 from latentia.data.sources.table_rows import open_rows
+from latentia.discovery.finding import Structure
+from latentia.discovery.id_columns import note_ids
 from latentia.errors import DataError, GraphError
 from latentia.model.candidates_mixed import MixedRoad, gaussian_columns
 from latentia.model.judging import LIGHT, TableRoad, judge
 from latentia.model.mixed_plans import has_continuous
-from latentia.model.specification import Specification
+from latentia.model.specification import LATENT_CLASS, Specification
 from latentia.model.training import Opened, look_at
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.seeds import as_generator
@@ -50,7 +52,7 @@ def compare(
     X : table
         Whatever `LatentModel.fit` takes.
     graph : optional
-        As in `LatentModel`; default: one latent class that tells all columns.
+        As in `LatentModel`; default: one latent class that tells all columns but ids.
     latents : dict of name -> number, or numbers such as ``range(1, 9)``
         All combinations are compared. Without a graph the one name is that of the latent class;
         default: ``{"class": range(1, 9)}``.
@@ -86,8 +88,11 @@ def compare(
                 f"the latent class is called {name!r}, and so is a column. Call it something else, "
                 "or drop the column."
             )
-        wanted = as_graph([(name, column) for column in rows.names], {name: 2})
-    opened = look_at(Specification(wanted, None, kinds, state_names), rows)
+        wished = Specification(LATENT_CLASS, {name: 2}, kinds, state_names)
+        opened = look_at(wished, rows, sought=Structure())
+        note_ids(opened.left_out)
+    else:
+        opened = look_at(Specification(wanted, None, kinds, state_names), rows)
     if has_continuous(opened.columns):
         opened = replace(opened, columns=gaussian_columns(opened.graph, opened.columns))
     rng = as_generator(random_state)

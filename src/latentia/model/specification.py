@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -39,7 +39,7 @@ class Specification:
         if self.graph is None or callable(self.graph) or self.wish is not None:
             return self
         if isinstance(self.graph, str) and self.graph == LATENT_CLASS:
-            return replace(self, graph=None)
+            return replace(self, graph=None if self.latents is None else _one_class(self.latents))
         return replace(self, graph=as_graph(self.graph, self.latents), latents=None)
 
     @property
@@ -77,7 +77,10 @@ class Specification:
         if callable(self.graph):
             return as_graph(self.graph(names), self.latents)
         if self.latents is not None:
-            raise DataError("latents were given without a graph. Pass the graph that ties them.")
+            raise DataError(
+                "latents were given without a graph. Pass the graph that ties them, or "
+                "graph='class' for one latent that tells all columns."
+            )
         return latent_class(names, 2)  # its number of states comes from the data
 
     def check(self, graph: LatentGraph, rows: TableRows) -> tuple[Label, ...]:
@@ -105,3 +108,14 @@ class Specification:
 
 def columns_of(graph: LatentGraph) -> tuple[Label, ...]:
     return tuple(graph.names[v] for v in graph.observed)
+
+
+def _one_class(latents: Any) -> Callable[[Sequence[Label]], list[tuple[Label, Label]]]:
+    """The graph of a latent class of the user's name, over whatever columns there are."""
+    names = [latents] if isinstance(latents, str) else list(latents)
+    if len(names) != 1:
+        raise DataError(
+            f"a latent class is one latent, got {len(names)}: "
+            f"{', '.join(map(str, names)) or 'none'}. Name one, or pass the graph that ties them."
+        )
+    return lambda columns: [(names[0], column) for column in columns if column != names[0]]

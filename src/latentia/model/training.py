@@ -63,6 +63,7 @@ from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.kept_plans import plan_again
 from latentia.structure.plan import Plan
+from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
@@ -142,7 +143,8 @@ def look_at(
         ids = id_columns(seen.columns, names, wanted.kinds or {}, asked)
     if ids:
         names = names_without(names, ids)
-        graph = latent_class(names, 2)
+        made = wanted.graph(list(names)) if callable(wanted.graph) else None
+        graph = latent_class(names, 2) if made is None else as_graph(made, wanted.latents)
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
     counted, told = wanted.graph is None, wanted.indicators

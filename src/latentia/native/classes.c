@@ -9,7 +9,8 @@
 
 #include "level.h"
 
-#define TURNS 8 /* columns between two divisions by the largest number */
+#define TURNS 16 /* columns between two divisions by the largest number */
+#define MOST_STATES 32
 
 typedef double vec __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
 #define V(p) (*(vec *)(p))
@@ -28,7 +29,7 @@ typedef struct {
     const double *prior;  /* (cells) */
     double small;         /* gain still to come, below which a climb rests */
     double first_cap, least_cap, flat, at_rest, rest, keep, least_root;
-    double *room; /* 2 * (1 + codes) * padded + padded + 4 * cells */
+    double *room; /* 2 * (1 + codes) * padded + 4 * cells */
 } Classes;
 
 /* one climb: vectors of `cells` numbers, and numbers */
@@ -55,49 +56,67 @@ INLINE double dot(const double *a, const double *b, int64_t n) {
     return total;
 }
 
-INLINE double divide_by_largest(double *w, int64_t n) {
+INLINE double divide_by_largest(vec *w, int64_t n) {
     double top = 0.0;
-    for (int64_t j = 0; j < n; j++) top = w[j] > top ? w[j] : top;
+    for (int64_t j = 0; j < n; j++) top = w[j / LANES][j % LANES] > top ? w[j / LANES][j % LANES] : top;
     if (!(top > 0.0)) return 0.0;
-    for (int64_t j = 0; j < n; j++) w[j] /= top;
+    for (int64_t j = 0; j < n / LANES; j++) w[j] /= top;
     return top;
 }
 
-/* expected counts of tables x, (cells), and the log-likelihood; -INFINITY where a row is lost */
-static double expect(const Classes *c, const double *x, double *counts) {
-    int64_t n = c->padded, all = 1 + c->codes;
-    double *table = c->room, *count = table + all * n, *w = count + all * n, fit = 0.0;
+/* expected counts of tables x, (cells), and the log-likelihood; -INFINITY where a row is lost.
+   Logarithms of rows with weight one are taken of products of several. */
+INLINE double expect_padded(const Classes *c, const double *x, double *counts, int64_t n) {
+    int64_t all = 1 + c->codes;
+    double *table = c->room, *count = table + all * n, fit = 0.0, product = 1.0;
+    vec w[MOST_STATES / LANES]; /* in registers, where n is a small constant */
     memset(table, 0, (size_t)(2 * all * n) * sizeof(double));
     for (int64_t i = 0; i < all; i++)
         for (int64_t j = 0; j < c->states; j++) table[i * n + j] = x[c->place[i * c->states + j]];
     for (int64_t r = 0; r < c->rows; r++) {
         const int32_t *seen = c->seen + r * c->columns;
         double logs = 0.0, total = 0.0;
-        for (int64_t j = 0; j < n; j += LANES) V(w + j) = C(table + j);
+        for (int64_t j = 0; j < n / LANES; j++) w[j] = C(table + j * LANES);
         for (int64_t i = 0; i < c->columns; i++) {
             if (seen[i] < 0) continue;
             const double *factor = table + (1 + seen[i]) * n;
-            for (int64_t j = 0; j < n; j += LANES) V(w + j) *= C(factor + j);
+            for (int64_t j = 0; j < n / LANES; j++) w[j] *= C(factor + j * LANES);
             if (i % TURNS == TURNS - 1) {
                 double top = divide_by_largest(w, n);
                 if (!(top > 0.0)) return -INFINITY;
                 logs += log(top);
             }
         }
-        for (int64_t j = 0; j < n; j++) total += w[j];
+        vec sums = w[0];
+        for (int64_t j = 1; j < n / LANES; j++) sums += w[j];
+        for (int64_t j = 0; j < LANES; j++) total += sums[j];
         if (!(total > 1e-280)) return -INFINITY;
-        fit += c->weight[r] * (log(total) + logs);
+        if (c->weight[r] == 1.0 && total > 1e-100) {
+            product *= total, fit += logs;
+            if (product < 1e-200) fit += log(product), product = 1.0;
+        } else {
+            fit += c->weight[r] * (log(total) + logs);
+        }
         double by = c->weight[r] / total;
-        for (int64_t j = 0; j < n; j += LANES) V(w + j) *= by, V(count + j) += C(w + j);
+        for (int64_t j = 0; j < n / LANES; j++) w[j] *= by, V(count + j * LANES) += w[j];
         for (int64_t i = 0; i < c->columns; i++) {
             if (seen[i] < 0) continue;
             double *own = count + (1 + seen[i]) * n;
-            for (int64_t j = 0; j < n; j += LANES) V(own + j) += C(w + j);
+            for (int64_t j = 0; j < n / LANES; j++) V(own + j * LANES) += w[j];
         }
     }
     for (int64_t i = 0; i < all; i++)
         for (int64_t j = 0; j < c->states; j++) counts[c->place[i * c->states + j]] = count[i * n + j];
-    return fit;
+    return fit + log(product);
+}
+
+/* the same, made once for each small number of padded states, so that loops over them unroll */
+static double expect(const Classes *c, const double *x, double *counts) {
+    switch (c->padded) {
+    case 4: return expect_padded(c, x, counts, 4);
+    case 8: return expect_padded(c, x, counts, 8);
+    default: return expect_padded(c, x, counts, c->padded);
+    }
 }
 
 /* every row of tables divided by its sum; the sums where `root` is wanted, as square roots */
@@ -236,7 +255,7 @@ static void go_on(const Classes *c, Climb *k, double *room) {
    vectors: (climbs, VECTORS + 2 * memory, cells), x first; numbers: (climbs, NUMBERS + memory). */
 EXPORT void NAME(classes_climb)(const Classes *c, double *vectors, double *numbers,
                                 const int64_t *which, int64_t count, int64_t steps) {
-    double *room = c->room + (2 * (1 + c->codes) + 1) * c->padded;
+    double *room = c->room + 2 * (1 + c->codes) * c->padded;
     for (int64_t i = 0; i < count; i++) {
         Climb k = climb_at(c, vectors, numbers, which[i]);
         if (!k.now[STEPS]) start(c, &k, room + 3 * c->cells);

@@ -36,7 +36,7 @@ _NUMBERS = (
     *("level", "fit", "cap", "gain", "ratio", "quiet", "far", "cut"),
     *("pairs", "slot", "steps", "rests", "lost"),
 )
-MOST_STATES = 32  # wider ones are for matrix products …
+MOST_STATES = 32  # as in classes.c: wider ones are for matrix products …
 MOST_WORK = 2**24  # … and so are more numbers of one E-step
 CALL_WORK = 2**28  # of one call: between two of them an interrupt is heard
 
@@ -79,7 +79,7 @@ class ClassClimbs:
         place, codes = rows.places(starts[0]), sum(rows.states[v] for v in rows.columns)
         begin = np.append(flat.starts, cells)
         padded = rows.padded
-        room = np.empty((2 * (1 + codes) + 1) * padded + 4 * cells)
+        room = np.empty(2 * (1 + codes) * padded + 4 * cells)
         self.kept = (place, begin, room)  # what C points to lives as long as this
         self.call = _Classes(
             *(*rows.seen.shape, classes, padded, codes, cells, len(flat.starts), MEMORY),

@@ -9,7 +9,9 @@ decides, the least are best. The counts themselves tell which, by their evidence
     log P(n | a, μ) = Σ_pa [log Γ(a) - log Γ(n(pa) + a)]
                       + Σ_pa,x [log Γ(n(pa, x) + a μ(x)) - log Γ(a μ(x))]
 
-(Dirichlet-multinomial), with log a ~ N(log least, 2²) before any row.
+(Dirichlet-multinomial), with log a ~ N(log least, 2²) before any row. A row may as well have the
+least, one of five before its counts are seen: one that has a mind of its own (the last row of an
+"and") then keeps it. Its pseudo-counts are the mean of both.
 """
 
 from __future__ import annotations
@@ -29,45 +31,65 @@ from latentia.typing import Array
 MOST = 100.0  # times the least pseudo-counts
 TRIED = 14  # pseudo-counts between them, evenly by their logarithm
 WIDTH = 2.0  # of log a, before any row
+LOG_ODDS = np.log(4.0)  # that a row leans, before its counts are seen
 TINY = 1e-9  # of a share
 MOST_CELLS = 2**18  # that are worked on at once
 
 
-def concentration(counts: Array, share: Array, least: float) -> float:
-    """Pseudo-counts a of every row of `counts`, (rows, states), towards `share`, (states,).
+def concentrations(counts: Array, share: Array, least: float) -> Array:
+    """Pseudo-counts of every row of `counts`, (rows, states), towards `share`, (states,): (rows,).
 
-    Rows that have something in common lean on it, others do not:
+    Rows that have something in common lean on it, others do not, and one that has a mind of its own
+    keeps it:
 
-    >>> alike = np.array([[90.0, 10.0], [8.0, 1.0], [7.0, 2.0]])
-    >>> apart = np.array([[90.0, 10.0], [0.0, 9.0], [9.0, 0.0]])
+    >>> alike = np.array([[90.0, 10.0], [8.0, 1.0], [7.0, 2.0], [16.0, 4.0]])
+    >>> apart = np.array([[90.0, 10.0], [0.0, 9.0], [9.0, 0.0], [3.0, 17.0]])
     >>> share = np.array([0.8, 0.2])
-    >>> concentration(alike, share, 1.0) > 5 > 2 > concentration(apart, share, 1.0) >= 1
+    >>> bool(concentrations(alike, share, 1.0).min() > 3)
     True
+    >>> bool(concentrations(apart, share, 1.0).max() < 2)
+    True
+    >>> odd = np.concatenate([np.tile(alike, (3, 1)), [[0.0, 40.0]]])
+    >>> concentrations(odd, share, 1.0)[-1].round(2)
+    np.float64(1.0)
     """
-    seen = counts[counts.sum(axis=1) > 0]
-    if len(seen) < 2:
-        return least
+    seen = counts.sum(axis=1) > 0
+    if seen.sum() < 2:
+        return np.full(len(counts), least)
     steps = np.linspace(0.0, np.log(MOST), TRIED)
-    tried = least * np.exp(steps)
-    together = max(1, MOST_CELLS // seen.size)
-    parts = [tried[i : i + together] for i in range(0, TRIED, together)]
-    told = np.concatenate([log_evidence(seen, share, a) for a in parts])
-    told -= 0.5 * (steps / WIDTH) ** 2
-    best = int(told.argmax())
-    if best in (0, TRIED - 1):
-        return float(least * np.exp(steps[best]))
-    below, top, above = told[best - 1 : best + 2]  # a parabola through them: no jumps
-    aside = 0.5 * (below - above) / (below - 2.0 * top + above)
-    return float(least * np.exp(steps[best] + aside * (steps[1] - steps[0])))
+    told = log_evidence(counts[seen], share, least * np.exp(steps))
+    gain = told - told[0]  # over the least pseudo-counts, (tried, rows)
+    level = np.logaddexp(gain + LOG_ODDS, 0.0).sum(axis=1) - 0.5 * (steps / WIDTH) ** 2
+    step = _top(steps, level)
+    low = min(int(step // steps[1]), TRIED - 2)
+    part = step / steps[1] - low
+    leans = (1.0 - part) * gain[low] + part * gain[low + 1]
+    found = np.full(len(counts), least * np.exp(step))  # of rows that are not seen, too
+    found[seen] = least + (found[seen] - least) * scipy.special.expit(leans + LOG_ODDS)
+    return found
+
+
+def _top(x: Array, y: Array) -> float:
+    """Where y is largest, between even steps of x by a parabola: no jumps."""
+    best = int(y.argmax())
+    if best in (0, len(x) - 1):
+        return float(x[best])
+    below, top, above = y[best - 1 : best + 2]
+    return float(x[best] + 0.5 * (below - above) / (below - 2.0 * top + above) * (x[1] - x[0]))
 
 
 def log_evidence(counts: Array, share: Array, a: Array) -> Array:
-    """log P(counts | a, share) of each of the pseudo-counts a, (tried,)."""
+    """log P(row of counts | a, share) of each of the pseudo-counts a: (tried, rows)."""
     log_gamma = scipy.special.gammaln
-    pseudo = np.multiply.outer(a, share)  # (tried, states)
-    known = log_gamma(a) * len(counts) - log_gamma(np.add.outer(a, counts.sum(axis=1))).sum(axis=1)
-    cells = log_gamma(counts + pseudo[:, None]).sum(axis=(1, 2))
-    return np.asarray(known + cells - len(counts) * log_gamma(pseudo).sum(axis=1))
+    found = np.empty((len(a), len(counts)))
+    together = max(1, MOST_CELLS // counts.size)
+    for i in range(0, len(a), together):
+        some = a[i : i + together, None]
+        pseudo = some * share  # (some, states)
+        cells = log_gamma(counts + pseudo[:, None]).sum(axis=2)
+        known = log_gamma(some) - log_gamma(pseudo).sum(axis=1, keepdims=True)
+        found[i : i + together] = cells + known - log_gamma(some + counts.sum(axis=1))
+    return found
 
 
 def leaning(counts: Tables, prior: Prior, still: Collection[int], latent: Collection[int]) -> Prior:
@@ -84,7 +106,8 @@ def leaning(counts: Tables, prior: Prior, still: Collection[int], latent: Collec
         own = n.reshape(-1, n.shape[-1])
         share = own.sum(axis=0) + a if v in latent else a
         share = np.maximum(share / share.sum(), TINY)
-        found[v] = concentration(own, share, least) * share / share.sum()
+        pseudo = np.multiply.outer(concentrations(own, share, least), share / share.sum())
+        found[v] = pseudo.reshape(n.shape)
     return Prior(found)
 
 

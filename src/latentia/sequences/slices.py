@@ -128,6 +128,15 @@ def read_slice(graph: Any, latents: Any = None, given: Iterable[Any] = ()) -> Sl
     return Slice(names, latent, inputs, states, tuple(map(tuple, parents)))
 
 
+def tells_next_step(text: str) -> bool:
+    """Does a name end in a prime? An apostrophe within a name is a letter like others.
+
+    >>> tells_next_step("z -> z', z -> word"), tells_next_step("class -> l'été, won't")
+    (True, False)
+    """
+    return re.search(rf"[{PRIMES}]\s*(\[|,|;|\n|-|<|→|←|$)", text) is not None
+
+
 def _apart(text: str) -> str:
     """`a -> b, c -> d` as `a -> b; c -> d`: a comma behind which an arrow follows parts two ties.
 
