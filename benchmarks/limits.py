@@ -317,7 +317,7 @@ def classifier() -> Iterator[Line]:
 
 
 def two_cores() -> Iterator[Line]:
-    """Seconds of the clock on one core over those on two."""
+    """Seconds of the clock on one core over those on two, the least of a few that take turns."""
     n = 10**5 if QUICK else 10**6
     truth, rows = _chain(4, n)
     works: dict[str, Callable[[], Any]] = {}
@@ -327,13 +327,15 @@ def two_cores() -> Iterator[Line]:
     climb = lt.LatentModel(truth.graph, learner=lt.EM(restarts=1, max_iter=10, random_state=0))
     works["ten E-steps, with reading"] = lambda: climb.fit(rows)
     for what, work in works.items():
-        took = []
-        for count in (1, 2):
-            cores(count)
-            begun = time.perf_counter()
-            work()
-            took.append(time.perf_counter() - begun)
-        yield Line(f"two cores: {what}, 10⁶ rows", took[0] / took[1], None, "×", 1.7, more=True)
+        work()  # all is loaded, and memory is there
+        least = {1: float("inf"), 2: float("inf")}
+        for _ in range(1 if QUICK else 4):
+            for count in least:
+                cores(count)
+                begun = time.perf_counter()
+                work()
+                least[count] = min(least[count], time.perf_counter() - begun)
+        yield Line(f"two cores: {what}, 10⁶ rows", least[1] / least[2], None, "×", 1.7, more=True)
     cores(1)
 
 

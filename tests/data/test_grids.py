@@ -411,3 +411,12 @@ def test_decimals_that_come_again_stand_alone() -> None:
     few = rng.normal(size=12)
     rows = np.concatenate([few.repeat(50), rng.normal(size=40).repeat(3)])
     assert column_of(rows).atoms == tuple(sorted(few))
+
+
+def test_logarithms_of_small_counts_keep_their_values() -> None:
+    """Nearly all rows have one of a few values, on no lattice: each keeps its own probability."""
+    rng = np.random.default_rng(0)
+    family = np.minimum(1 + rng.poisson(3.0, 2000), 14)
+    column = column_of(np.log(family))
+    often = [k for k in range(1, 15) if (family == k).mean() >= 0.02]
+    np.testing.assert_allclose(column.atoms, np.log(often))

@@ -318,6 +318,22 @@ def test_rows_that_lack_covariates_are_asked_about(tmp_path):
     np.testing.assert_array_equal(found, np.asarray(pd.DataFrame(again)))
 
 
+def test_questions_with_some_covariates_are_those_of_rows_that_lack_the_others(model):
+    frame = survey()
+    city = frame["city"].iloc[0]
+    q = ITEMS[0]
+    for given in ({"age": 40.0}, {"city": city}, {"age": 31.0, "city": city, q: 1}):
+        bare = frame.head(1).assign(age=np.nan, city=None, **dict.fromkeys(ITEMS, np.nan))
+        row = bare.assign(**given)
+        told = np.asarray(pd.DataFrame(model.predict_proba(row, "class")))[0]
+        np.testing.assert_allclose(np.asarray(model.query("class", given)), told, atol=1e-12)
+        best = model.map_query(["class"], given)
+        assert best["class"] == told.argmax()
+        assert best.probability == pytest.approx(told.max())
+    missing = model.query("class", {"age": 40.0, "city": None})
+    np.testing.assert_array_equal(missing, model.query("class", {"age": 40.0}))
+
+
 def test_errors_say_what_to_do(model):
     frame = survey()
     with pytest.raises(DataError, match="two states or more"):
@@ -330,7 +346,7 @@ def test_errors_say_what_to_do(model):
         ).fit(frame.drop(columns="city").assign(old=2 * frame["age"]))
     with pytest.raises(NotLearnedError, match="has no filled yet"):
         model.predict(frame)
-    with pytest.raises(EvidenceError, match="all covariates"):
-        model.query("class", {"age": 40.0})
+    with pytest.raises(EvidenceError, match="soft evidence beside its covariates"):
+        model.query("q0", {"age": 40.0}, soft={"class": {0: 0.5, 1: 0.5}})
     with pytest.raises(NotLearnedError, match="not told by covariates"):
         lt.LatentModel("class").fit(frame[ITEMS]).coefficients("H")

@@ -30,6 +30,7 @@ from latentia.discovery.island_race import (
     restart_leaders,
 )
 from latentia.discovery.members import Members, grow_members
+from latentia.discovery.small_tables import judged_in_folds
 from latentia.errors import DataError, GraphError
 from latentia.typing import Array
 
@@ -40,6 +41,7 @@ MOST_ROWS = 200_000
 HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
 ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
 MOST_HELD_OUT = 10_000.0
+FEW_ROWS = 300.0  # below, ties that chance may have made are none: they cost more than they tell
 EFFORT = (1.5, 8.0)  # seconds of work: for any table, and more for a million cells
 RACE = 0.7  # of a time budget; the rest is for learning from all rows
 TREE_STATES = 4  # of latents that people are to understand
@@ -150,7 +152,10 @@ def search_structure(
     train, watched = known_rows(large), known_rows(small)
     timed = settings.time_budget is not None
     plain = not any(ordered) and not (train.codes < 0).any() and not (watched.codes < 0).any()
-    search = Search(sizes, train, watched, settings.bounds(plain), settings.seed, ordered, timed)
+    bounds = settings.bounds(plain)
+    if settings.method in ("auto", "islands") and large.total < FEW_ROWS:
+        bounds = replace(bounds, certain=True)
+    search = Search(sizes, train, watched, bounds, settings.seed, ordered, timed)
     budget = settings.time_budget or settings.effort or default_effort(train.codes.size)
     raced = budget * RACE if timed and not given else budget
     alone = settings.members == 1
@@ -163,7 +168,7 @@ def search_structure(
         raise _nothing_fits(search)
     if alone:
         restart_leaders(search, raced, tell)
-    found = _members(search, settings.members, raced)
+    found = _members(search, settings.members, raced, None if given or timed else sample)
     learned = []
     order = np.argsort(-found.weights, kind="stable")
     for candidate in (found.candidates[i] for i in order):
@@ -200,9 +205,10 @@ def default_effort(cells: int) -> float:
     return float(least + more * np.sqrt(cells / 1e6))
 
 
-def _members(search: Search, most: int, budget: float) -> Members:
+def _members(search: Search, most: int, budget: float, sample: Rows | None) -> Members:
     if most == 1:
         best = search.plainest()
+        best = best if sample is None else judged_in_folds(search, sample, best)
         return Members((best,), np.ones(1), search.climbs[best].best)
     return grow_members(search, most, budget)
 

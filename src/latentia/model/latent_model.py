@@ -185,6 +185,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         names = self._open_ones(evidence, soft) if variables is None else []
         names = names or named(variables, self._graph.names)
         told = self._best_arrows(names, evidence or {}, soft or {})
+        told = told or self._best_linked(names, evidence or {}, soft or {})
         if told is not None:
             return told
         hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -16,8 +16,11 @@ from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import missing_shares
 from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.exact.latent_rows import AskingLatent
+from latentia.exact.max_product import max_product_states
+from latentia.exact.reading_evidence import read_codes
 from latentia.exact.table_answers import TableAnswers
-from latentia.inference.posterior import Posterior
+from latentia.exact.tabular_model import check_rows_possible
+from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.questions import named
 from latentia.inference.row_answers import SCORE, Found, Noted, ScoreSum, note_impossible
 from latentia.model.latent_questions import OwnTables
@@ -93,7 +96,8 @@ class LinkedQuestions(LatentUses):
         if link is None or link.latent != latent:
             raise NotLearnedError(
                 f"{latent!r} is not told by covariates. Give it parents, and "
-                f"link={{{latent!r}: 'logit'}}."
+                f"link={{{latent!r}: 'logit'}}; with learner='tables' or 'em' continuous parents "
+                "make one by themselves."
             )
         found = link.robust if robust else link.coefficients
         return replace(found, classes=self._linked_tables().latent(latent).labels)
@@ -104,30 +108,56 @@ class LinkedQuestions(LatentUses):
         self, variables: Any, evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
     ) -> Posterior | None:
         """`query` where some of the evidence are covariates; None without them."""
+        names = named(variables, self._graph.names)
+        told = self._told_by_covariates(names, evidence, soft)
+        if told is None:
+            return None
+        own, (rest, both) = self._linked_tables(), told
+        table = np.asarray(own.answers.joint(list(names), rest, both)[0])
+        log = float(own.answers.log_evidence(rest, both)[0])
+        states = tuple(own.variables[own.graph.index(name)].labels for name in names)
+        return Posterior(tuple(names), states, table, log, 0.0, {**evidence, **soft})
+
+    def _best_linked(
+        self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    ) -> Assignment | None:
+        """`map_query` where some of the evidence are covariates; None without them."""
+        told = self._told_by_covariates(names, evidence, soft)
+        if told is None:
+            return None
+        own, (rest, both) = self._linked_tables(), told
+        codes, weights = read_codes(own.answers, rest, both)
+        likelihoods = {v: x[0] for v, x in weights.items()}
+        places = [own.graph.index(name) for name in names]
+        found = max_product_states(own.graph, own.answers.tables, codes[0], likelihoods, places)
+        check_rows_possible(np.array([found.log_evidence]))
+        labels = (own.variables[v].labels[k] for v, k in zip(places, found.codes, strict=True))
+        values = dict(zip(names, labels, strict=True))
+        return Assignment(values, min(found.log_joint - found.log_evidence, 0.0), True)
+
+    def _told_by_covariates(
+        self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    ) -> tuple[dict[Any, Any], dict[Any, Any]] | None:
+        """Evidence without covariates, and soft evidence with what they say; None without them.
+
+        Those that are not given are summed out, as in a row that lacks them.
+        """
         link = self._link
         given = {k: x for k, x in evidence.items() if link is not None and k in link.names}
         if link is None or not given:
             return None
-        lacking = [name for name in link.names if name not in given]
-        if lacking or link.latent in soft:
-            what = f"{lacking[0]!r} is missing" if lacking else "its soft evidence comes besides"
+        if link.latent in soft:
             raise EvidenceError(
-                f"expected all covariates of {link.latent!r} or none of them, but {what}."
+                f"{link.latent!r} has soft evidence beside its covariates. Keep one of them."
             )
-        own, names = self._linked_tables(), named(variables, self._graph.names)
-        answers = own.answers
         rest = {k: x for k, x in evidence.items() if k not in given}
         twice = [name for name in (*rest, *soft) if name in names]
         if twice:
             raise EvidenceError(
                 f"{twice[0]!r} is asked for and observed at once. Leave it out of the evidence."
             )
-        places = [c.place(Values(np.array([given[c.name]]))) for c in link.columns]
-        both = {**soft, link.latent: link.of_places(places)[0]}
-        table = np.asarray(answers.joint(list(names), rest, both)[0])
-        log = float(answers.log_evidence(rest, both)[0])
-        states = tuple(own.variables[own.graph.index(name)].labels for name in names)
-        return Posterior(tuple(names), states, table, log, 0.0, {**evidence, **soft})
+        places = [c.place(_cell(given.get(c.name))) for c in link.columns]
+        return rest, {**soft, link.latent: link.of_places(places)[0]}
 
     def _there(self, engine: Engine, without: int | None) -> list[Label]:
         link = self._link
@@ -250,3 +280,9 @@ class LinkedAsking:
             "a model with covariates answers query, predict, predict_proba, predict_latent, "
             f"transform, relate and score; it has no {name} yet."
         )
+
+
+def _cell(value: Any) -> Values:
+    """One cell of a column, missing where it is None or NaN."""
+    gone = value is None or (isinstance(value, float) and value != value)
+    return Values(np.array([0.0 if gone else value]), np.array([True]) if gone else None)

@@ -28,7 +28,8 @@ FEWEST_AT_ATOM = 5
 FEWEST_BETWEEN = 10  # values that are left to be measured, where ends of whole numbers are atoms
 LONELY = 0.5  # … if this share of the other values is seen only once
 HEAPED = 3.0  # … or, of whole numbers, if an end is seen so many times as often as what is next
-FEW_OF_ALL = 0.5  # … or, of decimals on no lattice, if so few of the values are frequent
+FEW_OF_ALL = 0.5  # … or, of decimals on no lattice, if so few of the values are frequent …
+NEARLY_ALL, MOST_OF_ALL = 0.9, 20  # … or if such a share of the rows has one of so few values
 MARGIN = 0.05  # of the range, on sides that are not bounds
 LARGEST_VALUE = 1e100  # of a column in training
 FEWEST_STEPS = 1e4  # of rounding, from the smallest to the largest of large integers
@@ -168,6 +169,8 @@ def find_atoms(numbers: NumberSketch) -> list[float]:
     if not often or len(others) < 2:
         return []
     few = len(often) < FEW_OF_ALL * len(seen)
+    all_rows = sum(numbers.frequent[x] for x in often) >= NEARLY_ALL * numbers.weight
+    few = few or (all_rows and len(often) <= MOST_OF_ALL)
     if (others <= 1).mean() >= LONELY or (few and not find_lattice(seen)[0]):
         return often
     if len(others) <= FEWEST_BETWEEN:

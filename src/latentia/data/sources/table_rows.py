@@ -32,7 +32,7 @@ from latentia.data.sources.weights import check_total, checked_weight, weight_na
 from latentia.errors import DataError, UnknownNameError
 from latentia.typing import Label
 
-KEPT_CELLS = 2**23  # of a table in blocks that is kept in memory as it is, and read once …
+KEPT_CELLS = 2**24  # of a table in blocks that is kept in memory as it is, and read once …
 KEPT_BYTES = 2**26  # … and bytes of its codes, instead of being read again and again
 FETCHED_BYTES = 2**20  # … where workers read it, and its codes must travel
 
