@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
     from latentia.discovery.found_structure import FoundStructure
     from latentia.model.frozen_model import FrozenModel
+    from latentia.model.opening import Opened
     from latentia.model.specification import Specification
-    from latentia.model.training import Opened, Training
+    from latentia.model.training import Training
 
 
 def _goes_on(model: Any) -> bool:
@@ -116,7 +117,7 @@ class Learning(Learned):
         from latentia.discovery.id_columns import note_ids
         from latentia.model.found_graph import seeks, sought_by_default
         from latentia.model.learners import as_learner
-        from latentia.model.training import open_training
+        from latentia.model.opening import open_training
 
         groups = 0 if error_bars is False else group_count(error_bars)
         for name in ("progress_", "frozen_", "sums_"):
@@ -209,7 +210,7 @@ class Learning(Learned):
         from latentia.assess.without_groups import check_all_discrete, group_count, replicate
         from latentia.model.learners import as_learner
         from latentia.model.mechanism import indicator_names
-        from latentia.model.training import rows_again
+        from latentia.model.opening import rows_again
 
         self._check_fitted()
         count = group_count(groups)
@@ -230,7 +231,7 @@ class Learning(Learned):
         Name all states in `state_names`, unless the pilot shows them all.
         """
         from latentia.model.learners import as_learner
-        from latentia.model.training import open_training
+        from latentia.model.opening import open_training
 
         self._refuse_mechanism("freeze")
         learner = as_learner(self.learner)
@@ -266,8 +267,9 @@ class Learning(Learned):
         """
         from latentia.data.sources.table_rows import missing_shares, open_rows
         from latentia.model.learners import as_learner
+        from latentia.model.opening import open_training
         from latentia.model.specification import columns_of
-        from latentia.model.training import learn_opened, open_training
+        from latentia.model.training import learn_opened
 
         self._refuse_mechanism("partial_fit")
         learner = as_learner(self.learner)
@@ -293,7 +295,7 @@ class Learning(Learned):
 
     def _add_sums(self, X: Any, sample_weight: Any) -> Self:
         from latentia.model.learners import as_learner
-        from latentia.model.training import open_training
+        from latentia.model.opening import open_training
 
         if not hasattr(self, "frozen_"):
             if hasattr(self, "operators_"):

@@ -1,4 +1,4 @@
-"""The one road from a table to what is learned from it: open, discover, plan, learn, warn.
+"""The one road from a table to what is learned from it: open (opening.py), plan, learn, warn.
 
 Every table takes it, in memory or not, and everyone who learns: `fit`, `partial_fit`, `freeze`,
 `LatentClassifier` and the command line.
@@ -7,7 +7,7 @@ Every table takes it, in memory or not, and everyone who learns: `fit`, `partial
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, final
 
@@ -18,18 +18,11 @@ from latentia.assess.without_groups import check_all_discrete, replicate, replic
 from latentia.closed_form.state_counts import binned, class_states, latent_states
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
-from latentia.data.sources.indicators import with_indicators
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table_rows import (
-    Look,
-    TableRows,
     constant_columns,
-    discover_columns,
     missing_shares,
-    open_rows,
 )
-from latentia.discovery.finding import Structure
-from latentia.discovery.id_columns import id_columns, names_without
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.class_counts import (
@@ -56,44 +49,17 @@ from latentia.model.notices import (
     note_states,
     note_unfinished,
 )
-from latentia.model.specification import Specification, columns_of
+from latentia.model.opening import Opened
+from latentia.model.specification import columns_of
 from latentia.networks.learner import Learner, OnPieces, freeze_learner
 from latentia.networks.tables import column_plan
-from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.kept_plans import plan_again
 from latentia.structure.plan import Plan
-from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
 T = TypeVar("T")
-
-SAME_WEIGHT = 1e-6  # relative, of the same rows
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A table whose columns are known."""
-
-    graph: LatentGraph
-    counted: bool  # no graph was given: the states of its latent class are counted
-    columns: tuple[Column, ...]
-    rows: TableRows
-    seen: Look  # of the graph's columns, and of what was asked for besides
-    ignored: tuple[Label, ...]  # columns that the graph does not name
-    wish: Structure | None = None  # the graph is to be found
-    indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
-    left_out: Mapping[Label, str] = field(default_factory=dict)  # ids, where a graph is sought
-
-    def source(self, columns: Sequence[Column]) -> Source:
-        """All rows."""
-        return self.rows.source(columns, self.seen)
-
-    def first(self, columns: Sequence[Column]) -> Source:
-        """Rows that can be read again and again: all of them, or a pilot."""
-        return self.rows.pilot(columns) if self.rows.once else self.source(columns)
 
 
 @final
@@ -111,44 +77,6 @@ class Training:
     missing: Mapping[Label, float]  # share of missing cells per column
     constant: tuple[Label, ...]  # columns with a single value
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
-
-
-def open_training(
-    wanted: Specification,
-    X: Any,
-    sample_weight: Any = None,
-    progress: Any = None,
-    tied: Any = None,
-    sought: Structure | None = None,
-) -> Opened:
-    """Open a table, look at it once, and tell what its columns are; `sought`: without ids."""
-    wanted = wanted.read()
-    rows = open_rows(X, wanted.columns, sample_weight, progress, wanted.stated)
-    rows = replace(rows, engine=with_indicators(rows.engine, wanted.indicators))
-    return look_at(wanted, rows, tied, sought)
-
-
-def look_at(
-    wanted: Specification, rows: TableRows, tied: Any = None, sought: Structure | None = None
-) -> Opened:
-    """Pass 0: graph and columns; a column of labels is looked at, too."""
-    wanted = wanted.read()
-    graph = wanted.over(rows)
-    ignored = wanted.check(graph, rows)
-    names = columns_of(graph)
-    seen = rows.look(names if rows.label is None else (*names, rows.label))
-    ids: Mapping[Label, str] = {}
-    if sought is not None and not rows.once:
-        asked = sought.named(wanted.state_names)
-        ids = id_columns(seen.columns, names, wanted.kinds or {}, asked)
-    if ids:
-        names = names_without(names, ids)
-        made = wanted.graph(list(names)) if callable(wanted.graph) else None
-        graph = latent_class(names, 2) if made is None else as_graph(made, wanted.latents)
-    columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
-    columns = tuple(share_states(columns, tied))
-    counted, told = wanted.graph is None, wanted.indicators
-    return Opened(graph, counted, columns, rows, seen, (*ignored, *ids), wanted.wish, told, ids)
 
 
 def plan_training(
@@ -404,29 +332,3 @@ def warn_of(training: Training, operators: Operators, learner: Learner) -> None:
 def learned_plan(training: Training, operators: Operators) -> Plan:
     """What was planned; a learner of continuous columns may have found its ranks."""
     return operators.plan if has_continuous(training.columns) else training.plan
-
-
-def rows_again(
-    columns: Sequence[Column],
-    weight: float,
-    X: Any,
-    sample_weight: Any,
-    indicators: Mapping[Label, Label],
-) -> Source:
-    """The rows of a table as a fitted model reads them; they must weigh what it was fitted on."""
-    names = [c.name for c in columns]
-    own = [c for c in columns if c.name not in indicators]
-    rows = open_rows(X, [c.name for c in own], sample_weight, known=own)
-    rows = replace(rows, engine=with_indicators(rows.engine, indicators))
-    if rows.once:
-        raise DataError(
-            "error bars take another pass, but these rows can be read only once. Pass a function "
-            "that opens them anew, or write them to a Parquet file."
-        )
-    seen = rows.look(names)
-    if not abs(seen.weight - weight) <= SAME_WEIGHT * weight:
-        raise DataError(
-            f"expected the rows that the model was learned from, of weight {weight:g}, got rows "
-            f"of weight {seen.weight:g}. Pass the same table and sample_weight as to fit."
-        )
-    return rows.source(columns, seen)
