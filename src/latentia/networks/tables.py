@@ -24,7 +24,8 @@ from latentia.networks.piece_reports import PieceReport
 from latentia.parameters import Parameters, shown_with
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
-from latentia.structure.plan import Plan, make_plan
+from latentia.structure.kept_plans import plan_again
+from latentia.structure.plan import Plan
 
 MOST_STARTS = 6  # whose levels are told
 MANY_ROUNDS = 3  # of starts, after which one that stands alone is doubted …
@@ -119,7 +120,7 @@ def column_plan(graph: LatentGraph) -> Plan:
     """The plan of the columns by themselves: where evidence is read, when tables answer."""
     columns = [graph.names[v] for v in graph.observed]
     states = tuple(graph.states[v] for v in graph.observed)
-    plan = make_plan(LatentGraph(tuple(columns), (), frozenset(), states))
+    plan = plan_again(LatentGraph(tuple(columns), (), frozenset(), states), ())
     return replace(plan, tables_of=graph)
 
 
