@@ -10,8 +10,9 @@ from latentia.exact.pieces import cut_graph
 from latentia.networks.accelerate import Prior
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.own_tables import learn_tables
-from latentia.networks.piece_learning import TableSettings, _Raced, _run_off
+from latentia.networks.piece_learning import TableSettings, _run_off
 from latentia.networks.piece_problem import TableProblem, pose_piece
+from latentia.networks.piece_reports import Raced
 from latentia.networks.race import Race, Runner
 from latentia.structure.reading_graphs import as_graph
 
@@ -42,7 +43,7 @@ def test_a_race_that_ended_on_a_saddle_is_left_behind() -> None:
     flat = {v: np.full([2] * (len(graph.parents()[v]) + 1), 0.5) for v in range(len(graph.names))}
     small = pose_piece(problem, inner[0])
     saddle = Runner("saddle", small.shrink(inner[0].inside(flat)), 0.0, 1, True)
-    raced = [_Raced(small, Race(saddle, ()), 10)]
+    raced = [Raced(small, Race(saddle, ()), 10)]
     rng = np.random.default_rng(0)
     (found,) = _run_off(whole, inner, raced, flat, TableSettings(precise=False), rng)
     assert found.kind == "random"

@@ -24,7 +24,7 @@ def test_the_evidence_is_that_of_dirichlet_multinomials():
     counts, share = rng.poisson(3.0, (6, 4)).astype(float), rng.dirichlet(np.ones(4))
     law = scipy.stats.dirichlet_multinomial
     whole = counts.sum(axis=1)
-    found = leaning.log_evidence(counts, share, np.array([1.0, 7.5]))
+    found = leaning.log_evidence_of_rows(counts, share, np.array([1.0, 7.5]))
     for i, a in enumerate((1.0, 7.5)):
         right = law.logpmf(counts.astype(int), a * share, whole.astype(int)).sum()
         ways = (

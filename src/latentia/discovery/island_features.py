@@ -78,7 +78,7 @@ class IslandFeatures:
 
     def weights(self, logs: Sequence[Single], states: int) -> Single:
         """W from logarithms of the tables of each group, (features, k)."""
-        return gathered(self.groups, logs, (self.width, states))
+        return joined_logs(self.groups, logs, (self.width, states))
 
 
 def island_features(
@@ -170,7 +170,7 @@ def _with_first(rest: Single, total: Single) -> Single:
     return np.concatenate([first[:, None], rest], axis=1)
 
 
-def gathered(groups: Sequence[Alike], logs: Sequence[Single], shape: tuple[int, int]) -> Single:
+def joined_logs(groups: Sequence[Alike], logs: Sequence[Single], shape: tuple[int, int]) -> Single:
     """W, (features, k), from logarithms of the tables of each group."""
     found = np.zeros(shape, dtype=np.float32)
     for group, log in zip(groups, logs, strict=True):

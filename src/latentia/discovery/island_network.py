@@ -20,8 +20,8 @@ from latentia.discovery.island_features import (
     LEAST,
     IslandFeatures,
     Single,
-    gathered,
     island_features,
+    joined_logs,
     spread_counts,
 )
 from latentia.discovery.islands import Islands
@@ -236,7 +236,7 @@ def maximise_islands(
         for group in own.groups:
             table = probabilities(spread_counts(sums, group), pseudo_count, group.line)
             logs.append(np.log(table, out=table))
-        weights |= own.parted(gathered(own.groups, logs, sums.shape))
+        weights |= own.parted(joined_logs(own.groups, logs, sums.shape))
     links = tuple(linked(own, pseudo_count) for own in counts.links)
     return IslandTables(links, tuple(weights[i] for i in range(len(links))))
 

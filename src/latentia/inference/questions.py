@@ -32,9 +32,9 @@ def column_place(name: Label, columns: Sequence[Column], known: Iterable[Label])
 
 
 def _place(name: Label, places: Mapping[Label, int], known: Iterable[Label]) -> int:
-    if name in places:
+    if _hashable(name) and name in places:
         return places[name]
-    if name in known:
+    if _hashable(name) and name in known:
         raise EvidenceError(
             f"{name!r} is latent; only columns can be asked for or observed: "
             f"{', '.join(map(str, places))}."

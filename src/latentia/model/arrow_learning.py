@@ -22,7 +22,7 @@ from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.exact.arrows import ArrowNetwork, blank_arrow
 from latentia.model.class_counts import counted_latents
 from latentia.model.links import LINKS
-from latentia.model.opening import Opened
+from latentia.model.opened_table import Opened
 from latentia.model.state_names import checked_order
 from latentia.networks.arrow_blocks import pose_rows
 from latentia.networks.arrow_errors import ArrowErrors, arrow_errors

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from latentia.model.arrow_figures import LineCoefficients
     from latentia.model.arrow_learning import ArrowModel
     from latentia.model.coefficients import Coefficients
-    from latentia.model.opening import Opened
+    from latentia.model.opened_table import Opened
     from latentia.networks.learner import Abilities
 
 

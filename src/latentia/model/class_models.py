@@ -31,7 +31,7 @@ from latentia.inference.many_rows import Asked, in_blocks
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous
-from latentia.model.opening import Opened
+from latentia.model.opened_table import Opened
 from latentia.model.training import Training, counted_graph, plan_continuous, plan_for
 from latentia.parameters import unfitted
 from latentia.typing import Array, Codes

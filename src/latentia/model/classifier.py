@@ -49,7 +49,7 @@ from latentia.model.contract import Estimator
 from latentia.model.latent_model import LatentModel
 from latentia.model.learners import as_learner
 from latentia.model.mixed_plans import has_continuous
-from latentia.model.opening import look_at
+from latentia.model.opened_table import look_at
 from latentia.model.specification import Specification
 from latentia.model.training import place_columns
 from latentia.parameters import unfitted

@@ -19,7 +19,7 @@ from latentia.errors import DataError, GraphError
 from latentia.model.candidates_mixed import MixedRoad, gaussian_columns
 from latentia.model.judging import LIGHT, TableRoad, judge
 from latentia.model.mixed_plans import has_continuous
-from latentia.model.opening import Opened, look_at
+from latentia.model.opened_table import Opened, look_at
 from latentia.model.specification import LATENT_CLASS, Specification
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.seeds import as_generator

@@ -19,7 +19,7 @@ from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.operators import Operators
 from latentia.model.learners import PBP
-from latentia.model.opening import Opened
+from latentia.model.opened_table import Opened
 from latentia.model.training import Training
 from latentia.networks.learner import Abilities, Learner
 from latentia.networks.own_tables import LearnedTables

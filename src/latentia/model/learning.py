@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
     from latentia.discovery.found_structure import FoundStructure
     from latentia.model.frozen_model import FrozenModel
-    from latentia.model.opening import Opened
+    from latentia.model.opened_table import Opened
     from latentia.model.specification import Specification
     from latentia.model.training import Training
 
@@ -117,7 +117,7 @@ class Learning(Learned):
         from latentia.discovery.id_columns import note_ids
         from latentia.model.found_graph import seeks, sought_by_default
         from latentia.model.learners import as_learner
-        from latentia.model.opening import open_training
+        from latentia.model.opened_table import open_training
 
         groups = 0 if error_bars is False else group_count(error_bars)
         for name in ("progress_", "frozen_", "sums_"):
@@ -210,7 +210,7 @@ class Learning(Learned):
         from latentia.assess.without_groups import check_all_discrete, group_count, replicate
         from latentia.model.learners import as_learner
         from latentia.model.mechanism import indicator_names
-        from latentia.model.opening import rows_again
+        from latentia.model.opened_table import rows_again
 
         self._check_fitted()
         count = group_count(groups)
@@ -231,7 +231,7 @@ class Learning(Learned):
         Name all states in `state_names`, unless the pilot shows them all.
         """
         from latentia.model.learners import as_learner
-        from latentia.model.opening import open_training
+        from latentia.model.opened_table import open_training
 
         self._refuse_mechanism("freeze")
         learner = as_learner(self.learner)
@@ -267,7 +267,7 @@ class Learning(Learned):
         """
         from latentia.data.sources.table_rows import missing_shares, open_rows
         from latentia.model.learners import as_learner
-        from latentia.model.opening import open_training
+        from latentia.model.opened_table import open_training
         from latentia.model.specification import columns_of
         from latentia.model.training import learn_opened
 
@@ -295,7 +295,7 @@ class Learning(Learned):
 
     def _add_sums(self, X: Any, sample_weight: Any) -> Self:
         from latentia.model.learners import as_learner
-        from latentia.model.opening import open_training
+        from latentia.model.opened_table import open_training
 
         if not hasattr(self, "frozen_"):
             if hasattr(self, "operators_"):

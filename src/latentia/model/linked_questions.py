@@ -32,7 +32,7 @@ from latentia.typing import Array, Label
 if TYPE_CHECKING:
     from latentia.model.coefficients import Coefficients
     from latentia.model.links import LogitLink
-    from latentia.model.opening import Opened
+    from latentia.model.opened_table import Opened
     from latentia.networks.learner import Abilities
 
 

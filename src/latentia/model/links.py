@@ -19,7 +19,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.model.coefficients import INTERCEPT, Coefficients
-from latentia.model.opening import Opened
+from latentia.model.opened_table import Opened
 from latentia.model.state_names import checked_order
 from latentia.networks.covariate_holes import draw_donors, with_copies
 from latentia.networks.logit import (

@@ -1,4 +1,4 @@
-"""The one road from a table to what is learned from it: open (opening.py), plan, learn, warn.
+"""The one road from a table to what is learned from it: open (opened_table.py), plan, learn, warn.
 
 Every table takes it, in memory or not, and everyone who learns: `fit`, `partial_fit`, `freeze`,
 `LatentClassifier` and the command line.
@@ -49,7 +49,7 @@ from latentia.model.notices import (
     note_states,
     note_unfinished,
 )
-from latentia.model.opening import Opened
+from latentia.model.opened_table import Opened
 from latentia.model.specification import columns_of
 from latentia.networks.learner import Learner, OnPieces, freeze_learner
 from latentia.networks.tables import column_plan

@@ -18,7 +18,7 @@ WHOLE = 4  # as in native/level.h
 
 @final
 @dataclass(frozen=True, slots=True)
-class ClassRows:
+class SurveyRows:
     """Different rows of columns that hang on one latent alone."""
 
     latent: int
@@ -55,7 +55,7 @@ class ClassRows:
         return np.ascontiguousarray(np.concatenate(found), dtype=np.int32)
 
 
-def class_rows(piece: Piece, rows: Rows) -> ClassRows | None:
+def class_rows(piece: Piece, rows: Rows) -> SurveyRows | None:
     """The rows of a piece that is one latent and its columns; None for all others."""
     graph = piece.graph
     if len(graph.latent) != 1 or piece.given or len(piece.families) != len(graph.names):
@@ -71,4 +71,4 @@ def class_rows(piece: Piece, rows: Rows) -> ClassRows | None:
         seen[:, i] = np.where(rows.codes[i] >= 0, rows.codes[i] + first, -1)
         first += states[v]
     weight = np.ascontiguousarray(rows.weights, dtype=np.float64)
-    return ClassRows(h, graph.observed, states, seen, weight)
+    return SurveyRows(h, graph.observed, states, seen, weight)

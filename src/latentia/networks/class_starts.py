@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentia.networks.class_rows import ClassRows
+from latentia.networks.class_rows import SurveyRows
 from latentia.typing import Array, Codes
 
 PSEUDO_COUNT = 0.5
 SAMPLE = 1500  # different rows that are looked at
 
 
-def seeded_tables(rows: ClassRows, count: int, rng: np.random.Generator) -> list[dict[int, Array]]:
+def seeded_tables(rows: SurveyRows, count: int, rng: np.random.Generator) -> list[dict[int, Array]]:
     """Tables of `count` starts, by the piece's own numbers."""
     seen, weight = rows.seen, rows.weight
     if len(seen) > SAMPLE:
@@ -46,7 +46,7 @@ def _marks(seen: Codes, codes: int) -> Array:
 
 
 def _centres(
-    marks: Array, weight: Array, rows: ClassRows, count: int, rng: np.random.Generator
+    marks: Array, weight: Array, rows: SurveyRows, count: int, rng: np.random.Generator
 ) -> Array:
     """Rows that were drawn, each by how far it is from those before: (starts, classes, codes)."""
     chosen = np.empty((count, rows.classes), dtype=np.int64)

@@ -28,7 +28,7 @@ from latentia.networks.accelerate import (
     Tables,
     flattened,
 )
-from latentia.networks.class_rows import ClassRows
+from latentia.networks.class_rows import SurveyRows
 from latentia.typing import Array, Codes
 
 VECTORS = 6  # of a climb, beside its memory: x and after are the first two
@@ -53,7 +53,7 @@ class _Classes(ctypes.Structure):
 
 
 def compiled_climbs(
-    rows: ClassRows | None, starts: Sequence[Tables], prior: Prior, enough: float
+    rows: SurveyRows | None, starts: Sequence[Tables], prior: Prior, enough: float
 ) -> ClassClimbs | None:
     """The climbs of some starts; None where there is no kernel, or a row has no probability."""
     own = kernel()
@@ -68,7 +68,7 @@ class ClassClimbs:
     """A field of climbs that can be led on, as `Lockstep` is."""
 
     def __init__(
-        self, own: Kernel, rows: ClassRows, starts: Sequence[Tables], prior: Prior, enough: float
+        self, own: Kernel, rows: SurveyRows, starts: Sequence[Tables], prior: Prior, enough: float
     ) -> None:
         self.rows, self.flat = rows, flattened(starts[0], prior)
         flat, classes = self.flat, rows.classes
@@ -126,7 +126,6 @@ class ClassClimbs:
     def highest(self) -> Refined:
         """The climb that came highest."""
         k = int(self.level.argmax())
-        tell_climb(int(self.steps[k]), float(self._number("gain")[k]))
         level, fit = float(self.level[k]), float(self.fit[k])
         return Refined(self.tables(k), bool(self.rests[k]), int(self.steps[k]), (level,), fit)
 
@@ -144,5 +143,13 @@ class ClassClimbs:
                 ctypes.c_int64(len(places)),
                 ctypes.c_int64(goal),
             )
+            self._tell(places)
             if self.rests[places].all():
                 return
+
+    def _tell(self, which: Codes) -> None:
+        """How far the highest of some climbs has come."""
+        k = int(which[self.level[which].argmax()])
+        gain = float(self._number("gain")[k])
+        if self.steps[k] > 1 and np.isfinite(gain):
+            tell_climb(int(self.steps[k]), gain)

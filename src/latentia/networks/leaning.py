@@ -57,7 +57,7 @@ def concentrations(counts: Array, share: Array, least: float) -> Array:
     if seen.sum() < 2:
         return np.full(len(counts), least)
     steps = np.linspace(0.0, np.log(MOST), TRIED)
-    told = log_evidence(counts[seen], share, least * np.exp(steps))
+    told = log_evidence_of_rows(counts[seen], share, least * np.exp(steps))
     gain = told - told[0]  # over the least pseudo-counts, (tried, rows)
     level = np.logaddexp(gain + LOG_ODDS, 0.0).sum(axis=1) - 0.5 * (steps / WIDTH) ** 2
     step = _top(steps, level)
@@ -78,7 +78,7 @@ def _top(x: Array, y: Array) -> float:
     return float(x[best] + 0.5 * (below - above) / (below - 2.0 * top + above) * (x[1] - x[0]))
 
 
-def log_evidence(counts: Array, share: Array, a: Array) -> Array:
+def log_evidence_of_rows(counts: Array, share: Array, a: Array) -> Array:
     """log P(row of counts | a, share) of each of the pseudo-counts a: (tried, rows)."""
     log_gamma = scipy.special.gammaln
     found = np.empty((len(a), len(counts)))

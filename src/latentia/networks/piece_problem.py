@@ -26,7 +26,7 @@ from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import EStepOf, Prior, Tables
-from latentia.networks.class_rows import ClassRows, class_rows
+from latentia.networks.class_rows import SurveyRows, class_rows
 from latentia.networks.compiled_classes import ClassClimbs, compiled_climbs
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
@@ -73,7 +73,7 @@ class PieceProblem:
     distinct: Rows | None = None  # … and they themselves, of the piece's columns
     spoken: SpokenRows | None = None  # what the climb moves; None: all of every table
     leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # of continuous columns
-    classes: ClassRows | None = None  # of a latent class alone
+    classes: SurveyRows | None = None  # of a latent class alone
 
     @property
     def hold(self) -> Callable[[Tables], Tables] | None:

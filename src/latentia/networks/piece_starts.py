@@ -20,7 +20,7 @@ from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import Prior, normalised
-from latentia.networks.class_rows import ClassRows
+from latentia.networks.class_rows import SurveyRows
 from latentia.networks.class_starts import seeded_tables
 from latentia.networks.discrete_network import started
 from latentia.networks.local_classes import class_memberships
@@ -46,7 +46,7 @@ class StartMaker:
     piece: Piece
     rows: Rows
     prior: Prior  # by the piece's own numbers
-    classes: ClassRows | None = None  # of a latent class alone whose very maximum is looked for
+    classes: SurveyRows | None = None  # of a latent class alone whose very maximum is looked for
 
     def at_random(self, count: int, rng: np.random.Generator) -> Iterator[Runner]:
         """Every row of every table from a flat Dirichlet."""
