@@ -22,7 +22,12 @@ from latentia.networks.lockstep import Lockstep
 from latentia.networks.own_tables import learn_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.networks.piece_problem import TableProblem, effective_parameters, pose_piece
-from latentia.networks.piece_starts import StartMaker, columns_near, membership_counts
+from latentia.networks.piece_starts import (
+    StartMaker,
+    columns_near,
+    drawn_tables,
+    membership_counts,
+)
 from latentia.networks.state_order import local_orders
 from latentia.networks.to_operators import renumbered
 from latentia.structure.graph import LatentGraph
@@ -473,3 +478,26 @@ def test_rows_of_tables_that_no_data_speak_of_are_no_parameters():
     assert effective_parameters(counts, Knowledge()) == 1 + 2
     known = Knowledge({1: np.array([0.5, np.nan, np.nan])})
     assert effective_parameters(counts, known) == 1 + 1
+
+
+def test_starts_at_random_are_flat_dirichlets():
+    graph = as_graph("h -> a, b; a -> b", {"h": 3}).with_states({"a": 2, "b": 4})
+    (piece,) = cut_graph(graph, graph.latent).pieces
+    drawn = drawn_tables(piece, np.random.default_rng(5))
+    rng, parents = np.random.default_rng(5), piece.graph.parents()
+    for k, table in drawn.items():
+        size = [piece.graph.states[u] for u in parents[k]]
+        right = rng.dirichlet(np.ones(piece.graph.states[k]), size=size)
+        np.testing.assert_allclose(table, right, atol=1e-15)
+
+
+def test_starts_of_many_rows_run_in_turn_and_end_alike(monkeypatch):
+    """Where E-steps are compiled; the race is the same, start by start."""
+    rng = np.random.default_rng(8)
+    graph, tables = random_dag(rng)
+    rows = rows_of(graph, tables, rng, n=300)
+    together = learn_tables(graph, LocalRows(rows), FEW, 0)
+    monkeypatch.setattr(piece_problem, "KERNEL_ROWS", 1)
+    in_turn = learn_tables(graph, LocalRows(rows), FEW, 0)
+    for v, table in together.tables.items():
+        np.testing.assert_allclose(in_turn.tables[v], table, atol=1e-6)  # where climbs rest

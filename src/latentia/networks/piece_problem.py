@@ -20,11 +20,13 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import PlanError
 from latentia.exact.active_tree import TooWideError
+from latentia.exact.compiled_rows import fits_kernel
 from latentia.exact.estep import pack_rows, packed_counts, sum_counts
 from latentia.exact.estep_many import ManyRows, wire_many
 from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
+from latentia.native.loading import kernel
 from latentia.networks.accelerate import EStepOf, Prior, Tables
 from latentia.networks.class_rows import SurveyRows, class_rows
 from latentia.networks.compiled_classes import ClassClimbs, compiled_climbs
@@ -39,6 +41,7 @@ from latentia.typing import Array, Codes
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
 EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
 MOST_REPEATED = 2**18  # numbers of a product of a row, for all starts at once
+KERNEL_ROWS = 4000  # that differ: one start after the other is faster, where it is compiled
 MOST_TRIED = 1000  # wirings that are tried for rows with different holes
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
@@ -132,13 +135,16 @@ class PieceProblem:
         widest = max(part.estep.widest for part in self.parts)
         if self.spoken is None or starts * widest > MOST_REPEATED:
             return None
+        order = {k: t.shape for k, t in tables.items()}
+        compiled = kernel() is not None and all(fits_kernel(part.estep) for part in self.parts)
+        if compiled and self.rows >= KERNEL_ROWS:
+            return SumOfMany((), self.climbed_estep, order).in_turn
         places, cells = self.spoken.places(tables)
         many = [
             wire_many(part.estep, part.source.rows, places, cells, starts)
             for part in self.parts
             if isinstance(part.source, LocalRows)
         ]
-        order = {k: t.shape for k, t in tables.items()}
         return SumOfMany(tuple(many), self.climbed_estep, order)
 
     def compiled(self, starts: Sequence[Tables], enough: float) -> ClassClimbs | None:
@@ -166,12 +172,13 @@ class SumOfMany:
         for part in self.parts:
             found = part(X)
             if found is None:
-                return self._with_care(X)
+                return self.in_turn(X)
             counts += found[0]
             fits += found[1]
         return counts, fits
 
-    def _with_care(self, X: Array) -> tuple[Array, Array]:
+    def in_turn(self, X: Array) -> tuple[Array, Array]:
+        """One start after the other."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
         counts, fits = np.empty(X.shape), np.empty(len(X))
         for i, x in enumerate(X):

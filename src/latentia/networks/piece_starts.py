@@ -94,12 +94,16 @@ class StartMaker:
 
 
 def drawn_tables(piece: Piece, rng: np.random.Generator) -> dict[int, Array]:
-    """Every row of every table of a piece from a flat Dirichlet, by its own numbers."""
+    """Every row of every table of a piece from a flat Dirichlet, by its own numbers.
+
+    Shares of exponentials: what `rng.dirichlet` gives, without what it checks.
+    """
     states, parents = [n or 1 for n in piece.graph.states], piece.graph.parents()
-    return {
-        k: rng.dirichlet(np.ones(states[k]), size=[states[u] for u in parents[k]])
-        for k in piece.inside(dict.fromkeys(piece.families))
-    }
+    found = {}
+    for k in piece.inside(dict.fromkeys(piece.families)):
+        drawn = rng.standard_exponential([states[u] for u in (*parents[k], k)])
+        found[k] = drawn / drawn.sum(axis=-1, keepdims=True)
+    return found
 
 
 def columns_near(graph: LatentGraph, h: int) -> list[int]:
