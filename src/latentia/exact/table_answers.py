@@ -22,6 +22,7 @@ from latentia.exact.answer_wiring import AnswerWiring, WiredPiece, wired_pattern
 from latentia.exact.drawing_rows import draw_rows
 from latentia.exact.estep import row_answers
 from latentia.exact.estep_wiring import Scope
+from latentia.exact.forward_marginals import forward_marginals
 from latentia.exact.lost_rows import possible_rows, row_in_logs
 from latentia.exact.patterns import patterns_of
 from latentia.exact.reading_evidence import RowsGiven, Soft, StateCodes, read_codes, with_latents
@@ -116,6 +117,10 @@ class TableAnswers:
         Evidence that these variables do not depend on, given the rest, is not looked at.
         """
         asked = range(len(self.names)) if variables is None else numbers_of(self.names, variables)
+        if evidence is None and not soft:
+            alone = forward_marginals(self.graph, self.tables, asked)
+            if alone is not None:
+                return {self.names[v]: p[None] for v, p in alone.items()}
         network, codes = self._read(evidence, soft, asked)
         log, found = _answer(network, codes, asked, frozenset(asked))
         check_rows_possible(log)

@@ -70,7 +70,9 @@ def report_piece(
     """What is told of a climb, and of the races before it."""
     piece, names = problem.piece, problem.piece.graph.names
     whole = problem.grow(best.tables)
-    unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)
+    unmoved = 0.0
+    if problem.spoken is not None and problem.spoken.rest:  # rows that only the prior tells of
+        unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)
     rounds = [result for r in raced for result in r.race.rounds]
     seen = sorted((runner for result in rounds for runner in result.seen), key=lambda r: -r.level)
     return PieceReport(
