@@ -50,6 +50,7 @@ class LinkedQuestions(LatentUses):
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
         from latentia.model.links import learn_linked, linked_latents
         from latentia.networks.em import EM
+        from latentia.networks.knowledge import least_smoothing
         from latentia.networks.tables import Tables, as_operators
 
         self.__dict__.pop("link_", None)
@@ -68,8 +69,6 @@ class LinkedQuestions(LatentUses):
             raise DataError(
                 f"expected two states or more of {names[0]!r}: latents={{{names[0]!r}: 2}}."
             )
-        from latentia.networks.knowledge import least_smoothing
-
         asked: Abilities = learner.abilities
         if isinstance(asked.smoothing, Mapping):
             raise DataError("expected one number as smoothing of a model with covariates.")
