@@ -21,7 +21,7 @@ from latentia.exact.forward_marginals import forward_marginals
 from latentia.exact.table_answers import TableAnswers
 from latentia.networks.to_operators import CLEAR_GAP
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, Codes
 
 SAME_SIZE = 0.02  # shares that differ by less are equal, however many rows there are …
 SURE = 3.0  # … or by less than these standard errors, of rows with known states …
@@ -82,7 +82,7 @@ def _size_ranks(sizes: Array, weight: float) -> Codes:
     return found
 
 
-def _means(answers: TableAnswers, h: int, x: int, numbers: Array, alive: Array) -> Array:
+def _means(answers: TableAnswers, h: int, x: int, numbers: Array, alive: Bools) -> Array:
     """E[column | state] of every state that there is; of others infinity, so that they are last."""
     evidence = np.full((len(alive), len(answers.names)), -1)
     evidence[:, h] = np.arange(len(alive))
