@@ -47,6 +47,7 @@ class LinkedQuestions(LatentUses):
         from latentia.data.sources.table_rows import missing_shares
         from latentia.model.links import learn_linked, linked_latents
         from latentia.networks.em import EM
+        from latentia.networks.knowledge import least_smoothing
         from latentia.networks.tables import Tables, as_operators
 
         self.__dict__.pop("link_", None)
@@ -65,8 +66,6 @@ class LinkedQuestions(LatentUses):
             raise DataError(
                 f"expected two states or more of {names[0]!r}: latents={{{names[0]!r}: 2}}."
             )
-        from latentia.networks.knowledge import least_smoothing
-
         asked: Abilities = learner.abilities
         if isinstance(asked.smoothing, Mapping):
             raise DataError("expected one number as smoothing of a model with covariates.")

@@ -7,7 +7,6 @@ those who lack little stay narrow.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,13 +26,13 @@ from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
 from latentia.native.loading import kernel
-from latentia.networks.accelerate import EStepOf, Prior, Tables
+from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.class_rows import SurveyRows, class_rows
 from latentia.networks.compiled_classes import ClassClimbs, compiled_climbs
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.leaf_cells import LeafCells, with_bells
-from latentia.networks.lockstep import EStepOfMany
+from latentia.networks.lockstep import EStepOfMany, in_turn
 from latentia.networks.spoken_rows import SpokenRows, spoken_rows
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
@@ -135,17 +134,17 @@ class PieceProblem:
         widest = max(part.estep.widest for part in self.parts)
         if self.spoken is None or starts * widest > MOST_REPEATED:
             return None
-        order = {k: t.shape for k, t in tables.items()}
+        shapes = {k: t.shape for k, t in tables.items()}
         compiled = kernel() is not None and all(fits_kernel(part.estep) for part in self.parts)
         if compiled and self.rows >= KERNEL_ROWS:
-            return SumOfMany((), self.climbed_estep, order).in_turn
+            return in_turn(self.climbed_estep, shapes)
         places, cells = self.spoken.places(tables)
         many = [
             wire_many(part.estep, part.source.rows, places, cells, starts)
             for part in self.parts
             if isinstance(part.source, LocalRows)
         ]
-        return SumOfMany(tuple(many), self.climbed_estep, order)
+        return SumOfMany(tuple(many), in_turn(self.climbed_estep, shapes))
 
     def compiled(self, starts: Sequence[Tables], enough: float) -> ClassClimbs | None:
         """The climbs of some starts by the kernel; None where it has none."""
@@ -164,8 +163,7 @@ class SumOfMany:
     """The E-step of many starts, over rows that are wired in different ways."""
 
     parts: tuple[ManyRows, ...]
-    alone: EStepOf  # of a single start, with care
-    shapes: Mapping[int, tuple[int, ...]]  # own number -> shape of the table, in order
+    in_turn: EStepOfMany  # one start after the other, with care
 
     def __call__(self, X: Array) -> tuple[Array, Array]:
         counts, fits = np.zeros(X.shape), np.zeros(len(X))
@@ -175,16 +173,6 @@ class SumOfMany:
                 return self.in_turn(X)
             counts += found[0]
             fits += found[1]
-        return counts, fits
-
-    def in_turn(self, X: Array) -> tuple[Array, Array]:
-        """One start after the other."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
-        counts, fits = np.empty(X.shape), np.empty(len(X))
-        for i, x in enumerate(X):
-            cut = zip(self.shapes.items(), np.split(x, ends[:-1]), strict=True)
-            own, fits[i] = self.alone({k: part.reshape(shape) for (k, shape), part in cut})
-            counts[i] = np.concatenate([own[k].ravel() for k in self.shapes])
         return counts, fits
 
 

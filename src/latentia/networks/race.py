@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, final
 
-import numpy as np
-
-from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate, flattened
-from latentia.networks.lockstep import EStepOfMany, Lockstep
+from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
+from latentia.networks.lockstep import EStepOfMany, Lockstep, in_turn
 from latentia.typing import Array
 
 Schedule: TypeAlias = Sequence[tuple[int, int]]
@@ -99,23 +97,13 @@ class Course:
         if many is not None:
             return _Together(starts, self._lockstep(tables, many), LOCKSTEP)
         if self.hold is None and cells <= MOST_REMEMBERED:
-            own = self._lockstep(tables, self._in_turn(tables[0]))
+            shapes = {k: t.shape for k, t in tables[0].items()}
+            own = self._lockstep(tables, in_turn(self.estep, shapes))
             return _Together(starts, own, SCHEDULE)
         return _OneByOne(self, starts)
 
     def _lockstep(self, starts: Sequence[Tables], many: EStepOfMany) -> Climbs:
         return Lockstep(starts, self.prior, many, self.enough)
-
-    def _in_turn(self, like: Tables) -> EStepOfMany:
-        """One E-step after the other; the climbs keep what they remember."""
-        flat = flattened(like, self.prior)
-
-        def many(X: Array) -> tuple[Array, Array]:
-            found = [self.estep(flat.tables(x)) for x in X]
-            counts = np.stack([flat.pack(own) for own, _ in found])
-            return counts, np.array([fit for _, fit in found])
-
-        return many
 
 
 class Field(Protocol):
