@@ -11,12 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia import doors
-from latentia.data.sources.memory import equal_rows
-from latentia.data.sources.progress import answer_progress
 from latentia.errors import DataError, EvidenceError, GraphError, PlanError, UnknownNameError
-from latentia.exact.conditioned import infer_rows
-from latentia.exact.drawing_rows import draw_rows, sample_tree
-from latentia.exact.max_product import max_product_states
 from latentia.exact.reading_evidence import (
     RowsGiven,
     Soft,
@@ -194,6 +189,8 @@ class TabularModel:
 
         Exact, however many there are: what is not asked for is summed out, the rest maximised.
         """
+        from latentia.exact.max_product import max_product_states
+
         check_directed(self.graph, "map_query")
         codes, weights = read_codes(self, evidence, soft)
         if len(codes) != 1:
@@ -225,6 +222,8 @@ class TabularModel:
         self, n: int, rng: np.random.Generator | int | None = None, latents: bool = False
     ) -> StateCodes:
         """n independent rows of codes: (n, observables), or (n, all variables)."""
+        from latentia.exact.drawing_rows import draw_rows, sample_tree
+
         if n < 0:
             raise DataError(f"expected a number of rows of 0 or more, got {n}.")
         generator = np.random.default_rng(rng)
@@ -266,6 +265,8 @@ class TabularModel:
         self, network: FactorNetwork, evidence: RowsGiven, soft: Soft, wanted: Sequence[Scope]
     ) -> tuple[Array, list[Array]]:
         """Every kind of row once, in plain numbers where that is safe, rows first."""
+        from latentia.data.sources.memory import equal_rows
+
         codes, weights = read_codes(self, evidence, soft)
         if len(codes) < MANY or any(len(x) > 1 for x in weights.values()):
             return self._in_logs(network, codes, weights, wanted)
@@ -284,6 +285,8 @@ class TabularModel:
         plain = self.graph.directed and not weights and all(len(scope) == 1 for scope in wanted)
         if not plain or len(codes) < MANY:
             return self._in_logs(network, codes, weights, wanted)
+        from latentia.exact.conditioned import infer_rows
+
         try:
             tables = {scope[-1]: table for scope, table in self.tables.items()}
             log, found = infer_rows(self.graph, tables, codes, [v for (v,) in wanted])
@@ -305,6 +308,8 @@ class TabularModel:
         wanted: Sequence[Scope],
     ) -> tuple[Array, list[Array]]:
         """`infer` in blocks of rows, rows first."""
+        from latentia.data.sources.progress import answer_progress
+
         step = network.rows_at_once()
         blocks = []
         told = answer_progress()
