@@ -17,6 +17,7 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.errors import DataError, EvidenceError, PlanError
+from latentia.exact.forward_marginals import forward_marginals
 from latentia.exact.patterns import patterns_of
 from latentia.exact.reading_evidence import RowsGiven, Soft, StateCodes, read_codes, with_latents
 from latentia.exact.reading_tables import checked_state_names, read_tables
@@ -109,6 +110,10 @@ class TableAnswers:
         Evidence that these variables do not depend on, given the rest, is not looked at.
         """
         asked = range(len(self.names)) if variables is None else numbers_of(self.names, variables)
+        if evidence is None and not soft:
+            alone = forward_marginals(self.graph, self.tables, asked)
+            if alone is not None:
+                return {self.names[v]: p[None] for v, p in alone.items()}
         network, codes = self._read(evidence, soft, asked)
         log, found = _answer(network, codes, asked, frozenset(asked))
         check_rows_possible(log)
