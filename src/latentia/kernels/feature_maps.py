@@ -169,7 +169,7 @@ def _at_once(block: BlockMap, own: Array) -> Array:
     states = np.array(block.discrete)
     smooth, marked = states == 0, np.repeat(np.arange(len(states)), states)
     here, log_unequal = ~np.isnan(own), math.log(block.unequal)
-    whole = here.all(axis=1)
+    whole = np.asarray(here.all(axis=1))
     marks = np.concatenate([np.arange(s) for s in states])[:, None]
     a, x = (block.landmarks[smooth] / block.bandwidth, own[smooth] / block.bandwidth)
     x = x if whole[smooth].all() else np.where(here[smooth], x, 0.0)
@@ -180,7 +180,7 @@ def _at_once(block: BlockMap, own: Array) -> Array:
     for i in np.flatnonzero(~whole):
         left += [same[i][None], np.log(np.maximum(_mean_factor(block, int(i)), 1e-300))[None]]
         right += [here[i][None], ~here[i][None]]
-    left.append(np.ones((1, same.shape[1])))
+    left.append(np.ones((1, block.landmarks.shape[1])))
     right.append(-0.5 * (x**2).sum(axis=0)[None])
     kind = np.float32 if block.single else np.float64
     return exp_negative(np.concatenate(left, dtype=kind).T @ np.concatenate(right, dtype=kind))
