@@ -254,7 +254,7 @@ class TabularModel:
     def _quick(
         self, asked: Sequence[int], evidence: RowsGiven, soft: Soft
     ) -> tuple[Array, Array] | None:
-        """The same for one variable and one row, without any wiring; None where that is no forest."""
+        """The same for one variable and one row, without any wiring; None: it is no forest."""
         from latentia.exact.one_in_forest import one_in_forest
 
         codes, weights = read_codes(self, evidence, soft)
