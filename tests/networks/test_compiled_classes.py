@@ -119,3 +119,18 @@ def test_seeds_are_tables_that_differ():
             assert (table > 0).all()
     assert len({round(float(t[own.classes.columns[0]][0, 0]), 6) for t in seeds}) > 1
     assert compiled_climbs(None, [], own.prior, 1.0) is None
+
+
+def test_codes_of_many_columns_do_not_overflow():
+    """Codes of few states come as int8; numbers of states over all columns are larger."""
+    rng = np.random.default_rng(0)
+    names = [f"x{i}" for i in range(60)]
+    graph = as_graph("; ".join(f"h->{name}" for name in names), {"h": 2})
+    graph = graph.with_states(dict.fromkeys(names, 4))
+    (piece,) = cut_graph(graph, graph.latent).pieces
+    codes = rng.integers(-1, 4, size=(60, 20))
+    large, small = (class_rows(piece, Rows(tuple(codes.astype(t)))) for t in (np.int64, np.int8))
+    assert large is not None
+    assert small is not None
+    np.testing.assert_array_equal(small.seen, large.seen)
+    assert small.seen.max() > 127
