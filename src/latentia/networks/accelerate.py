@@ -64,7 +64,7 @@ class Refined:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Flat:
+class FlatTables:
     """Where the tables lie in one array, and the pseudo-counts there."""
 
     shapes: Mapping[int, tuple[int, ...]]  # variable -> shape of its table, in order
@@ -99,14 +99,14 @@ class _Flat:
         return int(self.lengths.sum() - len(self.lengths))
 
 
-def flattened(tables: Tables, prior: Prior) -> _Flat:
+def flattened(tables: Tables, prior: Prior) -> FlatTables:
     """Where tables lie in one array, one after the other."""
     shapes = {v: table.shape for v, table in tables.items()}
     last = [shape[-1] for shape in shapes.values()]
     rows = [t.size // t.shape[-1] for t in tables.values()]
     lengths = np.repeat(last, rows)
     counts = [_of_all_rows(prior.counts[v], shape) for v, shape in shapes.items()]
-    return _Flat(shapes, np.cumsum(lengths) - lengths, lengths, np.concatenate(counts) + FLOOR)
+    return FlatTables(shapes, np.cumsum(lengths) - lengths, lengths, np.concatenate(counts) + FLOOR)
 
 
 def _of_all_rows(counts: Array, shape: tuple[int, ...]) -> Array:

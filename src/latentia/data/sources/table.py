@@ -190,7 +190,7 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
         _check_names(data)
         matrix = short_matrix(data)
         if matrix is not None:
-            return Table(tuple(data.columns), len(data), data, data, matrix=matrix)
+            return Table(tuple(data.columns.tolist()), len(data), data, data, matrix=matrix)
     import narwhals.stable.v2 as nw  # for frames only
 
     try:
@@ -228,8 +228,11 @@ def _array_of_rows(data: Sequence[Any]) -> np.ndarray[Any, Any]:
 def _check_names(data: Any) -> None:
     """Columns that share a name cannot be told apart."""
     names = getattr(data, "column_names", data.columns)  # Arrow's columns are arrays
+    listed = names.tolist() if is_pandas(data) else list(names)
+    if len(set(listed)) == len(listed):
+        return
     seen: set[Any] = set()
-    for name in list(names):
+    for name in listed:
         if name in seen:
             raise DataError(f"two columns are called {name!r}. Rename or drop one of them.")
         seen.add(name)
