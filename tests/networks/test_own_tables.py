@@ -483,9 +483,9 @@ def test_rows_of_tables_that_no_data_speak_of_are_no_parameters():
 def test_starts_at_random_are_flat_dirichlets():
     graph = as_graph("h -> a, b; a -> b", {"h": 3}).with_states({"a": 2, "b": 4})
     (piece,) = cut_graph(graph, graph.latent).pieces
-    drawn = drawn_tables(piece, np.random.default_rng(5))
+    drawn = drawn_tables(piece, np.random.default_rng(5), 2)
     rng, parents = np.random.default_rng(5), piece.graph.parents()
-    for k, table in drawn.items():
+    for k, table in (pair for tables in drawn for pair in tables.items()):
         size = [piece.graph.states[u] for u in parents[k]]
         right = rng.dirichlet(np.ones(piece.graph.states[k]), size=size)
         np.testing.assert_allclose(table, right, atol=1e-15)

@@ -68,7 +68,8 @@ def class_rows(piece: Piece, rows: Rows) -> SurveyRows | None:
         return None
     seen, first = np.empty((len(rows), len(rows.codes)), dtype=np.int32), 0
     for i, v in enumerate(graph.observed):
-        seen[:, i] = np.where(rows.codes[i] >= 0, rows.codes[i] + first, -1)
+        own = rows.codes[i].astype(np.int32)  # codes of few states are small numbers: no sums there
+        seen[:, i] = np.where(own >= 0, own + first, -1)
         first += states[v]
     weight = np.ascontiguousarray(rows.weights, dtype=np.float64)
     return SurveyRows(h, graph.observed, states, seen, weight)

@@ -76,6 +76,10 @@ class ClassClimbs:
         self.vectors = np.zeros((len(starts), VECTORS + 2 * MEMORY, cells))
         self.vectors[:, 0] = [flat.pack(tables) for tables in starts]
         self.numbers = np.zeros((len(starts), len(_NUMBERS) + MEMORY))
+        named: dict[str, Array] = dict(zip(_NUMBERS, self.numbers.T, strict=False))
+        self.level, self.fit = named["level"], named["fit"]  # with the prior, and without
+        self.steps, self.rests = named["steps"], named["rests"]  # E-steps; does it rest?
+        self.gain, self.none = named["gain"], named["lost"]  # of the last step; a row has none
         place, codes = rows.places(starts[0]), sum(rows.states[v] for v in rows.columns)
         begin = np.append(flat.starts, cells)
         padded = rows.padded
@@ -89,35 +93,13 @@ class ClassClimbs:
             room.ctypes.data,
         )
         self.climb = own.function("classes_climb")
+        self.at = [ctypes.c_void_p(x.ctypes.data) for x in (self.vectors, self.numbers)]
         self.advance(range(len(starts)), 1)
-
-    def _number(self, name: str) -> Array:
-        return np.asarray(self.numbers[:, _NUMBERS.index(name)])
-
-    @property
-    def level(self) -> Array:
-        """The penalised log-likelihood of each climb."""
-        return self._number("level")
-
-    @property
-    def fit(self) -> Array:
-        """The same without the prior."""
-        return self._number("fit")
-
-    @property
-    def steps(self) -> Array:
-        """E-steps of each climb."""
-        return self._number("steps")
-
-    @property
-    def rests(self) -> Array:
-        """Whether each has come to rest."""
-        return self._number("rests")
 
     @property
     def lost(self) -> bool:
         """Did some row have no probability under some start?"""
-        return bool(self._number("lost").any())
+        return bool(self.none.any())
 
     def tables(self, k: int) -> dict[int, Array]:
         """Those of climb k, one step of EM ahead of where it stands."""
@@ -139,7 +121,8 @@ class ClassClimbs:
         for goal in (*range(first + stride, steps, stride), steps):
             self.climb(
                 ctypes.byref(self.call),
-                *(ctypes.c_void_p(x.ctypes.data) for x in (self.vectors, self.numbers, places)),
+                *self.at,
+                ctypes.c_void_p(places.ctypes.data),
                 ctypes.c_int64(len(places)),
                 ctypes.c_int64(goal),
             )
@@ -150,6 +133,6 @@ class ClassClimbs:
     def _tell(self, which: Codes) -> None:
         """How far the highest of some climbs has come."""
         k = int(which[self.level[which].argmax()])
-        gain = float(self._number("gain")[k])
+        gain = float(self.gain[k])
         if self.steps[k] > 1 and np.isfinite(gain):
             tell_climb(int(self.steps[k]), gain)

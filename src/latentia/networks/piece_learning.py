@@ -327,7 +327,9 @@ def _run_off(
         return starts[:MOST_CHANGES]
     starts = starts[:MOST_CHANGES]
     for _ in range(HOLED_STARTS):
-        drawn = {v: t for part in inner for v, t in part.outside(drawn_tables(part, rng)).items()}
+        drawn = {
+            v: t for part in inner for v, t in part.outside(drawn_tables(part, rng)[0]).items()
+        }
         starts.append(Runner("random", own.inside({**tables, **drawn})))
     fresh = [_agreeing(whole, start) for start in starts]
     return [_best_of(whole, fresh, settings, HOLED_SCHEDULE)]

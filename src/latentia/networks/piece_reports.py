@@ -69,7 +69,9 @@ def report_piece(
 ) -> PieceReport:
     """What is told of a climb, and of the races before it."""
     whole = problem.grow(best.tables)
-    unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)
+    unmoved = 0.0
+    if problem.spoken is not None and problem.spoken.rest:  # rows that only the prior tells of
+        unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)
     found = _report(problem.piece, raced, whole)
     return replace(
         found,

@@ -116,6 +116,10 @@ class Field(Protocol):
         """Some of them on to so many E-steps in all, or to rest."""
         ...
 
+    def levels(self, which: Sequence[int]) -> list[float]:
+        """How high some of them stand."""
+        ...
+
     def at(self, k: int) -> Runner:
         """Where one of them stands."""
         ...
@@ -128,6 +132,9 @@ class _OneByOne:
     def __init__(self, course: Course, starts: Sequence[Runner]) -> None:
         self.course = course
         self.runners = list(starts)
+
+    def levels(self, which: Sequence[int]) -> list[float]:
+        return [self.runners[k].level for k in which]
 
     def at(self, k: int) -> Runner:
         return self.runners[k]
@@ -154,6 +161,9 @@ class _Together:
         self.schedule = schedule
         self.kinds = [start.kind for start in starts]
         self.climbs = climbs
+
+    def levels(self, which: Sequence[int]) -> list[float]:
+        return [float(level) for level in self.climbs.level[list(which)]]
 
     def at(self, k: int) -> Runner:
         climbs = self.climbs
@@ -201,7 +211,7 @@ def run_round(
     alive, stages = list(range(len(runners))), list[dict[int, float]]()
     for stage, (steps, keep) in enumerate(schedule):
         field.advance(alive, steps)
-        stages.append({k: field.at(k).level for k in alive})
+        stages.append(dict(zip(alive, field.levels(alive), strict=True)))
         alive = _different(sorted(((level, k) for k, level in stages[-1].items()), reverse=True))
         left = SLACK * max((result.climbed[stage] for result in before), default=float("inf"))
         alive = [k for k in alive[:keep] if stages[-1][k] + left >= best]
