@@ -22,7 +22,7 @@ from latentia.exact.compiled_rows import (
     WHOLE,
     LaidOutRows,
     RowProgram,
-    aligned,
+    room_for,
     write_program,
 )
 from latentia.exact.estep_wiring import EStep
@@ -55,7 +55,7 @@ class CompiledManyRows:
         for part, own in zip(of_cliques, factors.maps, strict=True):
             maps[:, part] = own.reshape(starts, -1)
         counts = np.zeros(tables.shape)
-        pairs = aligned(starts * maps.shape[1] * WHOLE, empty=True).reshape(starts, -1, WHOLE)
+        pairs = room_for(starts * maps.shape[1] * WHOLE, empty=True).reshape(starts, -1, WHOLE)
         fits = self.laid_out.run_starts(tables, maps, pairs, counts)
         if fits is None:
             return None

@@ -229,7 +229,7 @@ class LaidOutRows:
         given = [np.ascontiguousarray(x, dtype=float) for x in dense]
         share = None if weight is None else np.ascontiguousarray(weight, dtype=float)
         most = np.array(sizes or [0], dtype=np.int32)
-        work = aligned(program.slots * BLOCK)
+        work = room_for(program.slots * BLOCK)
         block = np.empty(max(1, len(own)) * BLOCK, dtype=np.int32)
         lists = [_pointers(x) for x in (own, given, self.beliefs)]
         self._alive = (program, own, given, share, most, work, block, lists)  # while pointed at
@@ -303,7 +303,7 @@ def compiled_sums(
     rows = LaidOutRows(kernel, program, codes, sizes, weight, n, dense)
     tables = np.concatenate([t.T.ravel() for t in factors.packs] or [np.zeros(1)])
     maps = np.concatenate([m.ravel() for m in factors.maps] or [np.zeros(1)])
-    pairs, counts = aligned(WHOLE * program.maps[-1], True), np.zeros(program.tables[-1])
+    pairs, counts = room_for(WHOLE * program.maps[-1], True), np.zeros(program.tables[-1])
     done = rows.run(tables, maps, pairs, counts)
     sums = pairs.reshape(-1, WHOLE).sum(axis=1)
     by_code = [
@@ -317,7 +317,7 @@ def compiled_sums(
     return CompiledSums(by_clique, by_code, rows.logs, rows.beliefs, done)
 
 
-def aligned(size: int, empty: bool = False) -> Array:
+def room_for(size: int, empty: bool = False) -> Array:
     """Numbers that begin where vectors may."""
     found = np.zeros(size + 8) if empty else np.empty(size + 8)
     start = (-found.ctypes.data % 64) // found.itemsize
