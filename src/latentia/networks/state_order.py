@@ -104,7 +104,7 @@ def local_orders(graph: LatentGraph, tables: Mapping[int, Array]) -> dict[int, C
         if not told:  # cut off from every column
             return orders | {h: np.arange(graph.states[h] or 1) for h in left}
         for h, found in told.items():
-            places[h] = sum(found) / len(found)
+            places[h] = np.add.reduce(found) / len(found)
             ranks = _level_ranks(places[h])
             level = ranks.max(initial=0) + 1 < len(ranks)  # some stand level
             orders[h] = np.lexsort((_clearest(found), ranks)) if level else np.argsort(ranks)
