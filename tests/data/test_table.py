@@ -1,5 +1,6 @@
 """Tables in memory: the cells and the columns that were meant."""
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -73,7 +74,7 @@ def test_numbers_of_pandas_are_read_as_any_frame_reads_them(kind, alike):
     table = read_table(frame)
     assert (table.matrix is not None) == alike
     for name in ("a", "b"):
-        found, slow = table.column(name), _series_values(table.frame.get_column(name), name)
+        found, slow = table.column(name), _series_values(nw.from_native(frame)[name], name)
         assert found.cells.dtype == slow.cells.dtype
         np.testing.assert_array_equal(found.cells, slow.cells)
         np.testing.assert_array_equal(found.missing is None, slow.missing is None)

@@ -13,7 +13,7 @@ from latentia.networks.class_starts import seeded_tables
 from latentia.networks.compiled_classes import compiled_climbs
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.lockstep import Lockstep
-from latentia.networks.piece_problem import TableProblem, pose_piece
+from latentia.networks.piece_problem import TableProblem, effective_parameters, pose_piece
 from latentia.networks.piece_starts import drawn_tables
 from latentia.structure.reading_graphs import as_graph
 
@@ -134,3 +134,13 @@ def test_codes_of_many_columns_do_not_overflow():
     assert small is not None
     np.testing.assert_array_equal(small.seen, large.seen)
     assert small.seen.max() > 127
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_parameters_that_rows_speak_of_are_those_of_the_e_step(holes):
+    for rows in (3, 6, 200):  # of a few rows, classes have less than half a row
+        rng = np.random.default_rng([rows, holes])
+        own, piece = posed(rng, 5, 4, rows, holes)
+        tables = drawn_tables(piece, rng)[0]
+        wired = effective_parameters(own.estep(tables)[0], Knowledge())
+        assert own.classes.spoken_parameters(tables) == wired

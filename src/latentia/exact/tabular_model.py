@@ -158,7 +158,8 @@ class TabularModel:
         if do is not None:
             check_apart(do, [self.names[v] for v in asked], evidence, soft)
             return replace(self.set_by_hand(do).query(variables, evidence, soft), do=dict(do))
-        log_total, table = self._joint(asked, evidence, soft)
+        quick = self._quick(asked, evidence, soft) if len(asked) == 1 else None
+        log_total, table = self._joint(asked, evidence, soft) if quick is None else quick
         if len(table) != 1:
             raise EvidenceError(
                 f"query answers one row of evidence, got {len(table)}. Use joint or posteriors."
@@ -249,6 +250,20 @@ class TabularModel:
         log_total, (table,) = self._answer(network, evidence, soft, [scope])
         check_rows_possible(log_total)
         return log_total, table.transpose([0, *(1 + scope.index(v) for v in asked)])
+
+    def _quick(
+        self, asked: Sequence[int], evidence: RowsGiven, soft: Soft
+    ) -> tuple[Array, Array] | None:
+        """The same for one variable and one row, without any wiring; None: it is no forest."""
+        from latentia.exact.one_in_forest import one_in_forest
+
+        codes, weights = read_codes(self, evidence, soft)
+        if len(codes) != 1 or not self.graph.directed:
+            return None
+        tables = {scope[-1]: table for scope, table in self.tables.items()}
+        likelihoods = {v: x[0] for v, x in weights.items()}
+        found = one_in_forest(self.graph, tables, codes[0], likelihoods, asked[0])
+        return None if found is None else (np.array([found[1]]), found[0][None])
 
     def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Any] | None:
         """What one row of evidence says, by state name; soft evidence as likelihoods."""

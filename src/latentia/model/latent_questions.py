@@ -209,10 +209,7 @@ def query_own(
     """
     from latentia.assess.intervals import intervals
 
-    asked = _read(own, names, evidence, soft)
-    row, likelihoods = asked.row[None], _by_name(asked)
-    table = np.asarray(asked.answers.joint(list(names), row, likelihoods)[0])
-    log = float(asked.answers.log_evidence(row, likelihoods)[0]) + asked.shift
+    table, log = _answered(own, names, evidence, soft)
     shown = {
         **evidence,
         **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in soft.items()},
@@ -220,7 +217,7 @@ def query_own(
     columns = [own.variables[own.graph.index(name)] for name in names]
     ends: tuple[Any, Any] = (None, None)
     if confidence is not None and not (len(columns) == 1 and columns[0].continuous):
-        replicas = (_table(each, names, evidence, soft) for each in others)
+        replicas = (_answered(each, names, evidence, soft)[0] for each in others)
         ends = intervals(table, table, replicas, confidence)
     return as_answer(columns, table, log, 0.0, shown, ends=ends, confidence=confidence)
 
@@ -268,11 +265,22 @@ def tables_to_draw(own: OwnTables | None, learner: str) -> OwnTables:
     return own
 
 
-def _table(
+def _answered(
     own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
-) -> Array:
+) -> tuple[Array, float]:
+    """P(names | evidence), and log P(evidence); one variable of a forest without any wiring."""
+    from latentia.exact.one_in_forest import one_in_forest
+
     asked = _read(own, names, evidence, soft)
-    return np.asarray(asked.answers.joint(list(names), asked.row[None], _by_name(asked))[0])
+    answers = asked.answers
+    if len(names) == 1:
+        place = answers.graph.index(names[0])
+        quick = one_in_forest(answers.graph, answers.tables, asked.row, asked.soft, place)
+        if quick is not None:
+            return quick[0], quick[1] + asked.shift
+    row, likelihoods = asked.row[None], _by_name(asked)
+    table = np.asarray(answers.joint(list(names), row, likelihoods)[0])
+    return table, float(answers.log_evidence(row, likelihoods)[0]) + asked.shift
 
 
 def best_own(

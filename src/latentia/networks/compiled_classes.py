@@ -7,7 +7,8 @@ small survey takes microseconds, so that what numpy needs to be called would be 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -23,6 +24,7 @@ from latentia.networks.accelerate import (
     LEAST_ROOT,
     MEMORY,
     REST,
+    FlatTables,
     Prior,
     Refined,
     Tables,
@@ -64,6 +66,27 @@ def compiled_climbs(
 
 
 @final
+class LaterTables(Mapping[int, Array]):
+    """Tables in one array, cut out once somebody looks at them: of most starts nobody does."""
+
+    def __init__(self, flat: FlatTables, x: Array) -> None:
+        self.flat, self.x = flat, x
+
+    @cached_property
+    def _found(self) -> dict[int, Array]:
+        return self.flat.tables(self.x)
+
+    def __getitem__(self, v: int) -> Array:
+        return self._found[v]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.flat.shapes)
+
+    def __len__(self) -> int:
+        return len(self.flat.shapes)
+
+
+@final
 class ClassClimbs:
     """A field of climbs that can be led on, as `Lockstep` is."""
 
@@ -101,15 +124,15 @@ class ClassClimbs:
         """Did some row have no probability under some start?"""
         return bool(self.none.any())
 
-    def tables(self, k: int) -> dict[int, Array]:
+    def tables(self, k: int) -> Tables:
         """Those of climb k, one step of EM ahead of where it stands."""
-        return self.flat.tables(self.vectors[k, 1].copy())
+        return LaterTables(self.flat, self.vectors[k, 1].copy())
 
     def highest(self) -> Refined:
         """The climb that came highest."""
         k = int(self.level.argmax())
         level, fit = float(self.level[k]), float(self.fit[k])
-        return Refined(self.tables(k), bool(self.rests[k]), int(self.steps[k]), (level,), fit)
+        return Refined(dict(self.tables(k)), bool(self.rests[k]), int(self.steps[k]), (level,), fit)
 
     def advance(self, which: Sequence[int], steps: int) -> None:
         """Some climbs on to so many E-steps in all, or to rest."""

@@ -29,6 +29,7 @@ LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
 GAIN_SHARE = 0.005  # … or less than this for each parameter
 LEAST_APART, APART_SHARE = 0.5, 0.005  # nats, and for each parameter: nearer starts agree
 DRY_ROUNDS = 1
+LONE_DRY = 2  # … where a single start has come to the best level
 SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came to the best level
 MOST_ROUNDS = 4
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
@@ -60,7 +61,7 @@ class Climbs(Protocol):
     @property
     def rests(self) -> Any: ...
 
-    def tables(self, k: int) -> dict[int, Array]: ...
+    def tables(self, k: int) -> Tables: ...
 
     def advance(self, which: Sequence[int], steps: int) -> None: ...
 
@@ -289,10 +290,9 @@ def race(
         dry = dry + 1 if gain < worth else 0
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
         agreed = max(agreed, result.share_within(near, best.level))
-        if (
-            dry >= _dry_rounds(agreed, PRECISE_DRY if precise else DRY_ROUNDS)
-            or steps >= most_steps
-        ):
+        alone = sum(r.share_within(near, best.level) * len(r.seen) for r in rounds) < 1.5
+        most_dry = PRECISE_DRY if precise else LONE_DRY if alone else DRY_ROUNDS
+        if dry >= _dry_rounds(agreed, most_dry) or steps >= most_steps:
             break
     assert best is not None  # there is at least one round
     return Race(best, tuple(rounds))

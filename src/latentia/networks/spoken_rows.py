@@ -32,7 +32,7 @@ class SpokenRows:
         """The rows that are spoken of: (rows, states)."""
         found = {}
         for k, t in tables.items():
-            flat = t.reshape(-1, t.shape[-1])
+            flat = t if t.ndim == 2 else t.reshape(-1, t.shape[-1])
             found[k] = flat[self.rows[k]] if k in self.rest else flat
         return found
 

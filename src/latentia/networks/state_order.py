@@ -104,8 +104,10 @@ def local_orders(graph: LatentGraph, tables: Mapping[int, Array]) -> dict[int, C
         if not told:  # cut off from every column
             return orders | {h: np.arange(graph.states[h] or 1) for h in left}
         for h, found in told.items():
-            places[h] = np.mean(found, axis=0)
-            orders[h] = np.lexsort((_clearest(found), _level_ranks(places[h])))
+            places[h] = np.add.reduce(found) / len(found)
+            ranks = _level_ranks(places[h])
+            level = ranks.max(initial=0) + 1 < len(ranks)  # some stand level
+            orders[h] = np.lexsort((_clearest(found), ranks)) if level else np.argsort(ranks)
         left = [h for h in left if h not in told]
     return orders
 

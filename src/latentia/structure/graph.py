@@ -110,7 +110,8 @@ class LatentGraph:
         number = {name: v for v, name in enumerate(self.names)}
         for name, count in states.items():
             counts[number[name] if name in number else self.index(name)] = count
-        return replace(self, states=tuple(counts))
+        known = tuple(counts)
+        return self if known == self.states else replace(self, states=known)
 
     def draw(self) -> Drawing:
         """A picture of the graph, its latents marked: `.svg`, `.save(path)`, or in a notebook."""
@@ -149,6 +150,8 @@ def relevant(graph: LatentGraph) -> LatentGraph:
             if p not in reached:
                 reached.add(p)
                 todo.append(p)
+    if len(reached) == len(graph.names):
+        return graph
     keep = sorted(reached)
     number = {v: i for i, v in enumerate(keep)}
     return LatentGraph(

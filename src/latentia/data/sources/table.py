@@ -46,7 +46,7 @@ class Table:
     names: tuple[Label, ...]
     length: int
     native: Any
-    frame: nw.DataFrame[Any] | None  # None: numpy or dict
+    frame: Any  # as narwhals has it; as it is, where it is a matrix; None: numpy or dict
     extra: Mapping[Label, np.ndarray[Any, Any]] = field(default_factory=dict)  # besides the frame
     first: int | None = 0  # row where it begins in a longer table; None: nobody knows
     known: dict[Any, Values] = field(default_factory=dict, compare=False)  # once found
@@ -188,6 +188,9 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
             raise DataError(f"cannot read rows from a list: {error}") from None
     if not isinstance(data, str | bytes) and hasattr(data, "columns"):
         _check_names(data)
+        matrix = short_matrix(data)
+        if matrix is not None:
+            return Table(tuple(data.columns.tolist()), len(data), data, data, matrix=matrix)
     import narwhals.stable.v2 as nw  # for frames only
 
     try:
@@ -201,11 +204,10 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
         ) from None
     names = tuple(data.columns) if is_pandas(data) else tuple(frame.columns)
     if is_pandas(data) and any(not isinstance(name, str) for name in names):
-        matrix = short_matrix(data)
-        return Table(names, len(frame), data, _named_by_text(data), matrix=matrix)
+        return Table(names, len(frame), data, _named_by_text(data))
     fields = data.schema if library_of(data) == "pyarrow" else ()
     pools = frozenset(field.name for field in fields if is_pool(field))
-    return Table(names, len(frame), data, frame, pools=pools, matrix=short_matrix(data))
+    return Table(names, len(frame), data, frame, pools=pools)
 
 
 def part_of_table(data: Any) -> Table:
@@ -226,8 +228,11 @@ def _array_of_rows(data: Sequence[Any]) -> np.ndarray[Any, Any]:
 def _check_names(data: Any) -> None:
     """Columns that share a name cannot be told apart."""
     names = getattr(data, "column_names", data.columns)  # Arrow's columns are arrays
+    listed = names.tolist() if is_pandas(data) else list(names)
+    if len(set(listed)) == len(listed):
+        return
     seen: set[Any] = set()
-    for name in list(names):
+    for name in listed:
         if name in seen:
             raise DataError(f"two columns are called {name!r}. Rename or drop one of them.")
         seen.add(name)
