@@ -20,7 +20,7 @@ from latentia.data.moments import Moments
 from latentia.errors import DataError
 from latentia.linear_algebra import canonical_whitened, whitener
 from latentia.structure.sides import Block
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 MOST_KEPT = 64  # sides that are kept for the next separators
 
@@ -215,11 +215,11 @@ class PanelSide:
     """Some blocks of a panel, as one side of a separator."""
 
     blocks: tuple[Block, ...]
-    features: Array  # their positions in the covariance
+    features: Codes  # their positions in the covariance
     white: Array  # the whitener of their covariance
     contrasts: Array  # (features, states of these blocks)
     marginals: Array  # (states,)
-    starts: Array  # where the states of each block begin, and the end
+    starts: Codes  # where the states of each block begin, and the end
     scale: Array | None  # by block: all rows over those that have it; None: 1
 
     def coordinates(self, U: Array) -> Coordinates:
