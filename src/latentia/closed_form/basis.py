@@ -168,7 +168,7 @@ class PanelCovariance:
 
     places: Mapping[Block, int]  # of the blocks, in order
     spans: tuple[slice, ...]  # of the states of each block
-    positions: tuple[Array, ...]  # of the features of each block in the covariance
+    positions: tuple[Codes, ...]  # of the features of each block in the covariance
     contrasts: Array  # H_b of all blocks b, one after the other: (features, states)
     marginals: Array  # P̂(x_b) over the rows where b is present, block by block: (states,)
     members: Array  # which state belongs to which block, (states, blocks)
@@ -178,7 +178,7 @@ class PanelCovariance:
     plain: Array  # (features, features)
     shrunk: Array  # the same, pairs of distinct leaves shrunk towards independence
 
-    def features(self, blocks: Sequence[Block]) -> Array:
+    def features(self, blocks: Sequence[Block]) -> Codes:
         """Positions of the features of `blocks` in the covariance."""
         empty = np.zeros(0, dtype=int)
         return np.concatenate([self.positions[self.places[b]] for b in blocks] or [empty])
