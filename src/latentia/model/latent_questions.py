@@ -304,7 +304,11 @@ def best_own(
 def _read(
     own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
 ) -> _Question:
-    """Codes of what is seen; continuous columns that are seen become likelihoods of parents."""
+    """Codes of what is seen; continuous columns that are seen become likelihoods of parents.
+
+    Those with children (where a plan has turned arrows round) become likelihoods of their cells.
+    """
+    from latentia.exact.own_network import between_cells
     from latentia.exact.seen_densities import log_density, log_of_likelihood, with_seen
 
     columns, graph, tables = own.variables, own.graph, own.answers.tables
@@ -314,20 +318,21 @@ def _read(
     row = np.full(len(columns), -1, dtype=np.int64)
     discrete: dict[int, Array] = {}
     seen: dict[int, Array] = {}
-    shift = 0.0
+    shift, above = 0.0, {a for a, _ in graph.edges}
     for v, column in enumerate(columns):
         code, likelihood = codes[v], likelihoods.get(v)
         if isinstance(column, ContinuousColumn):
             if code is not None:
+                value = np.array([float(evidence[column.name])])
+                shift += float(column.log_density_factor(value)[0])
+                likelihood = between_cells(*column.corners(np.asarray(code)), column.cells).T
+            if v not in above and code is not None:
                 seen[v] = log_density(column, tables[v], own.leaves.get(v), float(code[0]))
-                shift += float(
-                    column.log_density_factor(np.array([float(evidence[column.name])]))[0]
-                )
-            elif likelihood is not None:
+            elif v not in above and likelihood is not None:
                 seen[v] = log_of_likelihood(tables[v], likelihood[:, 0])
         elif code is not None:
             row[v] = int(code[0])
-        elif likelihood is not None:
+        if likelihood is not None and v not in seen and row[v] < 0:
             discrete[v] = likelihood[:, 0]
     if not seen:
         return _Question(own.answers, row, discrete, shift)
