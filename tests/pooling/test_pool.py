@@ -227,12 +227,12 @@ def test_diagnostics_say_that_answers_are_pooled(model):
     assert "pool" not in repr(plain.diagnostics_)
 
 
-def test_samples_and_scores_are_those_of_the_joint_model(model):
+def test_scores_and_joint_samples_are_those_of_the_joint_model(model):
     """They do not change when the pool is taken away."""
     frame = mixed_table(20, seed=5)
     bare = copy(model)
     del bare.pool_
-    drawn = model.sample(10, random_state=0)
+    drawn = model.sample(10, random_state=0, joint=True)
     assert all((drawn[c] == bare.sample(10, random_state=0)[c]).all() for c in drawn)
     np.testing.assert_array_equal(model.score_samples(frame), bare.score_samples(frame))
 
