@@ -209,7 +209,7 @@ def _round_ones(frame):
     return (frame["dose"] % 10 == 0).mean()
 
 
-def test_holes_are_filled_by_columns_before(model):
+def test_tables_with_holes_keep_their_ties(model):
     frame = tied_table(300, seed=4)
     rng = np.random.default_rng(4)
     rows = Rows(
@@ -225,7 +225,7 @@ def test_holes_are_filled_by_columns_before(model):
             )
         )
     )
-    assert (drawn["near"] - 2 * drawn["x"]).std() < 0.5  # of columns of spread 2 and 1
+    assert (drawn["near"] - 2 * drawn["x"]).std() < 0.3  # of columns of spread 2 and 1
 
 
 def test_files_keep_the_chain(model, tmp_path):

@@ -16,7 +16,7 @@ from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.pooling.cell_scores import TableScores
-from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
+from latentia.pooling.gaussian_scores import drawn_scores, fit_gaussian
 from latentia.pooling.learned_rows import LearnedRows
 from latentia.pooling.lines_and_heaps import as_seen, find_heaps, fit_line
 from latentia.pooling.node_rows import SMALLEST, NodeRows, grow_nodes
@@ -56,13 +56,11 @@ def learn_chain(
     rows = rows_by_weight(rows, rng)
     links = []
     features = np.zeros((len(rows), 1))
-    blocks = [
-        chain_features(c, s, x) for c, s, x in zip(columns, scores.columns, rows.codes, strict=True)
-    ]
-    whole = _gaussian(blocks)
-    for i, column in enumerate(columns):
-        links.append(_link(column, rows.codes[i], features, rng))
-        features = _filled(whole, blocks[: i + 1], features)
+    for column, codes, own in zip(
+        columns, rows.codes, _all_features(columns, scores, rows, rng), strict=True
+    ):
+        links.append(_link(column, codes, features, rng))
+        features = np.column_stack([features, own])
     chain = RowChain(_all_heaps(columns, rows, seen), tuple(links), SMALLEST)
     return _kept_apart(chain, columns, scores, rows, rng)
 
@@ -108,29 +106,16 @@ def rows_by_weight(rows: Rows, rng: np.random.Generator) -> Rows:
     return Rows(rows.where(np.minimum(at, len(rows) - 1)).codes)
 
 
-# -- holes -----------------------------------------------------------------------------------------
-
-
-def _gaussian(blocks: Sequence[Array]) -> GaussianScores | None:
-    """Of all features, where cells are missing."""
-    features = np.concatenate(blocks, axis=1)
-    if not np.isnan(features).any():
-        return None
-    return fit_gaussian(features, np.ones(len(features)))
-
-
-def _filled(whole: GaussianScores | None, blocks: Sequence[Array], before: Array) -> Array:
-    """A constant and the features of some columns, expected ones in place of holes.
-
-    Only these columns tell what is missing: a column must not tell itself.
-    """
-    if whole is None:
-        return np.column_stack([before, blocks[-1]])
-    own = np.concatenate(blocks, axis=1)
-    wide = own.shape[1]
-    covariance = np.linalg.inv(whole.precision)[:wide, :wide]
-    part = GaussianScores(whole.mean[:wide], np.linalg.inv(covariance))
-    return np.column_stack([np.zeros(len(own)), part.filled(own)[0]])
+def _all_features(
+    columns: Sequence[Column], scores: TableScores, rows: Rows, rng: np.random.Generator
+) -> list[Array]:
+    """Features of each column; holes hold draws given the rest of their row, by a Gaussian."""
+    every = zip(columns, scores.columns, rows.codes, strict=True)
+    blocks = [chain_features(c, s, x) for c, s, x in every]
+    whole = np.concatenate(blocks, axis=1)
+    if np.isnan(whole).any():
+        whole = drawn_scores(fit_gaussian(whole, np.ones(len(whole))), whole, rng)
+    return np.split(whole, np.cumsum([b.shape[1] for b in blocks])[:-1], axis=1)
 
 
 # -- one column ------------------------------------------------------------------------------------

@@ -37,14 +37,18 @@ class Heaps:
 
     def settled(self, x: Array, rng: np.random.Generator) -> Array:
         """As many of x at values that come again as rows are, others as round as other values."""
-        lots = rng.random((2, len(x)))
-        if self.step > 0:
-            x = np.where(lots[0] < self.share, rounded(x, self.step), x)
+        x = self.as_round(x, rng)
         if not len(self.values):
             return x
         at = np.maximum(np.searchsorted(self.low, x, side="right") - 1, 0)
         inside = (x >= self.low[at]) & (x <= self.high[at])
-        return np.where(inside & (lots[1] < self.chance[at]), self.values[at], x)
+        return np.where(inside & (rng.random(len(x)) < self.chance[at]), self.values[at], x)
+
+    def as_round(self, x: Array, rng: np.random.Generator) -> Array:
+        """As many of x rounded as values are that do not come again."""
+        if not self.step > 0:
+            return x
+        return np.where(rng.random(len(x)) < self.share, rounded(x, self.step), x)
 
     def found(self, x: Array, room: float) -> Array:
         """The values that come again within `room` of x; NaN where none is."""
@@ -98,7 +102,7 @@ class ChainLink:
         if self.line is None:
             exact = value_at(column, found)
             again = heaps.found(exact, noise_of(column))
-            near = heaps.settled(masses.draw(column, column.nearest(found), rng), rng)
+            near = heaps.as_round(masses.draw(column, column.nearest(found), rng), rng)
             near = np.where(found >= column.points, exact, near)  # atoms
             return np.where(np.isnan(again), near, again)
         z = (features @ self.line[:-1] + self.line[-1] + found) * column.spread
