@@ -96,7 +96,9 @@ def fitted(
     tables = draw_tables(graph, rng)
     truth = lt.TabularModel(graph, tables)
     drawn = pd.DataFrame(truth.sample(rows, seed, latents=True), columns=list(graph.names))
-    model = lt.LatentModel(text, latents, **learner).fit(drawn[columns], error_bars=True)
+    stated = dict.fromkeys(columns, range(states))  # rare ones may not be drawn
+    model = lt.LatentModel(text, latents, state_names=stated, **learner)
+    model.fit(drawn[columns], error_bars=True)
     return truth, model, tables, drawn
 
 

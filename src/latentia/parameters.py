@@ -12,6 +12,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from threading import RLock
 from types import MethodType
 from typing import Any, Generic, Self, TypeVar
@@ -109,14 +110,25 @@ def _subclasses(kind: type) -> Iterator[type]:
 
 def shown_with(estimator: Any, shown: Mapping[str, Any], most: int) -> str:
     """scikit-learn's line for an estimator, as if its parameters were these shorter ones."""
-    if SCIKIT_LEARN not in sys.modules and (short := _short_line(type(estimator), shown)):
+    if _shows_changes() and (short := _short_line(type(estimator), shown)):
         return short
     return str(become_estimators().__repr__(type(estimator)(**shown), most))
 
 
+def _shows_changes() -> bool:
+    """Whether the line is of what was changed only, as it is unless scikit-learn was told else."""
+    loaded = sys.modules.get(SCIKIT_LEARN)
+    return loaded is None or bool(loaded.get_config()["print_changed_only"])
+
+
+@cache
+def _defaults(kind: type) -> dict[str, Any]:
+    return {name: x.default for name, x in inspect.signature(kind).parameters.items()}
+
+
 def _short_line(kind: type, shown: Mapping[str, Any]) -> str:
     """The same line, if it is a short one of plain values; else nothing."""
-    usual = {name: x.default for name, x in inspect.signature(kind).parameters.items()}
+    usual = _defaults(kind)
     changed = {n: x for n, x in sorted(shown.items()) if repr(x) != repr(usual[n])}
     plain = all(x is None or isinstance(x, str | int | float) for x in changed.values())
     line = f"{kind.__name__}({', '.join(f'{n}={x!r}' for n, x in changed.items())})"

@@ -82,7 +82,7 @@ def test_climbs_tell_their_gain(learner: str, monkeypatch: pytest.MonkeyPatch) -
     told: list[Any] = []
     lt.LatentModel("H->a,b,c,d", {"H": 2}, learner=learner).fit(rows, progress=told.append)
     gains = [step.gain for step in told if isinstance(step, ClimbStep)]
-    assert len(gains) > (2 if learner == "em" else 0)  # small classes climb in one compiled call
+    assert len(gains) > 2
     assert all(np.isfinite(gains))
 
 

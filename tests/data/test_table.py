@@ -1,12 +1,13 @@
 """Tables in memory: the cells and the columns that were meant."""
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import latentia as lt
-from latentia.data.sources.table import read_table
+from latentia.data.sources.table import _series_values, read_table
 from latentia.errors import DataError
 
 
@@ -59,3 +60,31 @@ def test_lists_of_numbers_are_arrays_of_numbers():
 def test_columns_of_a_frame_are_looked_up_by_name_whatever_their_order():
     frame = pl.DataFrame({"b": [1, 2], "a": [3, 4]})
     assert read_table(frame).column("a").cells.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("alike", [False, True])  # one by one, or the frame as a matrix
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "bool", "float32", "float64"])
+def test_numbers_of_pandas_are_read_as_any_frame_reads_them(kind, alike):
+    """The short way for numpy's columns finds what the way of all frames finds."""
+    cells = np.array([1, 0, 1, 1, 0])
+    frame = pd.DataFrame({name: cells.astype(kind) for name in ("a", "b")})
+    if "float" in kind:
+        frame.iloc[2, 0] = np.nan
+    frame = frame if alike else frame.assign(c=list("uvuvu"))
+    table = read_table(frame)
+    assert (table.matrix is not None) == alike
+    for name in ("a", "b"):
+        found, slow = table.column(name), _series_values(nw.from_native(frame)[name], name)
+        assert found.cells.dtype == slow.cells.dtype
+        np.testing.assert_array_equal(found.cells, slow.cells)
+        np.testing.assert_array_equal(found.missing is None, slow.missing is None)
+        if slow.missing is not None:
+            np.testing.assert_array_equal(found.missing, slow.missing)
+        assert table.column(name) is found  # short: read once
+
+
+def test_a_column_of_pandas_with_infinity_is_refused_only_where_it_is_read():
+    table = read_table(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.inf]}))
+    assert table.column("a").cells.tolist() == [1.0, 2.0]
+    with pytest.raises(DataError, match="infinity"):
+        table.column("b")

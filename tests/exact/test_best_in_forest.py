@@ -8,6 +8,8 @@ import pytest
 
 from latentia.exact import max_product
 from latentia.exact.max_product import max_product_states
+from latentia.exact.one_in_forest import one_in_forest
+from latentia.exact.tabular_model import TabularModel
 from latentia.native.loading import kernel
 from latentia.structure.graph import LatentGraph
 
@@ -118,3 +120,47 @@ def test_chains_of_thousands_do_not_underflow():
     found = max_product_states(graph, tables, row, {}, list(range(length)))
     # to end in 0 one change is paid for, as late as the first states ask for: 1 0 0 0 …
     assert found.codes == (1,) + (0,) * (length - 1)
+
+
+@pytest.mark.parametrize("coarse", [False, True])  # coarse tables have impossible rows
+@pytest.mark.parametrize("shape", ["chain", "tree", "forest"])
+def test_one_variable_is_told_as_by_every_joint_state(shape, coarse):
+    told = 0
+    for seed in range(30):
+        rng = np.random.default_rng([seed, coarse, len(shape), 1])
+        graph, tables = random_forest(rng, shape, coarse)
+        row = np.full(len(graph.names), -1)
+        for v in graph.observed:
+            if rng.random() < 0.7:
+                row[v] = rng.integers(graph.states[v])
+        hidden = np.flatnonzero(row < 0)
+        asked = int(rng.choice(hidden))
+        soft = [int(v) for v in rng.permutation(hidden)[: seed % 3]]
+        weights = {v: rng.random(graph.states[v]) for v in soft}
+        found = one_in_forest(graph, tables, row, weights, asked)
+        total = brute_force(graph, tables, row, weights, [asked])[0]
+        if total == 0:
+            assert found is None  # the slow way says why
+            continue
+        shares, seen = [], row.copy()
+        for state in range(graph.states[asked]):
+            seen[asked] = state
+            shares.append(brute_force(graph, tables, seen, weights, [asked])[0])
+        np.testing.assert_allclose(found[0], np.array(shares) / total, rtol=0, atol=1e-12)
+        assert found[1] == pytest.approx(math.log(total), abs=1e-10)
+        told += 1
+    assert told > 10
+
+
+def test_queries_of_one_variable_are_the_same_without_a_kernel(monkeypatch):
+    rng = np.random.default_rng(6)
+    graph, tables = random_forest(rng, "tree")
+    model = TabularModel(graph, {graph.names[v]: table for v, table in tables.items()})
+    evidence = {graph.names[v]: int(rng.integers(graph.states[v])) for v in graph.observed[:3]}
+    name = graph.names[min(graph.latent)]
+    quick = model.query(name, evidence)
+    monkeypatch.setenv("LATENTIA_KERNEL", "off")
+    slow = model.query(name, evidence)
+    np.testing.assert_allclose(quick.table, slow.table, rtol=0, atol=1e-12)
+    assert quick.log_evidence == pytest.approx(slow.log_evidence, abs=1e-12)
+    assert quick.evidence == slow.evidence

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from latentia.errors import EvidenceError, PlanError
+from latentia.exact import conditioned
 from latentia.exact import tabular_model as exact
 from latentia.exact.conditioned import infer_rows
 from latentia.exact.tabular_model import TabularModel
@@ -97,7 +98,7 @@ def test_wiring_that_would_be_too_large_is_left_to_logs(monkeypatch):
     def refuse(*_):
         raise PlanError("too large")
 
-    monkeypatch.setattr(exact, "infer_rows", refuse)
+    monkeypatch.setattr(conditioned, "infer_rows", refuse)
     np.testing.assert_allclose(model.log_evidence(codes), expected, atol=1e-12)
 
 

@@ -239,3 +239,17 @@ def test_patterns_are_split_until_they_fit():
         patterns, counts, lambda some, rows: rows == counts[counts < 20].sum(), alone=20
     )
     assert sum(len(g) == 1 and counts[g[0]] >= 20 for g in apart) == (counts >= 20).sum()
+
+
+@pytest.mark.parametrize("kind", DIRECTED)
+def test_marginals_without_evidence_equal_the_whole_tree(kind):
+    """From the top down where every variable has one parent at most, else by the wiring."""
+    for seed in range(3):
+        model, answers, rng = drawn(kind, seed)
+        some = list(rng.permutation(model.names)[:2])
+        for variables in (None, some):
+            expected = model.posteriors(None, variables)
+            found = answers.posteriors(None, variables)
+            assert list(found) == list(expected)
+            for name, table in expected.items():
+                np.testing.assert_allclose(found[name], table, rtol=0, atol=1e-12)

@@ -8,8 +8,17 @@ import pytest
 from latentia.data.columns.discovering import discover_from_values
 from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
+from latentia.data.sources.memory import LocalRows
 from latentia.kernels import feature_maps
-from latentia.kernels.embedding import choose_sides, in_single, sum_sides
+from latentia.kernels.choose_settings import RoughModels, learn_rough
+from latentia.kernels.embedding import (
+    choose_sides,
+    embed,
+    in_single,
+    look_once,
+    sum_embedded,
+    sum_sides,
+)
 from latentia.kernels.feature_maps import coordinates, make_map
 from latentia.kernels.settings import KernelSettings
 from latentia.model.mixed_plans import plan_mixed
@@ -99,3 +108,46 @@ def test_equal_points_are_taken_once_in_the_order_in_which_they_are_met():
         points[points == 0] = np.where(rng.random((points == 0).sum()) < 0.5, -0.0, 0.0)
         first = np.unique(points, axis=1, return_index=True)[1]
         np.testing.assert_array_equal(feature_maps._once(points), points[:, np.sort(first)])
+
+
+def test_features_stand_on_the_landmarks_that_tell_the_others():
+    """One column needs few; products of features are the kernel, at landmarks left out, too."""
+    columns, codes = table(False)
+    z = coordinates(columns, codes)
+    block = make_map(columns, (0,), z, 0.5, features=100)
+    assert len(block.mixing) == block.landmarks.shape[1] < 40
+    phi, own = block(z), z[0] / block.bandwidth
+    kernel = np.exp(-0.5 * (own[:, None] - own) ** 2)
+    np.testing.assert_allclose(phi.T @ phi, kernel, atol=2e-3)  # √ of the cut at 1e-6
+
+
+def test_features_that_are_kept_make_the_same_model():
+    columns, codes = table(True)
+    plan = plan_mixed(latent_class(["x", "y", "c", "d"], None), columns)
+    rows, settings = Rows(tuple(codes)), KernelSettings(features=30, rank=6)
+    source = LocalRows(rows, block_rows=len(rows))
+    sides = choose_sides(plan, columns, coordinates(columns, codes), settings)
+    kept = look_once(columns, sides, source)
+    assert kept is not None
+    assert look_once(columns, sides, LocalRows(rows, block_rows=len(rows) - 1)) is None
+    pairs = [sum_sides(columns, sides, rows, looked) for looked in (None, kept)]
+    found = embed(plan, sides, pairs[0], settings)
+    products = [sum_embedded(plan, columns, found, rows, looked) for looked in (None, kept)]
+    for one, other in (pairs, products):
+        for name, total in one.sums.items():
+            np.testing.assert_array_equal(total, other.sums[name])
+
+
+def test_another_ridge_only_stretches_a_model():
+    columns, codes = table(False)
+    plan = plan_mixed(latent_class(["x", "y", "c", "d"], None), columns)
+    rows, settings = Rows(tuple(codes)), KernelSettings(features=30, rank=6)
+    other = replace(settings, ridge=(settings.ridge[0], 7.0))
+    shared = RoughModels()
+    learn_rough(plan, columns, rows, settings, shared)
+    stretched = learn_rough(plan, columns, rows, other, shared)
+    slow = learn_rough(plan, columns, rows, other, RoughModels())
+    for one, two in zip(stretched.leaves, slow.leaves, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)  # learned in single precision
+    for k, tensor in slow.tensors.items():
+        np.testing.assert_allclose(stretched.tensors[k], tensor, rtol=1e-4, atol=1e-5)

@@ -156,22 +156,24 @@ class TestSettings:
         assert again.settings_ is None
 
     def test_few_models_are_learned_to_choose(self, monkeypatch):
-        """Each bandwidth and each ridge once for every class; then one more of each for good."""
+        """Each bandwidth once for every class, for all ridges; then one more of each for good."""
         learned = []
 
-        def watched(plan, columns, found, rows):
+        def watched(plan, columns, found, rows, looked):
             learned.append((found.sides.maps[0].single, len(rows)))
-            return sum_embedded(plan, columns, found, rows)
+            return sum_embedded(plan, columns, found, rows, looked)
 
         for module in ("choose_settings", "embedding"):
             monkeypatch.setattr(f"latentia.kernels.{module}.sum_embedded", watched)
         X, y = mixed_rows(1600, classes=2)
         model = lt.LatentClassifier().fit(X, y)
         rough = [rows for single, rows in learned if single]
-        assert len(rough) <= 2 * 5
+        assert len(rough) <= 2 * 3
         assert sum(rough[:2]) <= 1000
         assert len(learned) - len(rough) == 2
-        assert model.settings_.features == lt.KernelSettings().features
+        assert model.settings_.features < lt.KernelSettings().features  # of few rows
+        asked = lt.LatentClassifier(learner=lt.PBP(kernel={"features": 40})).fit(X, y)
+        assert asked.settings_.features == 40
 
     def test_the_form_is_chosen_by_classes(self):
         X, y = discrete_rows(1000)

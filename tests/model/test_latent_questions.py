@@ -287,3 +287,26 @@ def test_a_model_without_tables_says_so():
         lt.LatentModel("H->a,b,c", {"H": 2}, name_states={"H": "low"}).fit(
             {c: rows()[c] for c in "abc"}
         )
+
+
+def test_continuous_parents_of_a_latent_are_evidence_as_in_rows():
+    """The default turns such arrows round: a continuous column may then be a parent of another."""
+    rng = np.random.default_rng(4)
+    age, pay = rng.normal(40, 12, size=600), rng.integers(4, size=600)
+    kind = (age / 12 + pay + rng.logistic(size=600) > 5).astype(int)
+    vote = np.where(rng.random(600) < 0.85, kind, 1 - kind)
+    data = pd.DataFrame({"age": age, "pay": pay, "vote": vote})
+    for i in range(3):
+        data[f"x{i}"] = np.where(rng.random(600) < 0.8, kind, rng.integers(3, size=600))
+    graph = "age, pay -> camp; camp -> vote, x0, x1, x2"
+    model = lt.LatentModel(graph, {"camp": 2}).fit(data)
+    for row in ({"age": 33.3, "pay": 2, "vote": 1}, {"age": 61.0}, {"age": 50.0, "x0": 2}):
+        told = model.query("camp", row)
+        frame = pd.DataFrame([row])
+        np.testing.assert_allclose(
+            told.table, np.asarray(model.predict_proba(frame, "camp"))[0], rtol=0, atol=1e-9
+        )
+        assert told.log_evidence == pytest.approx(model.score_samples(frame)[0], abs=1e-9)
+    joint = model.query(["camp", "vote"], {"age": (30.0, 50.0)})
+    both = joint.table.sum(axis=1)
+    np.testing.assert_allclose(both, model.query("camp", {"age": (30.0, 50.0)}).table, atol=1e-9)

@@ -129,7 +129,7 @@ def class_case(rng: np.random.Generator) -> list[np.ndarray]:
     problem = TableProblem(graph, LocalRows(rows), rows.total, holes, prior, Knowledge())
     (piece,) = cut_graph(graph, graph.latent).pieces
     own = pose_piece(problem, piece)
-    starts = [own.shrink(drawn_tables(piece, rng)) for _ in range(3)]
+    starts = [own.shrink(x) for x in drawn_tables(piece, rng, 3)]
     climbs = own.compiled(starts, 1e-6)
     if climbs is None:  # numpy
         many = own.repeated(starts[0], 3)

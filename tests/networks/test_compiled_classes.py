@@ -13,7 +13,7 @@ from latentia.networks.class_starts import seeded_tables
 from latentia.networks.compiled_classes import compiled_climbs
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.lockstep import Lockstep
-from latentia.networks.piece_problem import TableProblem, pose_piece
+from latentia.networks.piece_problem import TableProblem, effective_parameters, pose_piece
 from latentia.networks.piece_starts import drawn_tables
 from latentia.structure.reading_graphs import as_graph
 
@@ -52,7 +52,7 @@ def test_climbs_are_those_of_lockstep(holes, strength):
     for seed in range(4):
         rng = np.random.default_rng([seed, holes])
         own, piece = posed(rng, 2 + seed, 5 + 3 * seed, 150, holes, strength)
-        starts = [own.shrink(drawn_tables(piece, rng)) for _ in range(4)]
+        starts = [own.shrink(x) for x in drawn_tables(piece, rng, 4)]
         many = own.repeated(starts[0], len(starts))
         slow = Lockstep(starts, own.climbed_prior, many, 1e-9)
         fast = own.compiled(starts, 1e-9)
@@ -79,7 +79,7 @@ def test_climbs_are_those_of_lockstep(holes, strength):
 def test_who_is_left_behind_stays_there():
     rng = np.random.default_rng(1)
     own, piece = posed(rng)
-    fast = own.compiled([own.shrink(drawn_tables(piece, rng)) for _ in range(3)], 1e-9)
+    fast = own.compiled([own.shrink(x) for x in drawn_tables(piece, rng, 3)], 1e-9)
     level = float(fast.level[1])
     fast.advance([0, 2], 30)
     assert fast.level[1] == level
@@ -90,7 +90,7 @@ def test_who_is_left_behind_stays_there():
 def test_rows_without_probability_are_left_to_others():
     rng = np.random.default_rng(2)
     own, piece = posed(rng, 2, 3)
-    tables = own.shrink(drawn_tables(piece, rng))
+    tables = own.shrink(drawn_tables(piece, rng)[0])
     hopeless = {
         v: np.where(np.arange(t.shape[-1]) == 0, 1.0, 0.0) + 0 * t for v, t in tables.items()
     }
@@ -119,3 +119,28 @@ def test_seeds_are_tables_that_differ():
             assert (table > 0).all()
     assert len({round(float(t[own.classes.columns[0]][0, 0]), 6) for t in seeds}) > 1
     assert compiled_climbs(None, [], own.prior, 1.0) is None
+
+
+def test_codes_of_many_columns_do_not_overflow():
+    """Codes of few states come as int8; numbers of states over all columns are larger."""
+    rng = np.random.default_rng(0)
+    names = [f"x{i}" for i in range(60)]
+    graph = as_graph("; ".join(f"h->{name}" for name in names), {"h": 2})
+    graph = graph.with_states(dict.fromkeys(names, 4))
+    (piece,) = cut_graph(graph, graph.latent).pieces
+    codes = rng.integers(-1, 4, size=(60, 20))
+    large, small = (class_rows(piece, Rows(tuple(codes.astype(t)))) for t in (np.int64, np.int8))
+    assert large is not None
+    assert small is not None
+    np.testing.assert_array_equal(small.seen, large.seen)
+    assert small.seen.max() > 127
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_parameters_that_rows_speak_of_are_those_of_the_e_step(holes):
+    for rows in (3, 6, 200):  # of a few rows, classes have less than half a row
+        rng = np.random.default_rng([rows, holes])
+        own, piece = posed(rng, 5, 4, rows, holes)
+        tables = drawn_tables(piece, rng)[0]
+        wired = effective_parameters(own.estep(tables)[0], Knowledge())
+        assert own.classes.spoken_parameters(tables) == wired

@@ -483,21 +483,25 @@ def test_rows_of_tables_that_no_data_speak_of_are_no_parameters():
 def test_starts_at_random_are_flat_dirichlets():
     graph = as_graph("h -> a, b; a -> b", {"h": 3}).with_states({"a": 2, "b": 4})
     (piece,) = cut_graph(graph, graph.latent).pieces
-    drawn = drawn_tables(piece, np.random.default_rng(5))
+    drawn = drawn_tables(piece, np.random.default_rng(5), 2)
     rng, parents = np.random.default_rng(5), piece.graph.parents()
-    for k, table in drawn.items():
+    for k, table in (pair for tables in drawn for pair in tables.items()):
         size = [piece.graph.states[u] for u in parents[k]]
         right = rng.dirichlet(np.ones(piece.graph.states[k]), size=size)
         np.testing.assert_allclose(table, right, atol=1e-15)
 
 
-def test_starts_of_many_rows_run_in_turn_and_end_alike(monkeypatch):
-    """Where E-steps are compiled; the race is the same, start by start."""
+@pytest.mark.parametrize("way", ["numpy", "in turn"])
+def test_starts_end_alike_by_the_kernel_by_numpy_and_one_after_the_other(way, monkeypatch):
+    """The race is the same, start by start."""
     rng = np.random.default_rng(8)
     graph, tables = random_dag(rng)
     rows = rows_of(graph, tables, rng, n=300)
     together = learn_tables(graph, LocalRows(rows), FEW, 0)
-    monkeypatch.setattr(piece_problem, "KERNEL_ROWS", 1)
-    in_turn = learn_tables(graph, LocalRows(rows), FEW, 0)
+    if way == "numpy":
+        monkeypatch.setattr(piece_problem, "compiled_many", lambda *_: None)
+    else:
+        monkeypatch.setattr(piece_problem, "MOST_LAID_OUT", 1)
+    other = learn_tables(graph, LocalRows(rows), FEW, 0)
     for v, table in together.tables.items():
-        np.testing.assert_allclose(in_turn.tables[v], table, atol=1e-6)  # where climbs rest
+        np.testing.assert_allclose(other.tables[v], table, atol=1e-6)  # where climbs rest

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from latentia.cli.asking import read_counts
 from latentia.data.columns.column import Column
-from latentia.data.sources.files import open_files
 from latentia.data.sources.located import TableFile, spool
 from latentia.errors import DataError, GraphError, StoreError, UnknownNameError
 from latentia.model.latent_model import LatentModel
@@ -136,6 +135,8 @@ def open_table(path: str, columns: Sequence[Column] = ()) -> TableFile:
 
 def look_over(table: TableFile) -> tuple[list[Label], int]:
     """The names of a table's columns and its number of rows; a file that is none is told now."""
+    from latentia.data.sources.files import open_files
+
     stream = open_files([table])
     rows = stream.rows
     if rows is None:
@@ -145,6 +146,8 @@ def look_over(table: TableFile) -> tuple[list[Label], int]:
 
 def check_weights(table: TableFile, name: str | None, names: Sequence[Label]) -> None:
     """The column of weights is there, and of numbers."""
+    from latentia.data.sources.files import open_files
+
     if name is None:
         return
     if name not in names:

@@ -1,8 +1,8 @@
 """Few rows: is anything tied? Folds of all rows decide, not the dozen that were held out.
 
 A dozen rows miss clear ties; and among many candidates some tell them well by chance. So the best
-that tie columns are compared with the one that ties none on every row, each learned from four
-fifths of the others.
+that tie columns are compared with the one that ties none on every row, each by models learned from
+other rows.
 """
 
 from __future__ import annotations

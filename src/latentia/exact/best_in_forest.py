@@ -52,6 +52,17 @@ class _Forest:
     settles: bool  # do ties go to the first states, in the order asked?
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class PosedForest:
+    """A forest and its factors, as logarithms."""
+
+    forest: _Forest
+    constant: float
+    alone: Array  # (variables, states): what each has alone
+    pairs: Array  # (variables, states above, states): … and with the one above
+
+
 class _Call(ctypes.Structure):
     _fields_ = (
         ("count", ctypes.c_int64),
@@ -83,6 +94,22 @@ def best_in_forest(
     `kept`: the variables whose tables count, all of them known or free. None too where states tie
     and the order asked would settle which of them come first.
     """
+    posed = pose_forest(graph, tables, row, weights, kept, free)
+    return None if posed is None else _maximised(kernel, posed)
+
+
+def pose_forest(
+    graph: LatentGraph,
+    tables: Mapping[int, Array],
+    row: StateCodes,
+    weights: Mapping[int, Array],
+    kept: Iterable[int],
+    free: Sequence[int],
+) -> PosedForest | None:
+    """What the kernel is told of a forest whose first root is the first of `free`; None: no forest.
+
+    `kept`: the variables whose tables count, all of them known or free.
+    """
     batches = _batches(graph, tables, row, kept)
     if batches is None:
         return None
@@ -100,7 +127,7 @@ def best_in_forest(
             alone[forest.place[v], : len(own)] += own
         else:
             constant += float(own[row[v]])
-    return _maximised(kernel, forest, constant, alone, pairs)
+    return PosedForest(forest, constant, alone, pairs)
 
 
 # --- factors --------------------------------------------------------------------------------------
@@ -188,18 +215,26 @@ def _arrays(
     return constant, alone, pairs
 
 
-def _maximised(
-    kernel: Kernel, forest: _Forest, constant: float, alone: Array, pairs: Array
-) -> BestInForest | None:
-    count, most = alone.shape
-    up, bests = np.array(forest.up, dtype=np.int64), alone.copy()
+def swept(kernel: Kernel, posed: PosedForest) -> tuple[_Call, Array, Codes]:
+    """One call: sums and maxima; log Σ of what lies below each state; and the best states."""
+    count, most = posed.alone.shape
+    up, sums, bests = (
+        np.array(posed.forest.up, dtype=np.int64),
+        posed.alone.copy(),
+        posed.alone.copy(),
+    )
     path = np.zeros(count, dtype=np.int64)
     best_from = np.zeros((count, most), dtype=np.int64)
-    arrays = (up, pairs, alone, bests, best_from, path)
+    arrays = (up, posed.pairs, sums, bests, best_from, path)
     call = _Call(count, most, TIE, *(each.ctypes.data for each in arrays))
     kernel.function("forest_best")(ctypes.byref(call))
-    if call.tied and not forest.settles:
+    return call, sums, path
+
+
+def _maximised(kernel: Kernel, posed: PosedForest) -> BestInForest | None:
+    call, _, path = swept(kernel, posed)
+    if call.tied and not posed.forest.settles:
         return None
     states = path.tolist()
-    found = {v: states[k] for v, k in forest.place.items()}
-    return BestInForest(found, constant + call.best, constant + call.sum)
+    found = {v: states[k] for v, k in posed.forest.place.items()}
+    return BestInForest(found, posed.constant + call.best, posed.constant + call.sum)

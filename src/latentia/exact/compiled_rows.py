@@ -73,15 +73,20 @@ def fits_kernel(estep: EStep) -> bool:
 def row_program(estep: EStep) -> RowProgram:
     """The program of an E-step, made once."""
     if "program" not in estep.kept:
-        estep.kept["program"] = _Writer(estep).write()
+        estep.kept["program"] = write_program(estep, [p.codes for p in estep.packs])
     found: RowProgram = estep.kept["program"]
     return found
+
+
+def write_program(estep: EStep, codes: Sequence[int]) -> RowProgram:
+    """The program where packs have so many codes."""
+    return _Writer(estep, codes).write()
 
 
 class _Writer:
     """Writes the program of an E-step."""
 
-    def __init__(self, estep: EStep) -> None:
+    def __init__(self, estep: EStep, codes: Sequence[int]) -> None:
         self.estep = estep
         self.ops: list[tuple[int, ...]] = []
         self.index: list[int] = []
@@ -94,7 +99,8 @@ class _Writer:
         self.belief = self.reserve(max((c.sizes[0] * c.sizes[2] for c in cliques), default=1))
         scopes = [math.prod(x.placing.sizes) for c in cliques for x in c.inputs]
         self.part = self.reserve(max(scopes, default=1))
-        tables = np.cumsum([0, *(estep.size(p.scope) * p.codes for p in packs)])
+        scoped = zip(packs, codes, strict=True)
+        tables = np.cumsum([0, *(estep.size(p.scope) * n for p, n in scoped)])
         maps = np.cumsum([0, *(math.prod(c.sizes) for c in cliques)])
         self.tables, self.maps = tuple(tables.tolist()), tuple(maps.tolist())
         self.columns = [0] * len(cliques)
@@ -203,6 +209,74 @@ class _Writer:
 
 
 @final
+class LaidOutRows:
+    """Rows in the form in which the kernel takes them, and room for it to work."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        program: RowProgram,
+        codes: Sequence[Any],
+        sizes: Sequence[int],  # of each pack: its codes are below this
+        weight: Array | None,
+        n: int,
+        dense: Sequence[Array] = (),
+    ) -> None:
+        self.n = n
+        self.logs = np.empty(n)  # log P(row), filled by a run
+        self.beliefs = [np.empty(x.shape) for x in dense]
+        own = [np.ascontiguousarray(c, dtype=np.int16) for c in codes]
+        given = [np.ascontiguousarray(x, dtype=float) for x in dense]
+        share = None if weight is None else np.ascontiguousarray(weight, dtype=float)
+        most = np.array(sizes or [0], dtype=np.int32)
+        work = room_for(program.slots * BLOCK)
+        block = np.empty(max(1, len(own)) * BLOCK, dtype=np.int32)
+        lists = [_pointers(x) for x in (own, given, self.beliefs)]
+        self._alive = (program, own, given, share, most, work, block, lists)  # while pointed at
+        self._kernel = kernel
+        self._told = _Program(
+            ops=_at(program.ops),
+            count=len(program.ops),
+            index=_at(program.index),
+            codes=lists[0],
+            sizes=_at(most),
+            packs=len(own),
+            dense=lists[1],
+            beliefs=lists[2],
+            weight=_at(share),
+            work=_at(work),
+            block_codes=_at(block),
+            logs=_at(self.logs),
+        )
+
+    def run(self, tables: Array, maps: Array, pairs: Array, counts: Array) -> int:
+        """Add to `pairs` and `counts`; rows done: up to the first block that needs care."""
+        self._point(tables, maps, pairs, counts)
+        return self._call("rows_estep", ctypes.c_int64(0), ctypes.c_int64(self.n))
+
+    def run_starts(self, tables: Array, maps: Array, pairs: Array, counts: Array) -> Array | None:
+        """Of several starts, each (starts, …): log-likelihoods; None where one needs care."""
+        self._point(tables, maps, pairs, counts)
+        fits = np.zeros(len(tables))
+        sizes = (self.n, len(tables), tables.shape[1], maps.shape[1])
+        done = self._call("rows_estep_starts", *map(ctypes.c_int64, sizes), _at(fits))
+        return fits if done else None
+
+    def _point(self, tables: Array, maps: Array, pairs: Array, counts: Array) -> None:
+        told = self._told
+        told.tables, told.maps = tables.ctypes.data, maps.ctypes.data
+        told.pairs, told.counts = pairs.ctypes.data, counts.ctypes.data
+
+    def _call(self, name: str, *more: Any) -> int:
+        run = self._kernel.function(name)
+        run.restype = ctypes.c_int64
+        done = int(run(ctypes.byref(self._told), *more))
+        if done < 0:
+            raise IndexError("a code of a packed row is out of bounds")
+        return done
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class CompiledSums:
     """What the kernel adds up: Σ D P of cliques, beliefs by code of packs, and logs of rows."""
@@ -225,40 +299,12 @@ def compiled_sums(
 ) -> CompiledSums:
     """Sums over rows; up to the first block that needs care."""
     program = row_program(estep)
-    own = [np.ascontiguousarray(c, dtype=np.int16) for c in codes]
-    share = None if weight is None else np.ascontiguousarray(weight, dtype=float)
-    given = [np.ascontiguousarray(x, dtype=float) for x in dense]
-    beliefs = [np.empty(x.shape) for x in given]
+    sizes = [p.codes for p in estep.packs]
+    rows = LaidOutRows(kernel, program, codes, sizes, weight, n, dense)
     tables = np.concatenate([t.T.ravel() for t in factors.packs] or [np.zeros(1)])
     maps = np.concatenate([m.ravel() for m in factors.maps] or [np.zeros(1)])
-    sizes = np.array([p.codes for p in estep.packs] or [0], dtype=np.int32)
-    work = _aligned(program.slots * BLOCK)
-    pairs, counts = _aligned(WHOLE * program.maps[-1], True), np.zeros(program.tables[-1])
-    logs, block = np.empty(n), np.empty(max(1, len(own)) * BLOCK, dtype=np.int32)
-    lists = [_pointers(x) for x in (own, given, beliefs)]
-    run = kernel.function("rows_estep")
-    run.restype = ctypes.c_int64
-    told = _Program(
-        _at(program.ops),
-        len(program.ops),
-        _at(program.index),
-        _at(tables),
-        _at(maps),
-        lists[0],
-        _at(sizes),
-        len(own),
-        lists[1],
-        lists[2],
-        _at(share),
-        _at(work),
-        _at(block),
-        _at(pairs),
-        _at(counts),
-        _at(logs),
-    )
-    done = run(ctypes.byref(told), ctypes.c_int64(0), ctypes.c_int64(n))
-    if done < 0:
-        raise IndexError("a code of a packed row is out of bounds")
+    pairs, counts = room_for(WHOLE * program.maps[-1], True), np.zeros(program.tables[-1])
+    done = rows.run(tables, maps, pairs, counts)
     sums = pairs.reshape(-1, WHOLE).sum(axis=1)
     by_code = [
         counts[a : a + t.size].reshape(t.shape[::-1]).T
@@ -268,10 +314,10 @@ def compiled_sums(
         sums[a : a + m.size].reshape(m.shape)
         for a, m in zip(program.maps, factors.maps, strict=False)
     ]
-    return CompiledSums(by_clique, by_code, logs, beliefs, int(done))
+    return CompiledSums(by_clique, by_code, rows.logs, rows.beliefs, done)
 
 
-def _aligned(size: int, empty: bool = False) -> Array:
+def room_for(size: int, empty: bool = False) -> Array:
     """Numbers that begin where vectors may."""
     found = np.zeros(size + 8) if empty else np.empty(size + 8)
     start = (-found.ctypes.data % 64) // found.itemsize

@@ -2,73 +2,28 @@
 
 Small pieces take their time in calls, not in numbers. Here every number comes once for each start,
 (rows, starts, states), so that looking up a row copies the factors of all starts at once, and
-adding up its counts adds those of all. What is looked up are numbers of a flat array per start, by
-place: only the codes that rows have are ever made, however large a table is. And a clique has rows
-of its own: those that differ in what lies at it and below; only at a root are these all rows.
+adding up its counts adds those of all. A clique has rows of its own: those that differ in what lies
+at it and below; only at a root are these all rows. (Where there is a kernel: compiled_many.py.)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
-import scipy
 
 from latentia.data.rows import Rows
 from latentia.exact.estep_passes import RESCALE, SMALLEST, TINY
-from latentia.exact.estep_wiring import Clique, EStep, Pack, Placing, Witness
+from latentia.exact.estep_wiring import Clique, EStep, Placing
+from latentia.exact.many_cells import SMALL_SPREAD, ManyCells, Places, many_cells, ones_at
 from latentia.typing import Array, Codes
-
-Places: TypeAlias = Mapping[
-    int, Codes
-]  # variable -> place of each cell of its table, (parents …, v)
 
 BLOCK_CELLS = 2**15  # of one product of a block, for all starts: what a cache holds
 LEAST_ROWS = 16
-SMALL_SPREAD = 2**12  # cells of a 0/1 matrix that spreads axes or adds rows up as it is
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """A witness, for the codes that rows have."""
-
-    cells: Codes  # (its codes, states of the scope): places among the numbers of a start
-    which: Codes | None  # its code in each joint code of the pack; None: they are the same
-    sums: Any  # (its codes, joint codes): 1 where a joint code has it
-    counted: bool  # its table is asked for
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _PackLook:
-    """A pack, for the joint codes that rows have."""
-
-    looks: tuple[_Look, ...]
-    weight: Array  # rows of each joint code
-
-    def table(self, X: Array) -> Array:
-        """Factors, (joint codes, starts, states of the scope)."""
-        found: Any = None
-        for look in self.looks:
-            own = X.take(look.cells, axis=1).swapaxes(0, 1)  # (codes, starts, states)
-            own = np.ascontiguousarray(own) if look.which is None else own.take(look.which, axis=0)
-            found = own if found is None else np.multiply(found, own, out=found)
-        return np.asarray(found)
-
-    def count(self, total: Array, counts: Array) -> None:
-        """Beliefs of the scope by joint code, (joint codes, starts, states), as counts of cells."""
-        _, starts, states = total.shape
-        for look in self.looks:
-            if look.counted:
-                own = total
-                if look.sums is not None:
-                    own = (look.sums @ total.reshape(len(total), -1)).reshape(-1, starts, states)
-                counts[:, look.cells] = own.swapaxes(0, 1)
 
 
 @final
@@ -157,64 +112,29 @@ class _Passes:
 class ManyRows:
     """Rows and wiring: numbers of several starts -> their expected counts."""
 
-    estep: EStep
-    places: Places
-    cells: int  # numbers of a start
-    packs: tuple[_PackLook, ...]
+    cells: ManyCells
     cliques: tuple[_CliqueRows, ...]
+
+    @property
+    def estep(self) -> EStep:
+        return self.cells.estep
 
     def __call__(self, X: Array) -> tuple[Array, Array] | None:
         """Counts, (starts, cells), and log-likelihoods, (starts,).
 
         None where a row came near the smallest numbers: that is done with care, start by start.
         """
-        starts, cliques = len(X), self.estep.cliques
-        wide = np.concatenate([X, np.ones((starts, 1)), np.zeros((starts, 1))], axis=1)
-        tables = tuple(pack.table(wide) for pack in self.packs)
-        psi = tuple(self._psi(clique, X) for clique in cliques)
-        maps = tuple(_map(clique, x) for clique, x in zip(cliques, psi, strict=True))
-        packs = tuple(np.zeros(t.shape) for t in tables)
-        pairs = tuple(np.zeros(M.shape) for M in maps)
-        now = _Passes(tables, maps, {}, {}, {}, {}, packs, pairs, np.zeros(starts))
+        cliques, factors = self.estep.cliques, self.cells.factors(X)
+        packs = tuple(np.zeros(t.shape) for t in factors.tables)
+        pairs = tuple(np.zeros(M.shape) for M in factors.maps)
+        now = _Passes(factors.tables, factors.maps, {}, {}, {}, {}, packs, pairs, np.zeros(len(X)))
         for k in reversed(range(len(cliques))):
             if cliques[k].parent != k:
                 self._up(k, now)
         if not all(self._down(k, now) for k in range(len(cliques))):
             return None
-        counts = np.zeros((starts, self.cells + 2))
-        self._count_free(now)
-        for pack, total in zip(self.packs, packs, strict=True):
-            pack.count(total, counts)
-        for clique, x, own in zip(cliques, psi, pairs, strict=True):
-            self._count_inside(clique, x, own, counts)
-        return counts[:, : self.cells], now.log_likelihood
-
-    def _psi(self, clique: Clique, X: Array) -> Array:
-        """Product of the tables at home in a clique: (starts, states …)."""
-        psi = np.ones((len(X), *(self.estep.states[v] for v in clique.variables)))
-        for f in clique.families:
-            place = self.places[f.variable].transpose(f.order).reshape(f.spread)
-            psi *= X.take(place, axis=1)
-        return psi
-
-    def _count_free(self, now: _Passes) -> None:
-        """Packs that no unknown variable has to do with."""
-        for p in self.estep.free:
-            n = self.packs[p].weight
-            with np.errstate(divide="ignore"):
-                _add(now.log_likelihood, n @ np.log(now.tables[p][:, :, 0]))
-            now.packs[p][:] = n[:, None, None]
-
-    def _count_inside(self, clique: Clique, psi: Array, pairs: Array, counts: Array) -> None:
-        if not clique.families:
-            return
-        at = clique.sums
-        order = (0, *(k + 1 for k in at.order[:-1]))
-        spread = pairs.reshape(-1, *at.sizes).transpose(order).reshape(-1, *at.spread)
-        whole = psi * spread
-        for f in clique.families:
-            own = whole.sum(axis=tuple(k + 1 for k in f.gone)) if f.gone else whole
-            counts[:, self.places[f.variable]] = own.transpose(0, *(k + 1 for k in f.back))
+        _add(now.log_likelihood, self.cells.count_free(factors, packs))
+        return self.cells.counts(factors, packs, pairs), now.log_likelihood
 
     # --- one clique -------------------------------------------------------------------------------
 
@@ -305,13 +225,6 @@ def _add(total: Array, more: Array) -> None:
     total += more
 
 
-def _map(clique: Clique, psi: Array) -> Array:
-    """M: ψ summed over all but S and U, (starts, shared, upper, lower)."""
-    left = psi.sum(axis=tuple(k + 1 for k in clique.sums.gone)) if clique.sums.gone else psi
-    back = (0, *(k + 1 for k in clique.sums.back[:-1]))
-    return np.ascontiguousarray(left.transpose(back)).reshape(len(psi), *clique.sizes)
-
-
 def _times(M: Array, x: Array) -> Array:
     """Σ_b M(start, shared, a, b) x(row, start, (shared, b)): (rows, starts, (shared, a))."""
     starts, shared, a, b = M.shape
@@ -354,17 +267,10 @@ def wire_many(estep: EStep, rows: Rows, places: Places, cells: int, starts: int)
     are not for this.
     """
     assert not estep.dense
-    packs, codes = [], []
-    for pack, own in zip(estep.packs, rows.codes, strict=True):
-        used, which = np.unique(own, return_inverse=True)
-        weight = np.bincount(which.ravel(), rows.weight, len(used)).astype(float)
-        packs.append(_PackLook(_looks(estep, pack, used, places, cells), weight))
-        codes.append(which.ravel())
+    own, codes = many_cells(estep, rows, places, cells)
     step = max(LEAST_ROWS, BLOCK_CELLS // (starts * estep.widest))
-    sizes = [len(p.weight) for p in packs]
-    return ManyRows(
-        estep, places, cells, tuple(packs), _clique_rows(estep, rows, codes, sizes, step)
-    )
+    sizes = [len(p.weight) for p in own.packs]
+    return ManyRows(own, _clique_rows(estep, rows, codes, sizes, step))
 
 
 def _clique_rows(
@@ -407,39 +313,7 @@ def _clique_rows(
 
 def _entry(pack: int, child: int, which: Codes, size: int, rows: Codes) -> _Entry:
     own = np.ascontiguousarray(which[rows])
-    return _Entry(pack, child, own, _ones_at(own, size))
-
-
-def _looks(estep: EStep, pack: Pack, used: Codes, places: Places, cells: int) -> tuple[_Look, ...]:
-    sizes = tuple(w.codes for w in pack.witnesses)
-    found = []
-    for w, own in zip(pack.witnesses, np.unravel_index(used, sizes), strict=True):
-        codes, which = np.unique(own, return_inverse=True)
-        where = _witness_cells(estep.size(pack.scope), w, places, cells)[codes]
-        alone = len(sizes) == 1
-        sums = None if alone else _ones_at(which.ravel(), len(codes))
-        found.append(_Look(where, None if alone else which.ravel(), sums, not w.seen))
-    return tuple(found)
-
-
-def _witness_cells(size: int, w: Witness, places: Places, cells: int) -> Codes:
-    """(codes, states of the scope); a one lies at `cells`, a zero behind it."""
-    if w.seen:
-        told = np.where(np.eye(size, dtype=bool), cells, cells + 1)
-    else:
-        place = places[w.variable]
-        told = (place.transpose(w.order) if w.order else place).reshape(size, -1).T
-    if w.holes:
-        told = np.concatenate([told, np.full((1, size), cells)])
-    return np.ascontiguousarray(told)
-
-
-def _ones_at(codes: Codes, count: int) -> Any:
-    """(codes, rows): 1 where a row has the code."""
-    n = len(codes)
-    if count * n <= SMALL_SPREAD:
-        return (codes == np.arange(count)[:, None]).astype(float)
-    return scipy.sparse.csr_array((np.ones(n), (codes, np.arange(n))), shape=(count, n))
+    return _Entry(pack, child, own, ones_at(own, size))
 
 
 def _axes(at: Placing) -> _Axes:

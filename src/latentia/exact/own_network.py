@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from latentia.data.columns.column import is_present
 from latentia.errors import EvidenceError
-from latentia.exact.table_answers import TableAnswers
 from latentia.inference.evidence import Evidence
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Bools, Codes, Label
+
+if TYPE_CHECKING:
+    from latentia.exact.table_answers import TableAnswers
 
 
 @final

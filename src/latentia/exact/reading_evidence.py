@@ -215,9 +215,10 @@ def log_likelihoods(
 ) -> dict[int, Array]:
     """log λ of each variable with any evidence in this block of rows: (states, rows)."""
     found: dict[int, Array] = {}
+    states = model.states
     for v in np.flatnonzero((codes >= 0).any(axis=0)).tolist():
         column = codes[:, v]  # (rows,)
-        agrees = (column == np.arange(model.states[v])[:, None]) | (column < 0)
+        agrees = (column == np.arange(states[v])[:, None]) | (column < 0)
         found[v] = np.where(agrees, 0.0, -np.inf)
     for v, likelihood in soft.items():
         part = likelihood if len(likelihood) == 1 else likelihood[rows]

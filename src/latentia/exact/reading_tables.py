@@ -54,7 +54,8 @@ def read_tables(
                 f"the number of states of {name!r} is unknown: no table holds it. Give a potential "
                 "for it, or its number of states in the graph."
             )
-    return replace(graph, states=tuple(counts)), tables
+    known = tuple(counts)
+    return graph if known == graph.states else replace(graph, states=known), tables
 
 
 def _directed_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope, Any]:

@@ -11,31 +11,25 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from latentia.data.rows import Rows
-from latentia.data.sources.memory import equal_rows
 from latentia.errors import DataError, EvidenceError, PlanError
-from latentia.exact.answer_wiring import AnswerWiring, WiredPiece, wired_patterns
-from latentia.exact.drawing_rows import draw_rows
-from latentia.exact.estep import row_answers
-from latentia.exact.estep_wiring import Scope
-from latentia.exact.lost_rows import possible_rows, row_in_logs
+from latentia.exact.forward_marginals import forward_marginals
 from latentia.exact.patterns import patterns_of
 from latentia.exact.reading_evidence import RowsGiven, Soft, StateCodes, read_codes, with_latents
 from latentia.exact.reading_tables import checked_state_names, read_tables
-from latentia.exact.sampled_answers import (
-    SampledTable,
-    estimated_logs,
-    find_cutset,
-    sample_answers,
-)
 from latentia.exact.tabular_model import check_rows_possible, numbers_of
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.exact.answer_wiring import AnswerWiring, WiredPiece
+    from latentia.exact.estep_wiring import Scope
+    from latentia.exact.sampled_answers import SampledTable
 
 MOST_ROWS = 2**18  # rows of a joint question at a time
 
@@ -116,6 +110,10 @@ class TableAnswers:
         Evidence that these variables do not depend on, given the rest, is not looked at.
         """
         asked = range(len(self.names)) if variables is None else numbers_of(self.names, variables)
+        if evidence is None and not soft:
+            alone = forward_marginals(self.graph, self.tables, asked)
+            if alone is not None:
+                return {self.names[v]: p[None] for v, p in alone.items()}
         network, codes = self._read(evidence, soft, asked)
         log, found = _answer(network, codes, asked, frozenset(asked))
         check_rows_possible(log)
@@ -142,6 +140,8 @@ class TableAnswers:
 
         `rng` draws; the same seed gives the same answer.
         """
+        from latentia.exact.sampled_answers import SampledTable
+
         asked = numbers_of(self.names, variables)
         network, codes = self._read(evidence, soft, asked)
         shape = [network.states[v] for v in asked]
@@ -155,6 +155,8 @@ class TableAnswers:
         rng: np.random.Generator | int | None = None,
     ) -> Array:
         """log P(evidence), (rows,): exact where it can be, else estimated by weighted draws."""
+        from latentia.exact.sampled_answers import estimated_logs
+
         network, codes = self._read(evidence, soft)
         try:
             return _answer(network, codes, (), None)[0]
@@ -175,6 +177,8 @@ class TableAnswers:
         self, n: int, rng: np.random.Generator | int | None = None, latents: bool = False
     ) -> StateCodes:
         """n independent rows of codes: (n, observables), or (n, all variables)."""
+        from latentia.exact.drawing_rows import draw_rows
+
         if n < 0:
             raise DataError(f"expected a number of rows of 0 or more, got {n}.")
         codes = draw_rows(self.graph, self.tables, n, np.random.default_rng(rng))
@@ -274,6 +278,8 @@ def _answer(
 def _answer_all(
     network: _Network, codes: StateCodes, wanted: Scope, touched: frozenset[int] | None
 ) -> tuple[Array, dict[int, Array]]:
+    from latentia.exact.answer_wiring import wired_patterns
+
     log = np.zeros(len(codes))
     found = {v: np.empty((len(codes), network.states[v])) for v in wanted}
     for place, wiring in wired_patterns(network.graph, codes, frozenset(wanted), touched):
@@ -316,6 +322,10 @@ def _answer_piece(
     network: _Network, codes: StateCodes, part: WiredPiece
 ) -> tuple[Array, dict[int, Array]]:
     """Each different row of the piece's columns once."""
+    from latentia.data.sources.memory import equal_rows
+    from latentia.exact.estep import row_answers
+    from latentia.exact.lost_rows import possible_rows, row_in_logs
+
     piece = part.piece
     columns = [codes[:, v] for v in piece.columns]
     first, place = equal_rows(
@@ -373,6 +383,8 @@ def _sampled(
     rng: np.random.Generator,
 ) -> SampledTable:
     """Filled in, pattern of evidence by pattern of evidence."""
+    from latentia.exact.sampled_answers import SampledTable, find_cutset, sample_answers
+
     patterns, which, _ = patterns_of(codes >= 0)
     drawn = 0
 

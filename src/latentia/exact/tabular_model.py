@@ -11,12 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia import doors
-from latentia.data.sources.memory import equal_rows
-from latentia.data.sources.progress import answer_progress
 from latentia.errors import DataError, EvidenceError, GraphError, PlanError, UnknownNameError
-from latentia.exact.conditioned import infer_rows
-from latentia.exact.drawing_rows import draw_rows, sample_tree
-from latentia.exact.max_product import max_product_states
 from latentia.exact.reading_evidence import (
     RowsGiven,
     Soft,
@@ -163,7 +158,8 @@ class TabularModel:
         if do is not None:
             check_apart(do, [self.names[v] for v in asked], evidence, soft)
             return replace(self.set_by_hand(do).query(variables, evidence, soft), do=dict(do))
-        log_total, table = self._joint(asked, evidence, soft)
+        quick = self._quick(asked, evidence, soft) if len(asked) == 1 else None
+        log_total, table = self._joint(asked, evidence, soft) if quick is None else quick
         if len(table) != 1:
             raise EvidenceError(
                 f"query answers one row of evidence, got {len(table)}. Use joint or posteriors."
@@ -194,6 +190,8 @@ class TabularModel:
 
         Exact, however many there are: what is not asked for is summed out, the rest maximised.
         """
+        from latentia.exact.max_product import max_product_states
+
         check_directed(self.graph, "map_query")
         codes, weights = read_codes(self, evidence, soft)
         if len(codes) != 1:
@@ -225,6 +223,8 @@ class TabularModel:
         self, n: int, rng: np.random.Generator | int | None = None, latents: bool = False
     ) -> StateCodes:
         """n independent rows of codes: (n, observables), or (n, all variables)."""
+        from latentia.exact.drawing_rows import draw_rows, sample_tree
+
         if n < 0:
             raise DataError(f"expected a number of rows of 0 or more, got {n}.")
         generator = np.random.default_rng(rng)
@@ -251,6 +251,20 @@ class TabularModel:
         check_rows_possible(log_total)
         return log_total, table.transpose([0, *(1 + scope.index(v) for v in asked)])
 
+    def _quick(
+        self, asked: Sequence[int], evidence: RowsGiven, soft: Soft
+    ) -> tuple[Array, Array] | None:
+        """The same for one variable and one row, without any wiring; None: it is no forest."""
+        from latentia.exact.one_in_forest import one_in_forest
+
+        codes, weights = read_codes(self, evidence, soft)
+        if len(codes) != 1 or not self.graph.directed:
+            return None
+        tables = {scope[-1]: table for scope, table in self.tables.items()}
+        likelihoods = {v: x[0] for v, x in weights.items()}
+        found = one_in_forest(self.graph, tables, codes[0], likelihoods, asked[0])
+        return None if found is None else (np.array([found[1]]), found[0][None])
+
     def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Any] | None:
         """What one row of evidence says, by state name; soft evidence as likelihoods."""
         codes, weights = read_codes(self, evidence, soft)
@@ -266,6 +280,8 @@ class TabularModel:
         self, network: FactorNetwork, evidence: RowsGiven, soft: Soft, wanted: Sequence[Scope]
     ) -> tuple[Array, list[Array]]:
         """Every kind of row once, in plain numbers where that is safe, rows first."""
+        from latentia.data.sources.memory import equal_rows
+
         codes, weights = read_codes(self, evidence, soft)
         if len(codes) < MANY or any(len(x) > 1 for x in weights.values()):
             return self._in_logs(network, codes, weights, wanted)
@@ -284,6 +300,8 @@ class TabularModel:
         plain = self.graph.directed and not weights and all(len(scope) == 1 for scope in wanted)
         if not plain or len(codes) < MANY:
             return self._in_logs(network, codes, weights, wanted)
+        from latentia.exact.conditioned import infer_rows
+
         try:
             tables = {scope[-1]: table for scope, table in self.tables.items()}
             log, found = infer_rows(self.graph, tables, codes, [v for (v,) in wanted])
@@ -305,6 +323,8 @@ class TabularModel:
         wanted: Sequence[Scope],
     ) -> tuple[Array, list[Array]]:
         """`infer` in blocks of rows, rows first."""
+        from latentia.data.sources.progress import answer_progress
+
         step = network.rows_at_once()
         blocks = []
         told = answer_progress()

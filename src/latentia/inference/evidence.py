@@ -159,6 +159,7 @@ def gathered(table: Array, cells: Cells, sizes: Sequence[int]) -> Array:
     """Σ over corners of their weight times the table's row there: (r, n)."""
     index, share, sums = cells
     table = _with_sums(table, sizes) if sums else table
+    share = share.astype(table.dtype, copy=False)
     if table.shape[1] == 1:
         return np.asarray((table[:, 0].take(index) * share).sum(axis=0)[None])
     total = table.take(index[0], axis=0) * share[0][:, None]  # rows of the table are contiguous

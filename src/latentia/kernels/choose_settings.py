@@ -8,15 +8,14 @@ bandwidths: ranks are nested, smoothing comes last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from latentia.data.columns.column import Column
-from latentia.data.moments import Moments
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.inference.answering import Answers, answer, log_evidence
@@ -24,10 +23,10 @@ from latentia.inference.evidence import around, read_evidence
 from latentia.inference.linear_part import Linear, lean_on
 from latentia.inference.operators import Operators
 from latentia.kernels.embedding import (
-    Sides,
     choose_sides,
     embed,
     in_single,
+    look_once,
     raw_operators,
     sum_embedded,
     sum_sides,
@@ -37,7 +36,7 @@ from latentia.kernels.settings import KernelSettings
 from latentia.kernels.smooth_leaves import on_grids
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
-from latentia.typing import Codes
+from latentia.typing import Array, Codes
 
 BANDWIDTHS = (0.4, 0.65, 1.0)
 RIDGES = (0.6, 0.2, 2.0)
@@ -73,7 +72,7 @@ def choose_settings(
     splits = list(_splits(sample, rng))
     scores: dict[str, float] = {}
     best, best_score = start, -np.inf
-    first = FirstPasses()
+    first = RoughModels()
     with one_thread():
         for bandwidth in (start.bandwidth,) if "bandwidth" in fixed else BANDWIDTHS:
             trial = replace(best, bandwidth=bandwidth)
@@ -113,7 +112,7 @@ def _try_all(
     settings: KernelSettings,
     scores: dict[str, float],
     fixed: frozenset[str],
-    first: FirstPasses,
+    first: RoughModels,
 ) -> tuple[KernelSettings, float]:
     """Best rank and evidence bandwidth for given features and ridges."""
     ranks = free_ranks([plan], settings, fixed)
@@ -147,26 +146,58 @@ def free_ranks(plans: Sequence[Plan], settings: KernelSettings, fixed: frozenset
 
 @final
 @dataclass(slots=True)
-class FirstPasses:
-    """Pass 1 of each table, of the bandwidth looked at last and of that kept: ridges share it."""
+class RoughModels:
+    """Models of each table, of the bandwidth looked at last and of that kept: ridges share them."""
 
-    kept: dict[tuple[int, float | str], tuple[Sides, Moments]] = field(default_factory=dict)
+    kept: dict[tuple[Any, ...], Rough] = field(default_factory=dict)
 
     def of(
         self, plan: Plan, columns: Sequence[Column], rows: Rows, settings: KernelSettings
-    ) -> tuple[Sides, Moments]:
-        place = (id(rows), settings.bandwidth)
+    ) -> Rough:
+        place = (settings.bandwidth, id(rows), settings.ridge[0], settings.rank)
         if place not in self.kept:
-            z = coordinates(columns, rows.codes)
-            # single precision: settings differ by thousandths of their scores
-            sides = in_single(choose_sides(plan, columns, z, settings, rows.weight))
-            source = LocalRows(rows, threads=1)
-            self.kept[place] = sides, source.fold(partial(sum_sides, columns, sides))
+            self.kept[place] = _learn(plan, columns, rows, settings)
         return self.kept[place]
 
     def keep(self, bandwidth: float | str) -> None:
         """Forget all but one bandwidth."""
-        self.kept = {place: both for place, both in self.kept.items() if place[1] == bandwidth}
+        self.kept = {place: own for place, own in self.kept.items() if place[0] == bandwidth}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rough:
+    """A model of some rows, learned with one ridge λ₂, that any other ridge only stretches."""
+
+    learned: Operators
+    strengths: Mapping[int, Array]  # e, by node
+    ridge: float  # λ₂
+
+    def with_ridge(self, ridge: float) -> Operators:
+        """Directions of η̃ are divided by e + λ₂, and nothing else depends on it."""
+        if ridge == self.ridge:
+            return self.learned
+        plan, own = self.learned.plan, self.learned
+        stretch = {
+            k: np.concatenate([np.ones(1), (e + self.ridge) / (e + ridge)])
+            for k, e in self.strengths.items()
+        }
+        leaves = tuple(t * stretch[k] for t, k in zip(own.leaves, plan.leaves, strict=True))
+        tensors = {k: t * stretch[k] if k in stretch else t for k, t in own.tensors.items()}
+        return replace(own, leaves=leaves, tensors=tensors)
+
+
+def _learn(plan: Plan, columns: Sequence[Column], rows: Rows, settings: KernelSettings) -> Rough:
+    z = coordinates(columns, rows.codes)
+    # single precision: settings differ by thousandths of their scores
+    sides = in_single(choose_sides(plan, columns, z, settings, rows.weight))
+    source = LocalRows(rows, threads=1)
+    few = look_once(columns, sides, source)
+    pairs = source.fold(partial(sum_sides, columns, sides, looked=few))
+    found = embed(plan, sides, pairs, settings)
+    products = source.fold(partial(sum_embedded, plan, columns, found, looked=few))
+    learned = raw_operators(plan, columns, found, products)
+    return Rough(learned, found.strengths, settings.ridge[1] / pairs.weight)
 
 
 def learn_rough(
@@ -174,13 +205,11 @@ def learn_rough(
     columns: Sequence[Column],
     rows: Rows,
     settings: KernelSettings,
-    first: FirstPasses,
+    first: RoughModels,
 ) -> Operators:
-    sides, pairs = first.of(plan, columns, rows, settings)
-    found = embed(plan, sides, pairs, settings)
-    source = LocalRows(rows, threads=1)
-    products = source.fold(partial(sum_embedded, plan, columns, found))
-    return raw_operators(plan, columns, found, products)
+    """A model of some rows, leaves not smoothed yet; ridges share what they can."""
+    found = first.of(plan, columns, rows, settings)
+    return found.with_ridge(settings.ridge[1] / found.learned.weight)
 
 
 def cut_rank(operators: Operators, rank: int) -> Operators:
@@ -211,7 +240,7 @@ def _choose_answers(
     settings: KernelSettings,
     scores: dict[str, float],
     fixed: frozenset[str],
-    first: FirstPasses,
+    first: RoughModels,
 ) -> KernelSettings:
     """The answers' own bandwidth, then how far they lean on a line.
 

@@ -13,15 +13,16 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Rows
 from latentia.inference.answering import log_evidence
 from latentia.inference.evidence import read_evidence
-from latentia.inference.linear_part import pool_scores
+from latentia.inference.linear_part import Linear, pool_scores
+from latentia.inference.many_rows import in_precision
 from latentia.inference.operators import Operators
 from latentia.kernels.choose_settings import (
     BANDWIDTHS,
     FIT_ROWS,
     HELD_ROWS,
     RIDGES,
-    FirstPasses,
     KernelChoice,
+    RoughModels,
     cut_rank,
     free_ranks,
     learn_rough,
@@ -29,14 +30,15 @@ from latentia.kernels.choose_settings import (
     tell_bandwidth,
 )
 from latentia.kernels.settings import KernelSettings
-from latentia.kernels.smooth_leaves import on_grids
+from latentia.kernels.smooth_leaves import on_grids, smoothing
 from latentia.linear_algebra import one_thread
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 POOL = (0.0, 0.6)  # beside the start's
-CLASS_EVIDENCE = (0.35, 0.25, 0.5)  # wider: what tells classes apart is coarse (design 7.6)
-CLASS_ROWS, CLASS_FEATURES = 1000, 75  # to tell settings of classes apart; models take all
+CLASS_EVIDENCE = (0.25, 0.35, 0.5)  # wider: what tells classes apart is coarse (design 7.6)
+CLASS_ROWS, CLASS_FEATURES = 1000, 75  # to tell settings of classes apart …
+WIDE_ROWS = 4000  # … from which models take more features: of fewer rows they tell classes worse
 CLASS_FLOOR = 0.1  # of the scores by which classes are compared
 
 
@@ -56,10 +58,13 @@ def choose_settings_for_classes(
     setting gives way only to one that is better by a standard error.
     """
     look = _ClassTrials(plans, columns, _class_splits(samples, rng), log_prior, fixed)
-    many = sum(map(len, samples)) >= CLASS_ROWS  # of fewer, all is looked at in every place
-    best = replace(start, features=min(start.features, CLASS_FEATURES)) if many else start
+    rows = sum(map(len, samples))
+    many = rows >= CLASS_ROWS  # of fewer, all is looked at in every place
+    best = start
+    if many or "features" not in fixed:
+        best = replace(start, features=min(start.features, CLASS_FEATURES))
     if "evidence" not in fixed:
-        best = replace(best, evidence=CLASS_EVIDENCE[0])
+        best = replace(best, evidence=CLASS_EVIDENCE[1])
     with one_thread():
         best = look.around(best)
         for bandwidth in () if "bandwidth" in fixed else BANDWIDTHS:
@@ -70,7 +75,9 @@ def choose_settings_for_classes(
         best = look.around(best)
     means = {name: float(each.mean()) for name, each in look.scores.items()}
     held = sum(len(rows) for _, held in look.splits for rows in held)
-    return KernelChoice(replace(best, features=start.features), means, held)
+    if "features" in fixed or rows >= WIDE_ROWS:
+        best = replace(best, features=start.features)
+    return KernelChoice(best, means, held)
 
 
 def _clearly_better(one: Array, other: Array) -> bool:
@@ -114,17 +121,31 @@ class _ClassTrials:
     log_prior: Array
     fixed: frozenset[str]
     scores: dict[str, Array] = field(default_factory=dict)  # log P(class | row), row by row
-    first: FirstPasses = field(default_factory=FirstPasses)
-    learned: dict[tuple[Any, ...], list[list[Operators]]] = field(default_factory=dict)
+    rough: RoughModels = field(default_factory=RoughModels)
+    blurs: dict[tuple[Any, float], Array | None] = field(default_factory=dict)
+    densities: dict[tuple[Any, ...], list[Array]] = field(default_factory=dict)  # pools share them
 
     def around(self, best: KernelSettings) -> KernelSettings:
         """The best evidence bandwidth, then the best rank and share of the normal density."""
-        for evidence in () if "evidence" in self.fixed else CLASS_EVIDENCE:
-            best = self.better(best, replace(best, evidence=evidence))
+        best = best if "evidence" in self.fixed else self._evidence(best)
         for rank in free_ranks(self.plans, best, self.fixed):
             best = self.better(best, replace(best, rank=rank))
         for pool in () if "pool" in self.fixed else POOL:
             best = self.better(best, replace(best, pool=pool))
+        return best
+
+    def _evidence(self, best: KernelSettings) -> KernelSettings:
+        """From where it is to its neighbours, and on from one that is better."""
+        place = CLASS_EVIDENCE.index(best.evidence)
+        for way in (CLASS_EVIDENCE[place + 1 :], CLASS_EVIDENCE[:place][::-1]):
+            before = best
+            for evidence in way:
+                found = self.better(best, replace(best, evidence=evidence))
+                if found is best:
+                    break
+                best = found
+            if best is not before:
+                break
         return best
 
     def trial(self, settings: KernelSettings, as_it_is: bool) -> KernelSettings:
@@ -138,46 +159,71 @@ class _ClassTrials:
     def score(self, trial: KernelSettings) -> Array:
         name = _named(trial)
         if name not in self.scores:
+            learned = self._learned(trial)
             each = [
-                _class_score(own, self.columns, held, self.log_prior, trial)
-                for own, (_, held) in zip(self._learned(trial), self.splits, strict=True)
+                _class_score(
+                    logs,
+                    [own.linear for own in raw if own.linear is not None],
+                    held,
+                    self.log_prior,
+                    trial.pool,
+                )
+                for logs, raw, (_, held) in zip(
+                    self._log_densities(trial, learned), learned, self.splits, strict=True
+                )
             ]
             self.scores[name] = np.concatenate(each)
         return self.scores[name]
 
     def _learned(self, trial: KernelSettings) -> list[list[Operators]]:
         """Of all ranks at once: they are nested."""
-        key = (trial.bandwidth, trial.ridge)
-        if key not in self.learned:
-            ranks = free_ranks(self.plans, trial, self.fixed)
-            wide = replace(trial, rank=max(*ranks, trial.rank))
-            self.learned[key] = [
-                [
-                    learn_rough(plan, self.columns, rows, wide, self.first)
-                    for plan, rows in zip(self.plans, learn, strict=True)
-                ]
-                for learn, _ in self.splits
+        ranks = free_ranks(self.plans, trial, self.fixed)
+        wide = replace(trial, rank=max(*ranks, trial.rank))
+        return [
+            [
+                learn_rough(plan, self.columns, rows, wide, self.rough)
+                for plan, rows in zip(self.plans, learn, strict=True)
             ]
-        return self.learned[key]
+            for learn, _ in self.splits
+        ]
+
+    def _log_densities(
+        self, trial: KernelSettings, learned: Sequence[Sequence[Operators]]
+    ) -> list[Array]:
+        """log P̂(row | class) of held-out rows, (classes, rows) for every split."""
+        key = (trial.bandwidth, trial.ridge, trial.rank, trial.evidence)
+        if key not in self.densities:
+            settings = replace(trial, floor=CLASS_FLOOR)
+            self.densities[key] = [
+                np.stack([self._log_density(own, held, settings) for own in raw])
+                for raw, (_, held) in zip(learned, self.splits, strict=True)
+            ]
+        return self.densities[key]
+
+    def _log_density(self, raw: Operators, held: Sequence[Rows], settings: KernelSettings) -> Array:
+        """log P̂(row) of the rows of all classes, in single precision, as models were learned."""
+        cut = cut_rank(raw, settings.rank)
+        model = on_grids(cut, self.columns, settings, scores_only=True, blur=self._blur)
+        evidence = read_evidence(model.plan, _together(held))
+        return log_evidence(in_precision(model, np.float32), evidence)[0]
+
+    def _blur(self, column: Column, bandwidth: float) -> Array | None:
+        place = (column.name, bandwidth)
+        if place not in self.blurs:
+            self.blurs[place] = smoothing(column, bandwidth)
+        return self.blurs[place]
 
 
 def _class_score(
-    raw: Sequence[Operators],
-    columns: Sequence[Column],
-    held: Sequence[Rows],
-    log_prior: Array,
-    settings: KernelSettings,
+    logs: Array, lines: Sequence[Linear], held: Sequence[Rows], log_prior: Array, pool: float
 ) -> Array:
     """log P(class | row) of held-out rows, each times its weight."""
-    together = [np.concatenate(codes) for codes in zip(*(r.codes for r in held), strict=True)]
-    logs = np.empty((len(held), sum(map(len, held))))
-    for k, own in enumerate(raw):
-        model = on_grids(cut_rank(own, settings.rank), columns, settings, scores_only=True)
-        model = replace(model, floor=CLASS_FLOOR)
-        logs[k] = log_evidence(model, read_evidence(model.plan, together))[0]
-    lines = [own.linear for own in raw if own.linear is not None]
-    logs = log_prior[:, None] + pool_scores(logs, lines, together, settings.pool)
+    logs = log_prior[:, None] + pool_scores(logs, lines, _together(held), pool)
     label = np.repeat(np.arange(len(held)), [len(r) for r in held])
     weight = np.concatenate([r.weights for r in held])
     true = logs[label, np.arange(len(label))] - scipy.special.logsumexp(logs, axis=0)
     return np.asarray(true * weight)
+
+
+def _together(held: Sequence[Rows]) -> list[Codes]:
+    return [np.concatenate(codes) for codes in zip(*(r.codes for r in held), strict=True)]

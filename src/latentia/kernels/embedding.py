@@ -11,7 +11,7 @@ Pass 2 sums products of f and η̃, and of the leaves' hat functions and η̃.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, final
@@ -22,6 +22,7 @@ from latentia.data.columns.column import Column
 from latentia.data.columns.values import Values
 from latentia.data.moments import Moments, add_to, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
+from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.linear_part import fit_linear, linear_slots, sum_linear
 from latentia.inference.operators import Operators
@@ -32,6 +33,8 @@ from latentia.kernels.smooth_leaves import hats, on_grids
 from latentia.linear_algebra import eigh, one_thread, ridge_solver
 from latentia.structure.plan import Plan
 from latentia.typing import Array
+
+MOST_KEPT = 2**23  # features of all rows that are kept between the passes, instead of made twice
 
 
 @final
@@ -123,15 +126,41 @@ def _given_landmarks(columns: Sequence[Column], given: Any) -> Array:
     return coordinates(columns, codes)
 
 
-def sum_sides(columns: Sequence[Column], sides: Sides, rows: Rows) -> Moments:
-    """Pass 1: Σ w φ_β φ_βᵀ, and Σ w 1_α φ_α φ_βᵀ over rows that have all of α."""
-    sums: dict[str, Array] = {}
-    width = sum(_size(m) for m in sides.maps)
-    for part in row_chunks(len(rows), width):
+@final
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Some rows, their coordinates, and what every map makes of them."""
+
+    rows: Rows
+    z: Array  # (columns, n)
+    unmixed: tuple[Array, ...]
+
+
+def look_at_rows(columns: Sequence[Column], sides: Sides, rows: Rows) -> Iterator[Looked]:
+    """Rows with their features, some at a time."""
+    for part in row_chunks(len(rows), _width(sides)):
         block = rows[part]
         z = coordinates(columns, block.codes)
-        phi = [_with_one(m.unmixed(z)) for m in sides.maps]
-        weight = block.weight
+        yield Looked(block, z, tuple(m.unmixed(z) for m in sides.maps))
+
+
+def look_once(columns: Sequence[Column], sides: Sides, source: Source) -> list[Looked] | None:
+    """Features of few rows in memory, kept for both passes; None of many."""
+    if not isinstance(source, LocalRows) or len(source.rows) > source.block_rows:
+        return None
+    if len(source.rows) * _width(sides) > MOST_KEPT:
+        return None
+    return list(look_at_rows(columns, sides, source.rows))
+
+
+def sum_sides(
+    columns: Sequence[Column], sides: Sides, rows: Rows, looked: Iterable[Looked] | None = None
+) -> Moments:
+    """Pass 1: Σ w φ_β φ_βᵀ, and Σ w 1_α φ_α φ_βᵀ over rows that have all of α."""
+    sums: dict[str, Array] = {}
+    for part in look_at_rows(columns, sides, rows) if looked is None else looked:
+        z, weight = part.z, part.rows.weight
+        phi = [_with_one(unmixed) for unmixed in part.unmixed]
         whole = not np.isnan(z).any()
         for m in sorted({*sides.outside.values()}):
             total = _weighted(phi[m], weight) @ phi[m].T
@@ -197,26 +226,31 @@ def state_directions(
     return J, *eigh((S + S.T) / 2, largest)
 
 
-def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: Rows) -> Moments:
+def sum_embedded(
+    plan: Plan,
+    columns: Sequence[Column],
+    found: Embedding,
+    rows: Rows,
+    looked: Iterable[Looked] | None = None,
+) -> Moments:
     """Pass 2: Σ w f_a ⊗ f_b ⊗ η̃ and Σ w hats ⊗ η̃, each with the weight of the rows that have it."""
     sums: dict[str, Array] = {}
-    width = sum(_size(m) for m in found.sides.maps)
     inner = sorted({*plan.inner, *plan.roots})
     slots = linear_slots(columns)
-    for part in row_chunks(len(rows), width):
-        block = rows[part]
-        z = coordinates(columns, block.codes)
-        weight = block.weights
-        f, here, eta = _coordinates(found, z)
+    for part in look_at_rows(columns, found.sides, rows) if looked is None else looked:
+        block, weight = part.rows, part.rows.weight
+        f, here, eta = _coordinates(found, part)
         for k in inner:
             node = plan.nodes[k]
             above = [] if node.parent == k else [eta[k]]
-            add_to(sums, f"products/{k}", outer_sum([f[c] for c in node.children] + above, weight))
+            factors = [f[c] for c in node.children] + above
+            factors[-1] = _weighted(factors[-1], weight)
+            add_to(sums, f"products/{k}", outer_sum(factors, None))
             marks = [np.stack([np.ones(len(block)), here[c]]) for c in node.children]
             add_to(sums, f"present/{k}", outer_sum(marks, weight))
         for x, k in enumerate(plan.leaves):
             H = hats(plan, columns, k, block.codes)  # (n, cells)
-            add_to(sums, f"leaf/{x}", np.asarray(H.T @ (eta[k] * weight).T))
+            add_to(sums, f"leaf/{x}", np.asarray(H.T @ _weighted(eta[k], weight).T, dtype=float))
         for name, total in (
             {} if slots is None else sum_linear(slots, block.codes, block.weight)
         ).items():
@@ -225,7 +259,7 @@ def sum_embedded(plan: Plan, columns: Sequence[Column], found: Embedding, rows: 
 
 
 def _coordinates(
-    found: Embedding, z: Array
+    found: Embedding, part: Looked
 ) -> tuple[dict[int, Array], dict[int, Array], dict[int, Array]]:
     """f, which rows have it, and η̃ of every separator; each map is looked at once."""
     asked: dict[int, list[tuple[str, int, Array, Array]]] = {}
@@ -236,12 +270,13 @@ def _coordinates(
     here = {}
     for m, wanted in asked.items():
         block = found.sides.maps[m]
-        joint = block.project(np.concatenate([matrix for *_, matrix, _ in wanted]), z)
-        there, start = present(block, z), 0
+        joint = block.project(np.concatenate([own for *_, own, _ in wanted]), part.unmixed[m])
+        there, start = present(block, part.z), 0
         for side, k, matrix, mean in wanted:
-            own = np.empty((1 + len(matrix), z.shape[1]))
+            own = np.empty((1 + len(matrix), len(there)), joint.dtype)
             own[0] = 1.0
-            np.subtract(joint[start : start + len(matrix)], (matrix @ mean)[:, None], out=own[1:])
+            shift = (matrix @ mean).astype(joint.dtype, copy=False)[:, None]
+            np.subtract(joint[start : start + len(matrix)], shift, out=own[1:])
             start += len(matrix)
             if side == "f":
                 here[k] = there
@@ -257,9 +292,10 @@ def learn_embedded(
     with one_thread():  # blocks of rows run beside each other; small products do not gain
         z = coordinates(columns, sample.codes)
         sides = choose_sides(plan, columns, z, settings, sample.weight)
-        pairs = source.fold(partial(sum_sides, columns, sides))
+        few = look_once(columns, sides, source)
+        pairs = source.fold(partial(sum_sides, columns, sides, looked=few))
         found = embed(plan, sides, pairs, settings)
-        products = source.fold(partial(sum_embedded, plan, columns, found))
+        products = source.fold(partial(sum_embedded, plan, columns, found, looked=few))
         return on_grids(raw_operators(plan, columns, found, products), columns, settings)
 
 
@@ -296,6 +332,10 @@ def raw_operators(
 
 def present(block: BlockMap, z: Array) -> Array:
     return (~np.isnan(z[list(block.members)]).any(axis=0)).astype(float)
+
+
+def _width(sides: Sides) -> int:
+    return sum(_size(m) for m in sides.maps)
 
 
 def _size(block: BlockMap) -> int:

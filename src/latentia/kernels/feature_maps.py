@@ -135,13 +135,11 @@ class BlockMap:
         """φ, or k(landmarks, ·) where that is `mixing` times it."""
         return self.factors(z[list(self.members)]) if self.mixes_last else self(z)
 
-    def project(self, matrix: Array, z: Array) -> Array:
-        """matrix @ φ, the two matrices multiplied first: (rows of the matrix, n)."""
-        own = z[list(self.members)]
-        if self.waves is not None or self.shows_states:
-            return np.asarray(matrix @ self(z))
-        factors = self.factors(own)
-        return np.asarray((matrix @ self.mixing).astype(factors.dtype) @ factors)
+    def project(self, matrix: Array, unmixed: Array) -> Array:
+        """matrix @ φ of what `unmixed` gave, small matrices multiplied first: (its rows, n)."""
+        if self.mixes_last:
+            matrix = matrix @ self.mixing
+        return np.asarray(matrix.astype(unmixed.dtype, copy=False) @ unmixed)
 
     def factors(self, own: Array) -> Array:
         """k(landmark, x): (m, n)."""
@@ -168,35 +166,24 @@ def _at_once(block: BlockMap, own: Array) -> Array:
     The logarithm is a sum of products of what landmarks and rows are: ax − a²/2 − x²/2, and
     log(unequal) (1 − Σ over states s of [a = s][x = s]), where x is there; else the mean's.
     """
+    states = np.array(block.discrete)
+    smooth, marked = states == 0, np.repeat(np.arange(len(states)), states)
     here, log_unequal = ~np.isnan(own), math.log(block.unequal)
-    left: list[Array] = []
-    right: list[Array] = []
-    constant, squares = np.zeros(block.landmarks.shape[1]), np.zeros(own.shape[1])
-    for i, states in enumerate(block.discrete):
-        a, x = block.landmarks[i], own[i]
-        if states:
-            marks = np.arange(states)[:, None]
-            left.append(-log_unequal * (a == marks))
-            right.append((x == marks).astype(float))
-            same = np.full(len(a), log_unequal)
-        else:
-            a, x = a / block.bandwidth, np.where(here[i], x, 0.0) / block.bandwidth
-            left.append(a[None])
-            right.append(x[None])
-            same = -0.5 * a**2
-            squares -= 0.5 * x**2
-        if here[i].all():
-            constant += same
-        else:
-            mean = np.log(np.maximum(_mean_factor(block, i), 1e-300))
-            left += [same[None], mean[None]]
-            right += [here[i][None].astype(float), 1.0 - here[i][None]]
-    left += [constant[None], np.ones((1, len(constant)))]
-    right += [np.ones((1, len(squares))), squares[None]]
+    whole = np.asarray(here.all(axis=1))
+    marks = np.concatenate([np.arange(s) for s in states])[:, None]
+    a, x = (block.landmarks[smooth] / block.bandwidth, own[smooth] / block.bandwidth)
+    x = x if whole[smooth].all() else np.where(here[smooth], x, 0.0)
+    same = np.full(block.landmarks.shape, log_unequal)
+    same[smooth] = -0.5 * a**2
+    left = [a, -log_unequal * (block.landmarks[marked] == marks), same[whole].sum(axis=0)[None]]
+    right = [x, own[marked] == marks, np.ones((1, own.shape[1]))]
+    for i in np.flatnonzero(~whole):
+        left += [same[i][None], np.log(np.maximum(_mean_factor(block, int(i)), 1e-300))[None]]
+        right += [here[i][None], ~here[i][None]]
+    left.append(np.ones((1, block.landmarks.shape[1])))
+    right.append(-0.5 * (x**2).sum(axis=0)[None])
     kind = np.float32 if block.single else np.float64
-    one: Array = np.concatenate(left).astype(kind, copy=False)
-    other: Array = np.concatenate(right).astype(kind, copy=False)
-    return exp_negative(one.T @ other)  # large: in place
+    return exp_negative(np.concatenate(left, dtype=kind).T @ np.concatenate(right, dtype=kind))
 
 
 def make_map(
@@ -259,14 +246,10 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
         return block
     bare = replace(block, landmarks=_landmarks(sample, features))
     K = bare.factors(bare.landmarks)
+    if isinstance(block.kernel, str) and block.cut >= SMALLEST:  # known to be sound
+        return _on_pivots(bare, K)
     if not np.isfinite(K).all() or not np.allclose(K, K.T, rtol=1e-6, atol=1e-9):
         raise DataError("the kernel gives values that are not finite, or k(x, y) ≠ k(y, x).")
-    L, trouble = scipy.linalg.lapack.dpotrf(
-        K, lower=1
-    )  # any root will do, and this one is many times as fast
-    pivots = np.diagonal(L) ** 2
-    if not trouble and pivots.min() > SOUND * pivots.max():
-        return replace(bare, mixing=np.ascontiguousarray(scipy.linalg.lapack.dtrtri(L, lower=1)[0]))
     values, vectors = eigh((K + K.T) / 2)
     if values[0] < -INDEFINITE * max(values[-1], 1e-300):
         raise DataError(
@@ -278,8 +261,27 @@ def _nystroem(block: BlockMap, sample: Array, features: int, seed: int) -> Block
     return replace(bare, mixing=mixing)
 
 
+def _on_pivots(bare: BlockMap, K: Array) -> BlockMap:
+    """A triangular root on the landmarks that tell all others: K_LL = C Cᵀ, mixing C_pp⁻¹.
+
+    Any root will do, this one is many times as fast as that by eigenvalues, and where few columns
+    need few landmarks, features are few from the start.
+    """
+    C, trouble = scipy.linalg.lapack.dpotrf(K, lower=1)
+    pivots = np.diagonal(C) ** 2
+    if not trouble and pivots.min() > SOUND * pivots.max():  # all of them are needed
+        return replace(bare, mixing=np.ascontiguousarray(scipy.linalg.lapack.dtrtri(C, lower=1)[0]))
+    C, order, rank, _ = scipy.linalg.lapack.dpstrf(K, lower=1, tol=bare.cut * float(K.max()))
+    mixing, _ = scipy.linalg.lapack.dtrtri(C[:rank, :rank], lower=1)
+    chosen = np.ascontiguousarray(bare.landmarks[:, order[:rank] - 1])
+    return replace(bare, landmarks=chosen, mixing=np.ascontiguousarray(np.tril(mixing)))
+
+
 def _landmarks(sample: Array, features: int) -> Array:
     """Rows of the sample, each once, as with weights: all if they are few, or the first ones."""
+    first = sample[:, :features]
+    if any(len(np.unique(x)) == features for x in first):  # no two are equal
+        return np.ascontiguousarray(first)
     for part in (sample[:, : 2 * features], sample):  # a part tells as a rule that there are many
         L = _once(part)
         if L.shape[1] > features:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -18,17 +18,20 @@ from latentia.kernels.settings import KernelSettings
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
+Blur: TypeAlias = Callable[[Column, float], Array | None]  # `smoothing`, or one that remembers
+
 
 def on_grids(
     found: Operators,
     columns: Sequence[Column],
     settings: KernelSettings,
     scores_only: bool = False,
+    blur: Blur | None = None,
 ) -> Operators:
     """Leaves smoothed: at one bandwidth for evidence, at another for answers."""
     plan, raw = found.plan, found.leaves
     leaves = tuple(
-        possible(smooth_leaf(plan, columns, k, raw[x], settings.evidence), found.weight)
+        possible(smooth_leaf(plan, columns, k, raw[x], settings.evidence, blur=blur), found.weight)
         for x, k in enumerate(plan.leaves)
     )
     place = {v: i for i, v in enumerate(plan.graph.observed)}
@@ -93,10 +96,9 @@ def hats(
         there = own < _cells(columns[i])  # beyond: missing
         index = (index[:, None] * _cells(columns[i]) + own * there).reshape(-1, n)
         share = (share[:, None] * (weight * there)).reshape(-1, n)
-    rows = np.broadcast_to(np.arange(n), index.shape)
-    kept = share > 0
     shape = (n, math.prod(_cells(columns[i]) for i in members))
-    return scipy.sparse.csr_array((share[kept], (rows[kept], index[kept])), shape=shape)
+    ends = np.arange(0, index.size + 1, len(index))  # as many corners in every row
+    return scipy.sparse.csr_array((share.T.ravel(), index.T.ravel(), ends), shape=shape)
 
 
 def smoothing(column: Column, bandwidth: float) -> Array | None:
@@ -121,13 +123,14 @@ def smooth_leaf(
     raw: Array,
     bandwidth: float,
     own: Mapping[int, float] | None = None,
+    blur: Blur | None = None,
 ) -> Array:
     """A leaf's table smoothed along every continuous axis, `own` by column: (cells, r)."""
     place = {v: i for i, v in enumerate(plan.graph.observed)}
     members = [columns[place[v]] for v in plan.nodes[leaf].columns]
     table = raw.reshape(*(_cells(c) for c in members), -1)
     for axis, (v, column) in enumerate(zip(plan.nodes[leaf].columns, members, strict=True)):
-        S = smoothing(column, (own or {}).get(v, bandwidth))
+        S = (blur or smoothing)(column, (own or {}).get(v, bandwidth))
         if S is not None:
             table = np.moveaxis(np.tensordot(S, table, axes=(1, axis)), 0, axis)
     return np.ascontiguousarray(table.reshape(raw.shape))

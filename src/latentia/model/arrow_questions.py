@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from latentia.announcing import warn
-from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import dense_columns
 from latentia.data.columns.discrete import DiscreteColumn
-from latentia.data.sources.table_rows import missing_shares
 from latentia.errors import (
     ConvergenceWarning,
     DataError,
@@ -22,14 +20,11 @@ from latentia.errors import (
     NotLearnedError,
     UnknownNameError,
 )
-from latentia.exact.arrow_answers import best_joint, draw_arrows, log_joint, posterior_shares
-from latentia.exact.arrows import LineArrow, LogitArrow, TableArrow
 from latentia.inference.operators import independent
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
 from latentia.model.linked_questions import LinkedQuestions
-from latentia.model.profile import Profile
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
@@ -39,6 +34,7 @@ if TYPE_CHECKING:
     from latentia.model.arrow_learning import ArrowModel
     from latentia.model.coefficients import Coefficients
     from latentia.model.opened_table import Opened
+    from latentia.model.profile import Profile
     from latentia.networks.learner import Abilities
 
 
@@ -107,6 +103,8 @@ class ArrowQuestions(LinkedQuestions):
         return any(is_linked_class(graph, v, columns) for v in told)
 
     def _fit_arrows(self, opened: Opened, learner: Any, groups: int) -> Self:
+        from latentia.assess.diagnostics import diagnose
+        from latentia.data.sources.table_rows import missing_shares
         from latentia.model.arrow_learning import asked_links, learn_arrows
         from latentia.networks.tables import column_plan
 
@@ -169,6 +167,8 @@ class ArrowQuestions(LinkedQuestions):
 
         Axes of tables are (parents in the order given, itself).
         """
+        from latentia.exact.arrows import TableArrow
+
         self._check_fitted()
         found = self._arrows
         if found is None:
@@ -196,6 +196,8 @@ class ArrowQuestions(LinkedQuestions):
         return coefficients_of(found, latent, robust, self.name_states or {})
 
     def _parameters(self, wanted: str) -> int:
+        from latentia.exact.arrows import LineArrow, LogitArrow, TableArrow
+
         found = self._alone
         if found is None:
             return super()._parameters(wanted)
@@ -291,6 +293,8 @@ class ArrowQuestions(LinkedQuestions):
         names = named(variables, self._graph.names)
         if not self._asks_arrows(names, evidence, soft):
             return None
+        from latentia.exact.arrow_answers import log_joint, posterior_shares
+
         found, row, likelihoods, shift = self._arrow_row(names, evidence, soft)
         places = [found.graph.index(name) for name in names]
         p, log = posterior_shares(log_joint(found.network, row[None], places, likelihoods))
@@ -308,6 +312,8 @@ class ArrowQuestions(LinkedQuestions):
         self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
     ) -> Assignment | None:
         """`map_query` by the arrows; None where they are not asked."""
+        from latentia.exact.arrow_answers import best_joint
+
         if not self._asks_arrows(names, evidence, soft):
             return None
         found, row, likelihoods, _ = self._arrow_row(names, evidence, soft)
@@ -320,6 +326,8 @@ class ArrowQuestions(LinkedQuestions):
 
     def _draw_arrows(self, n: int, rng: np.random.Generator, latents: bool) -> dict[Any, Any]:
         """n rows; with latents, these come first."""
+        from latentia.exact.arrow_answers import draw_arrows
+
         found = self._arrows
         assert found is not None
         cells, variables = draw_arrows(found.network, n, rng), self._arrow_variables()

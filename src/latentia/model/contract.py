@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from latentia import doors
-from latentia.assess.diagnostics import Diagnostics
 from latentia.data.columns.column import Column
 from latentia.errors import NotLearnedError
-from latentia.exact.gaussian_leaves import gaussian_tables
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Ascent
 from latentia.parameters import Parameters
-from latentia.pooling.column_pool import Pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Label
+
+if TYPE_CHECKING:
+    from latentia.assess.diagnostics import Diagnostics
+    from latentia.pooling.column_pool import Pool
 
 
 class Estimator(Parameters):
@@ -105,6 +106,8 @@ class Learned(Estimator):
 
         Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.
         """
+        from latentia.exact.gaussian_leaves import gaussian_tables
+
         self._check_fitted()
         graph, tables = self._tables("cpts_")
         found = {graph.names[v]: x for v, x in sorted(tables.items())}

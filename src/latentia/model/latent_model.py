@@ -19,8 +19,6 @@ from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
-from latentia.inference.row_answers import note_repaired
-from latentia.inference.sampling import sample_rows
 from latentia.model.arrow_questions import ArrowQuestions
 from latentia.model.latent_questions import (
     best_own,
@@ -149,6 +147,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
             clipped = float(found.clipped[v][0])
             instead = bool(found.repaired[0])
             if instead:
+                from latentia.inference.row_answers import note_repaired
+
                 note_repaired(1)
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
@@ -223,6 +223,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         Mixed tables without a graph have a chain of trees that draws rows more like the table's;
         `joint` draws from the model that scores and answers queries all the same.
         """
+        from latentia.inference.sampling import sample_rows
+
         self._check_fitted()
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise DataError(

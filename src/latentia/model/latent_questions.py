@@ -14,23 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
-from latentia.assess.intervals import intervals
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
-from latentia.exact.latent_rows import AskingLatent
-from latentia.exact.max_product import max_product_states
-from latentia.exact.own_network import OwnNetwork
-from latentia.exact.seen_densities import log_density, log_of_likelihood, with_seen
 from latentia.exact.table_answers import TableAnswers
-from latentia.exact.tabular_model import check_rows_possible
 from latentia.inference.operators import Operators
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import one_row
-from latentia.inference.row_answers import Found
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
@@ -38,6 +31,8 @@ from latentia.typing import Array, Codes, Label
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
+    from latentia.exact.latent_rows import AskingLatent
+    from latentia.inference.row_answers import Found
 
 T = TypeVar("T")
 
@@ -212,10 +207,9 @@ def query_own(
 
     With a confidence: intervals from `others`, the tables without one group of rows each.
     """
-    asked = _read(own, names, evidence, soft)
-    row, likelihoods = asked.row[None], _by_name(asked)
-    table = np.asarray(asked.answers.joint(list(names), row, likelihoods)[0])
-    log = float(asked.answers.log_evidence(row, likelihoods)[0]) + asked.shift
+    from latentia.assess.intervals import intervals
+
+    table, log = _answered(own, names, evidence, soft)
     shown = {
         **evidence,
         **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in soft.items()},
@@ -223,7 +217,7 @@ def query_own(
     columns = [own.variables[own.graph.index(name)] for name in names]
     ends: tuple[Any, Any] = (None, None)
     if confidence is not None and not (len(columns) == 1 and columns[0].continuous):
-        replicas = (_table(each, names, evidence, soft) for each in others)
+        replicas = (_answered(each, names, evidence, soft)[0] for each in others)
         ends = intervals(table, table, replicas, confidence)
     return as_answer(columns, table, log, 0.0, shown, ends=ends, confidence=confidence)
 
@@ -271,17 +265,31 @@ def tables_to_draw(own: OwnTables | None, learner: str) -> OwnTables:
     return own
 
 
-def _table(
+def _answered(
     own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
-) -> Array:
+) -> tuple[Array, float]:
+    """P(names | evidence), and log P(evidence); one variable of a forest without any wiring."""
+    from latentia.exact.one_in_forest import one_in_forest
+
     asked = _read(own, names, evidence, soft)
-    return np.asarray(asked.answers.joint(list(names), asked.row[None], _by_name(asked))[0])
+    answers = asked.answers
+    if len(names) == 1:
+        place = answers.graph.index(names[0])
+        quick = one_in_forest(answers.graph, answers.tables, asked.row, asked.soft, place)
+        if quick is not None:
+            return quick[0], quick[1] + asked.shift
+    row, likelihoods = asked.row[None], _by_name(asked)
+    table = np.asarray(answers.joint(list(names), row, likelihoods)[0])
+    return table, float(answers.log_evidence(row, likelihoods)[0]) + asked.shift
 
 
 def best_own(
     own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
 ) -> Assignment:
     """The most probable joint state of the names, however many; the rest is summed out."""
+    from latentia.exact.max_product import max_product_states
+    from latentia.exact.tabular_model import check_rows_possible
+
     asked = _read(own, names, evidence, soft)
     graph, tables = asked.answers.graph, asked.answers.tables
     number = {name: v for v, name in enumerate(graph.names)}
@@ -296,7 +304,13 @@ def best_own(
 def _read(
     own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
 ) -> _Question:
-    """Codes of what is seen; continuous columns that are seen become likelihoods of parents."""
+    """Codes of what is seen; continuous columns that are seen become likelihoods of parents.
+
+    Those with children (where a plan has turned arrows round) become likelihoods of their cells.
+    """
+    from latentia.exact.own_network import between_cells
+    from latentia.exact.seen_densities import log_density, log_of_likelihood, with_seen
+
     columns, graph, tables = own.variables, own.graph, own.answers.tables
     for name in {*names}.difference(graph.names):
         graph.index(name)  # which tells that there is none
@@ -304,20 +318,21 @@ def _read(
     row = np.full(len(columns), -1, dtype=np.int64)
     discrete: dict[int, Array] = {}
     seen: dict[int, Array] = {}
-    shift = 0.0
+    shift, above = 0.0, {a for a, _ in graph.edges}
     for v, column in enumerate(columns):
         code, likelihood = codes[v], likelihoods.get(v)
         if isinstance(column, ContinuousColumn):
             if code is not None:
+                value = np.array([float(evidence[column.name])])
+                shift += float(column.log_density_factor(value)[0])
+                likelihood = between_cells(*column.corners(np.asarray(code)), column.cells).T
+            if v not in above and code is not None:
                 seen[v] = log_density(column, tables[v], own.leaves.get(v), float(code[0]))
-                shift += float(
-                    column.log_density_factor(np.array([float(evidence[column.name])]))[0]
-                )
-            elif likelihood is not None:
+            elif v not in above and likelihood is not None:
                 seen[v] = log_of_likelihood(tables[v], likelihood[:, 0])
         elif code is not None:
             row[v] = int(code[0])
-        elif likelihood is not None:
+        if likelihood is not None and v not in seen and row[v] < 0:
             discrete[v] = likelihood[:, 0]
     if not seen:
         return _Question(own.answers, row, discrete, shift)
@@ -338,6 +353,9 @@ def asking_latent(
     own: OwnTables, columns: Sequence[Column], name: Label, unknown: str
 ) -> AskingLatent:
     """A latent, ready to be asked about rows of any table."""
+    from latentia.exact.latent_rows import AskingLatent
+    from latentia.exact.own_network import OwnNetwork
+
     network = None if own.leaves else OwnNetwork(own.answers, ())
     return AskingLatent(
         own.graph,
@@ -354,6 +372,8 @@ def membership_bars(
     asking: AskingLatent, others: Sequence[AskingLatent], confidence: float, table: Table
 ) -> tuple[Found, Found, Found]:
     """Memberships of a block of rows, and both ends of their intervals."""
+    from latentia.assess.intervals import intervals
+
     found = asking.memberships(table)
     p = np.stack(list(found.values()))
     replicas = (np.stack(list(each.memberships(table).values())) for each in others)

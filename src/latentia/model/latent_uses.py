@@ -9,14 +9,14 @@ import numpy as np
 
 from latentia.data.sources.table import Table
 from latentia.errors import NotLearnedError
-from latentia.exact.latent_rows import AskingLatent
-from latentia.inference.row_answers import Found
 from latentia.model.table_questions import TableQuestions
 from latentia.parameters import offered_if
 from latentia.spelling import printable
 from latentia.typing import Label
 
 if TYPE_CHECKING:
+    from latentia.exact.latent_rows import AskingLatent
+    from latentia.inference.row_answers import Found
     from latentia.model.relating import Relation
 
 

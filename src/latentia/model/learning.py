@@ -7,9 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from latentia.announcing import hearing_climbs
-from latentia.assess.diagnostics import diagnose
 from latentia.data.moments import Moments
-from latentia.data.sources.indicators import INDICATED
 from latentia.data.sources.progress import as_progress, show_progress
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
@@ -80,6 +78,7 @@ class Learning(Learned):
         self.mechanism = mechanism
 
     def _wanted(self) -> Specification:
+        from latentia.data.sources.indicators import INDICATED
         from latentia.model.mechanism import indicator_names, with_mechanism
         from latentia.model.specification import Specification
 
@@ -177,6 +176,7 @@ class Learning(Learned):
     def _keep_learned(
         self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
     ) -> Self:
+        from latentia.assess.diagnostics import diagnose
         from latentia.model.training import learned_plan, warn_of
 
         warn_of(training, operators, learner)
@@ -265,6 +265,7 @@ class Learning(Learned):
         hold some thousands of rows. Stepwise EM takes further steps. States that the first table
         does not show must be named in `state_names`.
         """
+        from latentia.assess.diagnostics import diagnose
         from latentia.data.sources.table_rows import missing_shares, open_rows
         from latentia.model.learners import as_learner
         from latentia.model.opened_table import open_training

@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.data.columns.values import Values
-from latentia.data.sources.engine import Engine, row_weights
 from latentia.data.sources.table import Table
-from latentia.data.sources.table_rows import missing_shares
 from latentia.errors import DataError, EvidenceError, NotLearnedError
-from latentia.exact.latent_rows import AskingLatent
-from latentia.exact.max_product import max_product_states
-from latentia.exact.reading_evidence import read_codes
-from latentia.exact.table_answers import TableAnswers
-from latentia.exact.tabular_model import check_rows_possible
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.questions import named
-from latentia.inference.row_answers import SCORE, Found, Noted, ScoreSum, note_impossible
 from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
 from latentia.model.state_names import checked_names
@@ -30,6 +21,10 @@ from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Label
 
 if TYPE_CHECKING:
+    from latentia.data.sources.engine import Engine
+    from latentia.exact.latent_rows import AskingLatent
+    from latentia.exact.table_answers import TableAnswers
+    from latentia.inference.row_answers import Found
     from latentia.model.coefficients import Coefficients
     from latentia.model.links import LogitLink
     from latentia.model.opened_table import Opened
@@ -48,8 +43,11 @@ class LinkedQuestions(LatentUses):
         return found
 
     def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+        from latentia.assess.diagnostics import diagnose
+        from latentia.data.sources.table_rows import missing_shares
         from latentia.model.links import learn_linked, linked_latents
         from latentia.networks.em import EM
+        from latentia.networks.knowledge import least_smoothing
         from latentia.networks.tables import Tables, as_operators
 
         self.__dict__.pop("link_", None)
@@ -68,8 +66,6 @@ class LinkedQuestions(LatentUses):
             raise DataError(
                 f"expected two states or more of {names[0]!r}: latents={{{names[0]!r}: 2}}."
             )
-        from latentia.networks.knowledge import least_smoothing
-
         asked: Abilities = learner.abilities
         if isinstance(asked.smoothing, Mapping):
             raise DataError("expected one number as smoothing of a model with covariates.")
@@ -122,6 +118,10 @@ class LinkedQuestions(LatentUses):
         self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
     ) -> Assignment | None:
         """`map_query` where some of the evidence are covariates; None without them."""
+        from latentia.exact.max_product import max_product_states
+        from latentia.exact.reading_evidence import read_codes
+        from latentia.exact.tabular_model import check_rows_possible
+
         told = self._told_by_covariates(names, evidence, soft)
         if told is None:
             return None
@@ -219,6 +219,8 @@ class AskingLinked:
 
     def posterior(self, table: Table, v: int) -> Array:
         """P(variable | all other present cells, covariates), (n, states)."""
+        from latentia.inference.row_answers import note_impossible
+
         codes, soft = self.read(table)
         codes[:, v] = -1
         name = self.graph.names[v]
@@ -262,10 +264,15 @@ class LinkedAsking:
         return {column.name: column.answers(found.argmax(axis=1))}
 
     def scores(self, table: Table) -> Found:
+        from latentia.inference.row_answers import SCORE
+
         codes, soft = self.latent.read(table)
         return {SCORE: self.latent.answers.log_evidence(codes, soft)}
 
     def score_sum(self, weight: Label | None, table: Table) -> Any:
+        from latentia.data.sources.engine import row_weights
+        from latentia.inference.row_answers import SCORE, Noted, ScoreSum
+
         if table.length == 0:
             return None
         log, own = self.scores(table)[SCORE], row_weights(weight, table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from latentia.errors import (
     StatesWarning,
 )
 from latentia.inference.operators import Operators
-from latentia.networks.learner import Learner
 from latentia.structure.plan import SHORTFALL
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import Learner
 
 
 def note_constant(names: Sequence[Label]) -> None:

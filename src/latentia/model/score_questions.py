@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latentia.data.sources.engine import Answer, Engine, Form, OneBlock, check_cells
-from latentia.data.sources.indicators import with_indicators
-from latentia.data.sources.opening import open_question
-from latentia.data.sources.table_rows import WEIGHT, TableRows
-from latentia.data.sources.weights import check_total, checked_weight, weight_name
 from latentia.errors import DataError, NotLearnedError, UnknownNameError
 from latentia.inference.questions import column_place
-from latentia.inference.row_answers import SCORE, Asking
 from latentia.model.learning import Learning
-from latentia.model.mechanism import indicator_names
 from latentia.model.notices import note_not_asked
 from latentia.typing import Label
 
 if TYPE_CHECKING:
     from latentia.assess.report import CheckReport
+    from latentia.data.sources.engine import Answer, Engine, Form
+    from latentia.data.sources.table_rows import TableRows
+    from latentia.inference.row_answers import Asking
 
 
 class ScoreQuestions(Learning):
@@ -39,6 +35,9 @@ class ScoreQuestions(Learning):
         likelihood; rows to which it gives no positive probability are scored as if their columns
         were independent, times N^-½, with a warning. Impossible rows are scored -inf.
         """
+        from latentia.data.sources.table_rows import TableRows
+        from latentia.inference.row_answers import SCORE
+
         asking, engine = self._asking(unknown), self._open(X)
         self._note_not_asked(TableRows(engine))
         return engine.answer(
@@ -59,6 +58,10 @@ class ScoreQuestions(Learning):
 
     def _score_sums(self, X: Any, sample_weight: Any, unknown: str) -> tuple[float, float]:
         """Σ w log P(row) and Σ w: a fold like any other."""
+        from latentia.data.sources.engine import OneBlock
+        from latentia.data.sources.table_rows import WEIGHT, TableRows
+        from latentia.data.sources.weights import check_total, checked_weight, weight_name
+
         asking, engine = self._asking(unknown), self._open(X)
         name = weight_name(sample_weight, engine.names)
         if isinstance(engine, OneBlock) and sample_weight is not None and name is None:
@@ -128,6 +131,8 @@ class ScoreQuestions(Learning):
     # -- the way of a question -----------------------------------------------------------------
 
     def _asking(self, unknown: str) -> Asking:
+        from latentia.inference.row_answers import Asking
+
         self._check_fitted()
         return Asking(self.operators_, self.columns_, unknown, getattr(self, "pool_", None))
 
@@ -146,6 +151,8 @@ class ScoreQuestions(Learning):
 
     def _checked(self, engine: Engine, without: int | None, unknown: str) -> list[Label]:
         """The columns that a question reads; their cells are looked at where errors get lost."""
+        from latentia.data.sources.engine import check_cells
+
         wanted = self._there(engine, without)
         if unknown == "error":
             asked = [c for i, c in enumerate(self.columns_) if i != without]
@@ -154,6 +161,10 @@ class ScoreQuestions(Learning):
 
     def _open(self, X: Any) -> Engine:
         """The table that is asked about; some of its columns must be the model's."""
+        from latentia.data.sources.indicators import with_indicators
+        from latentia.data.sources.opening import open_question
+        from latentia.model.mechanism import indicator_names
+
         self._check_fitted()
         known = [c.name for c in self.columns_]
         told = indicator_names(self.mechanism)

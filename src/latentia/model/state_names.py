@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import dense_columns
 from latentia.data.columns.masses import cell_values
 from latentia.errors import DataError, UnknownNameError
-from latentia.exact.mixture_network import MixtureNetwork
-from latentia.exact.own_network import OwnNetwork
-from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, Codes
+
+if TYPE_CHECKING:
+    from latentia.exact.table_answers import TableAnswers
 
 # --- what is asked for ----------------------------------------------------------------------------
 
@@ -123,6 +123,8 @@ def renumber_states(
     operators: Operators, users: LatentGraph, orders: Mapping[int, Codes]
 ) -> Operators:
     """The same distribution; state k of a latent is what was state orders[k]."""
+    from latentia.exact.mixture_network import MixtureNetwork
+    from latentia.exact.own_network import OwnNetwork
     from latentia.networks.to_operators import operators_of, renumbered
 
     if all((np.diff(order) > 0).all() for order in orders.values()):
@@ -151,4 +153,6 @@ def renumber_states(
 
 
 def _answers(graph: LatentGraph, tables: Mapping[int, Array]) -> TableAnswers:
+    from latentia.exact.table_answers import TableAnswers
+
     return TableAnswers(graph, {graph.names[v]: table for v, table in tables.items()})

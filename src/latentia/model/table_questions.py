@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from latentia.assess.intervals import Bars, bars_of, checked_confidence
-from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError, UnknownNameError
-from latentia.exact.latent_rows import AskingLatent
-from latentia.inference.many_rows import in_precision
 from latentia.inference.operators import Operators
 from latentia.inference.questions import read_levels
-from latentia.inference.row_answers import Asking, Found
 from latentia.model.latent_questions import (
     OwnTables,
     asking_latent,
@@ -30,7 +25,10 @@ from latentia.model.score_questions import ScoreQuestions
 from latentia.typing import Label
 
 if TYPE_CHECKING:
+    from latentia.assess.intervals import Bars
     from latentia.assess.jackknife import Replicates
+    from latentia.exact.latent_rows import AskingLatent
+    from latentia.inference.row_answers import Asking, Found
 
 
 class Sampled(NamedTuple):
@@ -63,6 +61,8 @@ class TableQuestions(ScoreQuestions):
         If `approximate`, tables answer by drawing where an exact answer would be too wide: two such
         tables, ``proba, error = …``, the second of standard errors (zero where it is exact).
         """
+        from latentia.assess.intervals import checked_confidence
+
         asking = self._asking(unknown).in_precision(dtype)
         if approximate:
             return self._sampled(X, target, asking)
@@ -83,6 +83,8 @@ class TableQuestions(ScoreQuestions):
 
     def _sampled(self, X: Any, target: Any, asking: Asking) -> Sampled:
         """Probabilities of one variable with their standard errors, as the frame came."""
+        from latentia.data.sources.engine import OneBlock
+
         answers = self._tables_to_draw().answers
         engine = self._open(X)
         if target is None or not isinstance(engine, OneBlock):
@@ -113,7 +115,9 @@ class TableQuestions(ScoreQuestions):
         self, X: Any, place: int | None, asking: Asking, dtype: Any, confidence: float
     ) -> Bars:
         """Probabilities with both ends, as the frame came."""
+        from latentia.assess.intervals import bars_of
         from latentia.assess.jackknife import Replicates
+        from latentia.inference.many_rows import in_precision
 
         kept = self._error_bars()
         without = tuple(in_precision(each, dtype) for each in kept.without)
@@ -132,6 +136,9 @@ class TableQuestions(ScoreQuestions):
         unknown: str,
     ) -> Bars:
         """What `ask(confidence, table)` finds of every block: probabilities, and both ends."""
+        from latentia.assess.intervals import Bars
+        from latentia.data.sources.engine import OneBlock
+
         engine = self._open(X)
         if isinstance(engine, OneBlock):
             found = ask(confidence, engine.table)
@@ -189,6 +196,8 @@ class TableQuestions(ScoreQuestions):
         Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95. With `latents`, those
         of latents given all present cells come along, behind the columns; that needs tables.
         """
+        from latentia.data.sources.engine import OneBlock
+
         if latents:
             hidden = [name for name in self._hidden if self._latent_labels(name)]
             quiet = "missing" if unknown == "warn" else unknown  # told once, with the columns
@@ -219,6 +228,8 @@ class TableQuestions(ScoreQuestions):
         States are numbered as in `cpts_`, or have the names of `name_states`. With a `confidence`
         three such tables, as `predict_proba` has them. Only learners of tables tell latents.
         """
+        from latentia.assess.intervals import checked_confidence
+
         asking = self._asking_latent(name, unknown)
         kinds = dict.fromkeys(asking.column.summary_names, float)
         if confidence is None:

@@ -9,25 +9,22 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from latentia.assess.intervals import Bars, bars_of, checked_confidence, intervals
 from latentia.data.columns.column import Column, is_present
-from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError
-from latentia.exact.own_network import OwnNetwork
-from latentia.exact.reading_evidence import labels_of
-from latentia.exact.sensitivity import Sensitivity, sensitivity_of
-from latentia.exact.surgery import check_apart, check_can_be_set, read_do
-from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
 from latentia.inference.posterior import Posterior
-from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.model.latent_questions import check_drawn_alone, own_tables
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
 from latentia.typing import Codes, Label
 
 if TYPE_CHECKING:
+    from latentia.assess.intervals import Bars
+    from latentia.data.sources.engine import Engine
+    from latentia.exact.sensitivity import Sensitivity
+    from latentia.exact.table_answers import TableAnswers
+    from latentia.inference.row_answers import Found
     from latentia.model.effects import Effect
     from latentia.model.explaining import Explanation
 
@@ -62,6 +59,7 @@ class WhyQuestions(TableQuestions):
         >>> effect.identification.back_door, round(effect.average[1], 1)
         (('ill',), 0.2)
         """
+        from latentia.assess.intervals import checked_confidence
         from latentia.model.effects import effect_of, note_unidentified, seen_only, with_confidence
 
         answers = self._cut_by()
@@ -113,6 +111,7 @@ class WhyQuestions(TableQuestions):
         looked at; `state` is the most probable one unless named. Cells tell the answer at any
         value: ``cell.at(0.3)``.
         """
+        from latentia.exact.sensitivity import sensitivity_of
         from latentia.model.effects import seen_only
 
         return sensitivity_of(self._cut_by(), target, seen_only(evidence), state, of)
@@ -140,6 +139,8 @@ class WhyQuestions(TableQuestions):
         level: float | None,
     ) -> Posterior:
         """P(names | evidence, do …)."""
+        from latentia.assess.intervals import intervals
+        from latentia.exact.surgery import check_apart
         from latentia.model.effects import intervened, note_unidentified, query_tables, seen_only
 
         answers, given = self._cut_by(), seen_only(evidence)
@@ -184,6 +185,8 @@ class WhyQuestions(TableQuestions):
         If `approximate`, tables answer by drawing where an exact answer would be too wide: two such
         tables, ``proba, error = …``, the second of standard errors (zero where it is exact).
         """
+        from latentia.assess.intervals import checked_confidence
+
         check_drawn_alone(approximate, confidence=confidence, do=do)
         if do is None:
             return super().predict_proba(
@@ -223,6 +226,7 @@ class WhyQuestions(TableQuestions):
         return engine.answer(asking.best, {target: kind}, self._there(engine, None), "column")
 
     def _asking_set(self, target: Any, do: Mapping[Any, Any], unknown: str) -> AskingSet:
+        from latentia.exact.surgery import check_apart
         from latentia.model.effects import intervened
 
         if target is None:
@@ -242,6 +246,9 @@ class WhyQuestions(TableQuestions):
 
     def _set_bars(self, engine: Engine, asking: AskingSet, confidence: float) -> Bars:
         """Shares with both ends, as the frame came."""
+        from latentia.assess.intervals import Bars, bars_of
+        from latentia.data.sources.engine import OneBlock
+
         if not isinstance(engine, OneBlock):
             raise DataError(
                 "probabilities with do and a confidence are made for tables in memory. Ask for the "
@@ -253,6 +260,8 @@ class WhyQuestions(TableQuestions):
 
     def _cut_by(self) -> TableAnswers:
         """The graph's own tables, or an error that says why there are none."""
+        from latentia.exact.surgery import check_can_be_set
+
         self._check_fitted()
         check_can_be_set(self._graph)
         if hasattr(self, "link_") or hasattr(self, "arrows_"):
@@ -297,10 +306,14 @@ class AskingSet:
     unknown: str = "error"
 
     def __post_init__(self) -> None:
+        from latentia.inference.row_answers import check_unknown
+
         check_unknown(self.unknown)
 
     @property
     def labels(self) -> tuple[Any, ...]:
+        from latentia.exact.reading_evidence import labels_of
+
         return labels_of(self.answers, self.variable)
 
     @property
@@ -309,6 +322,9 @@ class AskingSet:
 
     def shares(self, table: Table) -> Found:
         """P(state | other cells, do …), (rows,) each."""
+        from latentia.exact.own_network import OwnNetwork
+        from latentia.inference.row_answers import note_impossible
+
         network = OwnNetwork(self.answers, ())
         found, impossible = network.posterior(self._codes(table), {}, self.variable)
         note_impossible(impossible, table.first)
@@ -323,6 +339,9 @@ class AskingSet:
 
     def _codes(self, table: Table) -> Codes:
         """(rows, variables): what is set has its state in every row, whatever it was."""
+        from latentia.exact.surgery import read_do
+        from latentia.inference.row_answers import note_unknown
+
         graph = self.answers.graph
         found = np.full((table.length, len(graph.names)), -1, dtype=np.int64)
         for v, c in zip(graph.observed, self.columns, strict=True):
@@ -342,6 +361,7 @@ class AskingSet:
 
 def _shares_of(asking: AskingSet, plan: Plan, operators: Operators, table: Table) -> Found:
     """The same question to other tables."""
+    from latentia.exact.table_answers import TableAnswers
     from latentia.model.effects import intervened
 
     own = own_tables(plan, operators, asking.columns)

@@ -320,3 +320,20 @@ EXPORT int64_t NAME(rows_estep)(const Program *p, int64_t first, int64_t rows) {
     }
     return rows;
 }
+
+/* The same rows under the tables of several starts, which lie one after the other, as do the sums;
+   `fits`: sum over rows of weight log P(row). Gives 1; 0 where some number came too near the
+   smallest, or -1 where a code is out of bounds: nothing is to be used then. */
+EXPORT int64_t NAME(rows_estep_starts)(const Program *p, int64_t rows, int64_t starts,
+                                       int64_t tables, int64_t maps, double *fits) {
+    Program own = *p;
+    for (int64_t i = 0; i < starts; i++) {
+        int64_t done = NAME(rows_estep)(&own, 0, rows);
+        if (done < rows) return done < 0 ? -1 : 0;
+        fits[i] = 0.0;
+        for (int64_t r = 0; r < rows; r++) fits[i] += own.weight ? own.weight[r] * own.logs[r] : own.logs[r];
+        own.tables += tables, own.counts += tables;
+        own.maps += maps, own.pairs += maps * WHOLE;
+    }
+    return 1;
+}

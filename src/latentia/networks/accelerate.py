@@ -64,7 +64,7 @@ class Refined:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Flat:
+class FlatTables:
     """Where the tables lie in one array, and the pseudo-counts there."""
 
     shapes: Mapping[int, tuple[int, ...]]  # variable -> shape of its table, in order
@@ -99,13 +99,21 @@ class _Flat:
         return int(self.lengths.sum() - len(self.lengths))
 
 
-def flattened(tables: Tables, prior: Prior) -> _Flat:
+def flattened(tables: Tables, prior: Prior) -> FlatTables:
     """Where tables lie in one array, one after the other."""
     shapes = {v: table.shape for v, table in tables.items()}
-    lengths = np.concatenate([np.full(t.size // t.shape[-1], t.shape[-1]) for t in tables.values()])
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    counts = [np.broadcast_to(prior.counts[v], t.shape).ravel() for v, t in tables.items()]
-    return _Flat(shapes, starts, lengths, np.concatenate(counts) + FLOOR)
+    last = [shape[-1] for shape in shapes.values()]
+    rows = [t.size // t.shape[-1] for t in tables.values()]
+    lengths = np.repeat(last, rows)
+    counts = [_of_all_rows(prior.counts[v], shape) for v, shape in shapes.items()]
+    return FlatTables(shapes, np.cumsum(lengths) - lengths, lengths, np.concatenate(counts) + FLOOR)
+
+
+def _of_all_rows(counts: Array, shape: tuple[int, ...]) -> Array:
+    """Pseudo-counts of one row, or of all, for every cell of a table."""
+    if counts.ndim == 1:
+        return counts[None].repeat(math.prod(shape[:-1]), axis=0).ravel()
+    return np.broadcast_to(counts, shape).ravel()
 
 
 def make_prior(counts: Tables, strength: float = PSEUDO_COUNTS) -> Prior:

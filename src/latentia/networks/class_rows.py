@@ -42,6 +42,19 @@ class SurveyRows:
         """Numbers that an E-step works out."""
         return int(self.seen.size) * self.padded
 
+    def spoken_parameters(self, tables: Tables) -> int:
+        """Free parameters of table rows with an expected count above one half."""
+        logs = [np.log(tables[v].reshape(self.classes, -1) + 1e-300) for v in self.columns]
+        every = np.concatenate([*logs, np.zeros((self.classes, 1))], axis=1)  # -1, a hole: 0
+        score = every[:, self.seen].sum(axis=2) + np.log(tables[self.latent] + 1e-300).reshape(
+            -1, 1
+        )
+        share = np.exp(score - score.max(axis=0))
+        share *= self.weight / share.sum(axis=0)
+        met = share @ (self.seen >= 0) > 0.5  # (classes, columns)
+        free = [self.states[v] - 1 for v in self.columns]
+        return max(self.classes - 1 + int(met.sum(axis=0) @ free), 1)
+
     def places(self, tables: Tables) -> Any:
         """Where P(class), then P(code | class) lie in tables, one after the other, int32."""
         start, begin = 0, {}
@@ -68,7 +81,8 @@ def class_rows(piece: Piece, rows: Rows) -> SurveyRows | None:
         return None
     seen, first = np.empty((len(rows), len(rows.codes)), dtype=np.int32), 0
     for i, v in enumerate(graph.observed):
-        seen[:, i] = np.where(rows.codes[i] >= 0, rows.codes[i] + first, -1)
+        own = rows.codes[i].astype(np.int32)  # codes of few states are small numbers: no sums there
+        seen[:, i] = np.where(own >= 0, own + first, -1)
         first += states[v]
     weight = np.ascontiguousarray(rows.weights, dtype=np.float64)
     return SurveyRows(h, graph.observed, states, seen, weight)

@@ -7,7 +7,8 @@ small survey takes microseconds, so that what numpy needs to be called would be 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -23,6 +24,7 @@ from latentia.networks.accelerate import (
     LEAST_ROOT,
     MEMORY,
     REST,
+    FlatTables,
     Prior,
     Refined,
     Tables,
@@ -64,6 +66,27 @@ def compiled_climbs(
 
 
 @final
+class LaterTables(Mapping[int, Array]):
+    """Tables in one array, cut out once somebody looks at them: of most starts nobody does."""
+
+    def __init__(self, flat: FlatTables, x: Array) -> None:
+        self.flat, self.x = flat, x
+
+    @cached_property
+    def _found(self) -> dict[int, Array]:
+        return self.flat.tables(self.x)
+
+    def __getitem__(self, v: int) -> Array:
+        return self._found[v]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.flat.shapes)
+
+    def __len__(self) -> int:
+        return len(self.flat.shapes)
+
+
+@final
 class ClassClimbs:
     """A field of climbs that can be led on, as `Lockstep` is."""
 
@@ -76,6 +99,10 @@ class ClassClimbs:
         self.vectors = np.zeros((len(starts), VECTORS + 2 * MEMORY, cells))
         self.vectors[:, 0] = [flat.pack(tables) for tables in starts]
         self.numbers = np.zeros((len(starts), len(_NUMBERS) + MEMORY))
+        named: dict[str, Array] = dict(zip(_NUMBERS, self.numbers.T, strict=False))
+        self.level, self.fit = named["level"], named["fit"]  # with the prior, and without
+        self.steps, self.rests = named["steps"], named["rests"]  # E-steps; does it rest?
+        self.gain, self.none = named["gain"], named["lost"]  # of the last step; a row has none
         place, codes = rows.places(starts[0]), sum(rows.states[v] for v in rows.columns)
         begin = np.append(flat.starts, cells)
         padded = rows.padded
@@ -89,45 +116,23 @@ class ClassClimbs:
             room.ctypes.data,
         )
         self.climb = own.function("classes_climb")
+        self.at = [ctypes.c_void_p(x.ctypes.data) for x in (self.vectors, self.numbers)]
         self.advance(range(len(starts)), 1)
-
-    def _number(self, name: str) -> Array:
-        return np.asarray(self.numbers[:, _NUMBERS.index(name)])
-
-    @property
-    def level(self) -> Array:
-        """The penalised log-likelihood of each climb."""
-        return self._number("level")
-
-    @property
-    def fit(self) -> Array:
-        """The same without the prior."""
-        return self._number("fit")
-
-    @property
-    def steps(self) -> Array:
-        """E-steps of each climb."""
-        return self._number("steps")
-
-    @property
-    def rests(self) -> Array:
-        """Whether each has come to rest."""
-        return self._number("rests")
 
     @property
     def lost(self) -> bool:
         """Did some row have no probability under some start?"""
-        return bool(self._number("lost").any())
+        return bool(self.none.any())
 
-    def tables(self, k: int) -> dict[int, Array]:
+    def tables(self, k: int) -> Tables:
         """Those of climb k, one step of EM ahead of where it stands."""
-        return self.flat.tables(self.vectors[k, 1].copy())
+        return LaterTables(self.flat, self.vectors[k, 1].copy())
 
     def highest(self) -> Refined:
         """The climb that came highest."""
         k = int(self.level.argmax())
         level, fit = float(self.level[k]), float(self.fit[k])
-        return Refined(self.tables(k), bool(self.rests[k]), int(self.steps[k]), (level,), fit)
+        return Refined(dict(self.tables(k)), bool(self.rests[k]), int(self.steps[k]), (level,), fit)
 
     def advance(self, which: Sequence[int], steps: int) -> None:
         """Some climbs on to so many E-steps in all, or to rest."""
@@ -139,7 +144,8 @@ class ClassClimbs:
         for goal in (*range(first + stride, steps, stride), steps):
             self.climb(
                 ctypes.byref(self.call),
-                *(ctypes.c_void_p(x.ctypes.data) for x in (self.vectors, self.numbers, places)),
+                *self.at,
+                ctypes.c_void_p(places.ctypes.data),
                 ctypes.c_int64(len(places)),
                 ctypes.c_int64(goal),
             )
@@ -150,6 +156,6 @@ class ClassClimbs:
     def _tell(self, which: Codes) -> None:
         """How far the highest of some climbs has come."""
         k = int(which[self.level[which].argmax()])
-        gain = float(self._number("gain")[k])
+        gain = float(self.gain[k])
         if self.steps[k] > 1 and np.isfinite(gain):
             tell_climb(int(self.steps[k]), gain)

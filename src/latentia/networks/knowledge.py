@@ -14,6 +14,7 @@ import numpy as np
 
 from latentia.errors import DataError, UnknownNameError
 from latentia.exact.reading_tables import ROUNDING, row_off
+from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
@@ -21,8 +22,7 @@ Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Smoothing: TypeAlias = Mapping[int, float | Array]  # variable -> pseudo-counts, each or in all
 
 LARGEST = 1e300  # of a pseudo-count
-AUTO = "auto"  # pseudo-counts: as many as the counts of each table ask for …
-LEAST = 1.0  # … and this many at least: more helps little where tables are sharp
+AUTO = "auto"  # pseudo-counts: as many as the counts of each table ask for, PSEUDO_COUNTS at least
 
 
 @final
@@ -238,7 +238,7 @@ def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Arra
 
 def least_smoothing(smoothing: Any) -> Any:
     """What a table row has at least, where its own counts may ask for more; else as it is given."""
-    return LEAST if leans_by_itself(smoothing) else smoothing
+    return PSEUDO_COUNTS if leans_by_itself(smoothing) else smoothing
 
 
 def leans_by_itself(smoothing: Any) -> bool:

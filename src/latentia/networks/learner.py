@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
-from latentia.closed_form.frozen import Frozen
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+
+if TYPE_CHECKING:
+    from latentia.closed_form.frozen import Frozen
 
 
 @final

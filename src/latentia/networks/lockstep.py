@@ -6,7 +6,8 @@ in one array, so that small pieces do not take their time in calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeAlias, final
 
@@ -19,6 +20,7 @@ from latentia.networks.accelerate import (
     LEAST_CAP,
     MEMORY,
     REST,
+    EStepOf,
     Prior,
     Tables,
     flattened,
@@ -28,6 +30,21 @@ from latentia.typing import Array, Bools, Codes
 
 # tables of some starts, (starts, cells) -> expected counts, (starts, cells), and log-likelihoods
 EStepOfMany: TypeAlias = Callable[[Array], tuple[Array, Array]]
+
+
+def in_turn(estep: EStepOf, shapes: Mapping[int, tuple[int, ...]]) -> EStepOfMany:
+    """The E-step of one start after the other; `shapes` of the tables, in order."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1]
+
+    def many(X: Array) -> tuple[Array, Array]:
+        counts, fits = np.empty(X.shape), np.empty(len(X))
+        for i, x in enumerate(X):
+            cut = zip(shapes.items(), np.split(x, ends), strict=True)
+            own, fits[i] = estep({k: part.reshape(shape) for (k, shape), part in cut})
+            counts[i] = np.concatenate([own[k].ravel() for k in shapes])
+        return counts, fits
+
+    return many
 
 
 @dataclass(slots=True)

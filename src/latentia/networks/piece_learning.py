@@ -62,6 +62,7 @@ HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other 
 PRECISELY, MOST_PRECISE_STEPS = 1e-7, 4000  # both where the very maximum is looked for …
 PRECISE_FINALISTS = 6  # … and who may come to rest there
 EASY_PIECE = 20_000  # numbers of an E-step: other starts cost less than the closed form
+EASY_WORK = 2**20  # numbers of an E-step of classes that numpy does at once, without any wiring
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
 MOST_CHANGES = 5  # finalists of pieces with holes, in all …
@@ -162,13 +163,16 @@ def _race(
     small, rows = _fewer(problem, whole, rng)
     maker = StartMaker(whole.piece, rows, small.prior, small.classes if settings.precise else None)
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
-    effective = effective_parameters(small.estep(first)[0], whole.knowledge)
+    if small.classes is not None and small.classes.work <= EASY_WORK:
+        effective = small.classes.spoken_parameters(first)
+    else:
+        effective = effective_parameters(small.estep(first)[0], whole.knowledge)
     enough = settings.enough * effective / max(free_parameters(small.shrink(first)), 1)
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
         _course(small, enough),
         lambda turn: (
-            replace(start, tables=small.shrink(start.tables))
+            Runner(start.kind, small.shrink(start.tables))
             for start in _starts(maker, whole, settings, rng, turn)
         ),
         effective,
@@ -327,7 +331,9 @@ def _run_off(
         return starts[:MOST_CHANGES]
     starts = starts[:MOST_CHANGES]
     for _ in range(HOLED_STARTS):
-        drawn = {v: t for part in inner for v, t in part.outside(drawn_tables(part, rng)).items()}
+        drawn = {
+            v: t for part in inner for v, t in part.outside(drawn_tables(part, rng)[0]).items()
+        }
         starts.append(Runner("random", own.inside({**tables, **drawn})))
     fresh = [_agreeing(whole, start) for start in starts]
     return [_best_of(whole, fresh, settings, HOLED_SCHEDULE)]

@@ -7,7 +7,6 @@ those who lack little stay narrow.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,20 +19,20 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import PlanError
 from latentia.exact.active_tree import TooWideError
-from latentia.exact.compiled_rows import fits_kernel
+from latentia.exact.compiled_many import CompiledManyRows, compiled_many
 from latentia.exact.estep import pack_rows, packed_counts, sum_counts
 from latentia.exact.estep_many import ManyRows, wire_many
 from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
 from latentia.native.loading import kernel
-from latentia.networks.accelerate import EStepOf, Prior, Tables
+from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.class_rows import SurveyRows, class_rows
 from latentia.networks.compiled_classes import ClassClimbs, compiled_climbs
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.leaf_cells import LeafCells, with_bells
-from latentia.networks.lockstep import EStepOfMany
+from latentia.networks.lockstep import EStepOfMany, in_turn
 from latentia.networks.spoken_rows import SpokenRows, spoken_rows
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
@@ -41,7 +40,7 @@ from latentia.typing import Array, Codes
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
 EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
 MOST_REPEATED = 2**18  # numbers of a product of a row, for all starts at once
-KERNEL_ROWS = 4000  # that differ: one start after the other is faster, where it is compiled
+MOST_LAID_OUT = 2**16  # rows that differ: of more, E-steps are folds, block by block
 MOST_TRIED = 1000  # wirings that are tried for rows with different holes
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
@@ -132,20 +131,21 @@ class PieceProblem:
 
     def repeated(self, tables: Tables, starts: int) -> EStepOfMany | None:
         """One climbed E-step for many starts; None where it cannot be, or nothing is gained."""
-        widest = max(part.estep.widest for part in self.parts)
-        if self.spoken is None or starts * widest > MOST_REPEATED:
+        if self.spoken is None:
             return None
-        order = {k: t.shape for k, t in tables.items()}
-        compiled = kernel() is not None and all(fits_kernel(part.estep) for part in self.parts)
-        if compiled and self.rows >= KERNEL_ROWS:
-            return SumOfMany((), self.climbed_estep, order).in_turn
+        alone = in_turn(self.climbed_estep, {k: t.shape for k, t in tables.items()})
         places, cells = self.spoken.places(tables)
-        many = [
-            wire_many(part.estep, part.source.rows, places, cells, starts)
-            for part in self.parts
-            if isinstance(part.source, LocalRows)
-        ]
-        return SumOfMany(tuple(many), self.climbed_estep, order)
+        own = [(p.estep, p.source.rows) for p in self.parts if isinstance(p.source, LocalRows)]
+        compiled = kernel()
+        if compiled is not None:
+            if self.rows > MOST_LAID_OUT:
+                return alone
+            found = [compiled_many(compiled, e, rows, places, cells) for e, rows in own]
+            if None not in found:
+                return SumOfMany(tuple(part for part in found if part is not None), alone)
+        if starts * max(e.widest for e, _ in own) > MOST_REPEATED:
+            return None
+        return SumOfMany(tuple(wire_many(e, rows, places, cells, starts) for e, rows in own), alone)
 
     def compiled(self, starts: Sequence[Tables], enough: float) -> ClassClimbs | None:
         """The climbs of some starts by the kernel; None where it has none."""
@@ -163,9 +163,8 @@ class PieceProblem:
 class SumOfMany:
     """The E-step of many starts, over rows that are wired in different ways."""
 
-    parts: tuple[ManyRows, ...]
-    alone: EStepOf  # of a single start, with care
-    shapes: Mapping[int, tuple[int, ...]]  # own number -> shape of the table, in order
+    parts: tuple[ManyRows | CompiledManyRows, ...]
+    in_turn: EStepOfMany  # one start after the other, with care
 
     def __call__(self, X: Array) -> tuple[Array, Array]:
         counts, fits = np.zeros(X.shape), np.zeros(len(X))
@@ -175,16 +174,6 @@ class SumOfMany:
                 return self.in_turn(X)
             counts += found[0]
             fits += found[1]
-        return counts, fits
-
-    def in_turn(self, X: Array) -> tuple[Array, Array]:
-        """One start after the other."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
-        counts, fits = np.empty(X.shape), np.empty(len(X))
-        for i, x in enumerate(X):
-            cut = zip(self.shapes.items(), np.split(x, ends[:-1]), strict=True)
-            own, fits[i] = self.alone({k: part.reshape(shape) for (k, shape), part in cut})
-            counts[i] = np.concatenate([own[k].ravel() for k in self.shapes])
         return counts, fits
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from latentia.exact.pieces import Piece
-from latentia.networks.accelerate import Prior, Refined, free_parameters
+from latentia.networks.accelerate import Prior, Refined, Tables, free_parameters
 from latentia.networks.piece_problem import PieceProblem
 from latentia.networks.race import Race, Runner, agreement
 from latentia.networks.sampled_holes import SampledClimb
@@ -68,25 +68,16 @@ def report_piece(
     problem: PieceProblem, raced: Sequence[Raced], best: Refined, effective: int
 ) -> PieceReport:
     """What is told of a climb, and of the races before it."""
-    piece, names = problem.piece, problem.piece.graph.names
     whole = problem.grow(best.tables)
-    unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)
-    rounds = [result for r in raced for result in r.race.rounds]
-    seen = sorted((runner for result in rounds for runner in result.seen), key=lambda r: -r.level)
-    return PieceReport(
-        latents=tuple(names[k] for k in sorted(piece.graph.latent)),
-        families=tuple(names[piece.number[v]] for v in piece.families),
-        columns=tuple(names[k] for k in piece.graph.observed),
+    unmoved = 0.0
+    if problem.spoken is not None and problem.spoken.rest:  # rows that only the prior tells of
+        unmoved = problem.prior.log_density(whole) - problem.climbed_prior.log_density(best.tables)
+    found = _report(problem.piece, raced, whole)
+    return replace(
+        found,
         rows=problem.rows,
-        raced_rows=sum(r.small.rows for r in raced),
         width=problem.width,
-        parameters=free_parameters(whole),
         effective=effective,
-        rounds=len(rounds),
-        starts=tuple(StartReport(r.kind, r.level, r.steps, r.rests) for r in seen),
-        winner=", ".join(r.race.winner.kind for r in raced) or "counts",
-        agreed=min((_agreed(r) for r in raced), default=0),
-        race_steps=sum(r.race.steps for r in raced),
         climb_steps=best.steps,
         converged=best.converged,
         level=best.history[-1] + unmoved,
@@ -98,28 +89,40 @@ def report_drawn(
     piece: Piece, raced: Sequence[Raced], best: SampledClimb, prior: Prior
 ) -> PieceReport:
     """Of a piece whose holes were drawn: its level is a bound."""
-    names = piece.graph.names
+    found = _report(piece, raced, best.tables)
+    return replace(
+        found,
+        rows=best.rows,
+        winner=f"{found.winner}; holes drawn",
+        climb_steps=best.sweeps,
+        level=best.bound + prior.log_density(best.tables),
+        log_likelihood=best.bound,
+    )
+
+
+def _report(piece: Piece, raced: Sequence[Raced], tables: Tables) -> PieceReport:
+    """What the races say, and the tables' sizes, before the climb that found these tables."""
+    names, parameters = piece.graph.names, free_parameters(tables)
     rounds = [result for r in raced for result in r.race.rounds]
     seen = sorted((runner for result in rounds for runner in result.seen), key=lambda r: -r.level)
-    winner = ", ".join(r.race.winner.kind for r in raced) or "counts"
     return PieceReport(
         latents=tuple(names[k] for k in sorted(piece.graph.latent)),
         families=tuple(names[piece.number[v]] for v in piece.families),
         columns=tuple(names[k] for k in piece.graph.observed),
-        rows=best.rows,
+        rows=0,
         raced_rows=sum(r.small.rows for r in raced),
         width=len(piece.unknown),
-        parameters=free_parameters(best.tables),
-        effective=free_parameters(best.tables),
+        parameters=parameters,
+        effective=parameters,
         rounds=len(rounds),
         starts=tuple(StartReport(r.kind, r.level, r.steps, r.rests) for r in seen),
-        winner=f"{winner}; holes drawn",
+        winner=", ".join(r.race.winner.kind for r in raced) or "counts",
         agreed=min((_agreed(r) for r in raced), default=0),
         race_steps=sum(r.race.steps for r in raced),
-        climb_steps=best.sweeps,
+        climb_steps=0,
         converged=True,
-        level=best.bound + prior.log_density(best.tables),
-        log_likelihood=best.bound,
+        level=-float("inf"),
+        log_likelihood=-float("inf"),
     )
 
 

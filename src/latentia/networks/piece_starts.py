@@ -6,6 +6,7 @@ summed over the rows, are the first tables. No kind is best everywhere, so that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
@@ -50,8 +51,8 @@ class StartMaker:
 
     def at_random(self, count: int, rng: np.random.Generator) -> Iterator[Runner]:
         """Every row of every table from a flat Dirichlet."""
-        for _ in range(count):
-            yield Runner("random", drawn_tables(self.piece, rng))
+        for tables in drawn_tables(self.piece, rng, count):
+            yield Runner("random", tables)
 
     def local_classes(self, count: int, rng: np.random.Generator) -> Iterator[Runner]:
         """Each latent by the columns around it; the best of each together, then at random.
@@ -93,16 +94,28 @@ class StartMaker:
         return Runner(kind, normalised({v: n + BLUR for v, n in counts.items()}, self.prior))
 
 
-def drawn_tables(piece: Piece, rng: np.random.Generator) -> dict[int, Array]:
-    """Every row of every table of a piece from a flat Dirichlet, by its own numbers.
+def drawn_tables(piece: Piece, rng: np.random.Generator, count: int = 1) -> list[dict[int, Array]]:
+    """Every row of every table of a piece from a flat Dirichlet, by its own numbers, `count` times.
 
-    Shares of exponentials: what `rng.dirichlet` gives, without what it checks.
+    Shares of exponentials: what `rng.dirichlet` gives, without what it checks; all at once, for
+    most tables are small.
     """
     states, parents = [n or 1 for n in piece.graph.states], piece.graph.parents()
-    found = {}
-    for k in piece.inside(dict.fromkeys(piece.families)):
-        drawn = rng.standard_exponential([states[u] for u in (*parents[k], k)])
-        found[k] = drawn / drawn.sum(axis=-1, keepdims=True)
+    families = piece.inside(dict.fromkeys(piece.families))
+    shapes = {k: [states[u] for u in (*parents[k], k)] for k in families}
+    lengths = np.concatenate(
+        [np.full(math.prod(shape[:-1]), shape[-1]) for shape in shapes.values()]
+    )
+    drawn = rng.standard_exponential((count, int(lengths.sum())))
+    sums = np.add.reduceat(drawn, np.cumsum(lengths) - lengths, axis=1)
+    drawn /= sums.repeat(lengths, axis=1)
+    found: list[dict[int, Array]] = [{} for _ in range(count)]
+    start = 0
+    for k, shape in shapes.items():
+        stop = start + math.prod(shape)
+        for tables, own in zip(found, drawn[:, start:stop], strict=True):
+            tables[k] = own.reshape(shape)
+        start = stop
     return found
 
 

@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, final
 
-import numpy as np
-
-from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate, flattened
-from latentia.networks.lockstep import EStepOfMany, Lockstep
+from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
+from latentia.networks.lockstep import EStepOfMany, Lockstep, in_turn
 from latentia.typing import Array
 
 Schedule: TypeAlias = Sequence[tuple[int, int]]
@@ -31,6 +29,7 @@ LEAST_GAIN = 1.0  # nats: a round that gains less has gained nothing …
 GAIN_SHARE = 0.005  # … or less than this for each parameter
 LEAST_APART, APART_SHARE = 0.5, 0.005  # nats, and for each parameter: nearer starts agree
 DRY_ROUNDS = 1
+LONE_DRY = 2  # … where a single start has come to the best level
 SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came to the best level
 MOST_ROUNDS = 4
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
@@ -62,7 +61,7 @@ class Climbs(Protocol):
     @property
     def rests(self) -> Any: ...
 
-    def tables(self, k: int) -> dict[int, Array]: ...
+    def tables(self, k: int) -> Tables: ...
 
     def advance(self, which: Sequence[int], steps: int) -> None: ...
 
@@ -99,23 +98,13 @@ class Course:
         if many is not None:
             return _Together(starts, self._lockstep(tables, many), LOCKSTEP)
         if self.hold is None and cells <= MOST_REMEMBERED:
-            own = self._lockstep(tables, self._in_turn(tables[0]))
+            shapes = {k: t.shape for k, t in tables[0].items()}
+            own = self._lockstep(tables, in_turn(self.estep, shapes))
             return _Together(starts, own, SCHEDULE)
         return _OneByOne(self, starts)
 
     def _lockstep(self, starts: Sequence[Tables], many: EStepOfMany) -> Climbs:
         return Lockstep(starts, self.prior, many, self.enough)
-
-    def _in_turn(self, like: Tables) -> EStepOfMany:
-        """One E-step after the other; the climbs keep what they remember."""
-        flat = flattened(like, self.prior)
-
-        def many(X: Array) -> tuple[Array, Array]:
-            found = [self.estep(flat.tables(x)) for x in X]
-            counts = np.stack([flat.pack(own) for own, _ in found])
-            return counts, np.array([fit for _, fit in found])
-
-        return many
 
 
 class Field(Protocol):
@@ -125,6 +114,10 @@ class Field(Protocol):
 
     def advance(self, which: Sequence[int], steps: int) -> None:
         """Some of them on to so many E-steps in all, or to rest."""
+        ...
+
+    def levels(self, which: Sequence[int]) -> list[float]:
+        """How high some of them stand."""
         ...
 
     def at(self, k: int) -> Runner:
@@ -139,6 +132,9 @@ class _OneByOne:
     def __init__(self, course: Course, starts: Sequence[Runner]) -> None:
         self.course = course
         self.runners = list(starts)
+
+    def levels(self, which: Sequence[int]) -> list[float]:
+        return [self.runners[k].level for k in which]
 
     def at(self, k: int) -> Runner:
         return self.runners[k]
@@ -165,6 +161,9 @@ class _Together:
         self.schedule = schedule
         self.kinds = [start.kind for start in starts]
         self.climbs = climbs
+
+    def levels(self, which: Sequence[int]) -> list[float]:
+        return [float(level) for level in self.climbs.level[list(which)]]
 
     def at(self, k: int) -> Runner:
         climbs = self.climbs
@@ -212,7 +211,7 @@ def run_round(
     alive, stages = list(range(len(runners))), list[dict[int, float]]()
     for stage, (steps, keep) in enumerate(schedule):
         field.advance(alive, steps)
-        stages.append({k: field.at(k).level for k in alive})
+        stages.append(dict(zip(alive, field.levels(alive), strict=True)))
         alive = _different(sorted(((level, k) for k, level in stages[-1].items()), reverse=True))
         left = SLACK * max((result.climbed[stage] for result in before), default=float("inf"))
         alive = [k for k in alive[:keep] if stages[-1][k] + left >= best]
@@ -291,10 +290,9 @@ def race(
         dry = dry + 1 if gain < worth else 0
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
         agreed = max(agreed, result.share_within(near, best.level))
-        if (
-            dry >= _dry_rounds(agreed, PRECISE_DRY if precise else DRY_ROUNDS)
-            or steps >= most_steps
-        ):
+        alone = sum(r.share_within(near, best.level) * len(r.seen) for r in rounds) < 1.5
+        most_dry = PRECISE_DRY if precise else LONE_DRY if alone else DRY_ROUNDS
+        if dry >= _dry_rounds(agreed, most_dry) or steps >= most_steps:
             break
     assert best is not None  # there is at least one round
     return Race(best, tuple(rounds))

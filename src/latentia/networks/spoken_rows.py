@@ -6,6 +6,7 @@ seen. Their expected counts are zero whatever the tables are; so they are told b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
@@ -24,19 +25,26 @@ class SpokenRows:
     """Which rows of each table are spoken of, by own number, and what the others hold."""
 
     rows: Mapping[int, Codes]  # of the table as (rows, states)
-    rest: Tables  # whole tables, told by the prior
+    shapes: Mapping[int, tuple[int, ...]]  # of whole tables
+    rest: Tables  # whole tables, told by the prior, where not all rows are spoken of
 
     def shrink(self, tables: Tables) -> dict[int, Array]:
         """The rows that are spoken of: (rows, states)."""
-        return {k: t.reshape(-1, t.shape[-1])[self.rows[k]] for k, t in tables.items()}
+        found = {}
+        for k, t in tables.items():
+            flat = t if t.ndim == 2 else t.reshape(-1, t.shape[-1])
+            found[k] = flat[self.rows[k]] if k in self.rest else flat
+        return found
 
     def grow(self, tables: Tables) -> dict[int, Array]:
         """Whole tables, (parents …, states)."""
         found = {}
         for k, own in tables.items():
-            whole = self.rest[k].reshape(-1, own.shape[-1]).copy()
-            whole[self.rows[k]] = own
-            found[k] = whole.reshape(self.rest[k].shape)
+            whole = own
+            if k in self.rest:
+                whole = self.rest[k].reshape(-1, own.shape[-1]).copy()
+                whole[self.rows[k]] = own
+            found[k] = whole.reshape(self.shapes[k])
         return found
 
     def prior(self, whole: Prior) -> Prior:
@@ -55,9 +63,9 @@ class SpokenRows:
         """
         found, start = {}, 0
         for k, own in tables.items():
-            place = np.full((self.rest[k].size // own.shape[-1], own.shape[-1]), -1)
+            place = np.full((math.prod(self.shapes[k][:-1]), own.shape[-1]), -1)
             place[self.rows[k]] = start + np.arange(own.size).reshape(own.shape)
-            found[k] = place.reshape(self.rest[k].shape)
+            found[k] = place.reshape(self.shapes[k])
             start += own.size
         return found, start
 
@@ -67,16 +75,23 @@ def spoken_rows(piece: Piece, rows: Rows, prior: Prior) -> SpokenRows:
     graph = piece.graph
     states, parents = [n or 1 for n in graph.states], graph.parents()
     column = dict(zip(graph.observed, rows.codes, strict=True))
-    known = {v for v, codes in column.items() if codes.min(initial=0) >= 0}
+    above = {u for some in parents for u in some}
+    known = {v for v, codes in column.items() if v in above and codes.min(initial=0) >= 0}
     found: dict[int, Codes] = {}
+    shapes: dict[int, tuple[int, ...]] = {}
     rest: dict[int, Array] = {}
     for k in sorted(piece.inside(dict.fromkeys(piece.families))):
         shape = [states[u] for u in parents[k]]
+        shapes[k], count = (*shape, states[k]), math.prod(shape)
         told = [u for u in parents[k] if u in known]
+        if not told:
+            found[k] = np.arange(count)
+            continue
         seen = np.zeros([states[u] for u in told], dtype=bool)
         seen[tuple(column[u] for u in told)] = True
         spread = seen.reshape([states[u] if u in known else 1 for u in parents[k]])
         found[k] = np.flatnonzero(np.broadcast_to(spread, shape))
-        share = np.broadcast_to(prior.counts[k] + 1e-10, (*shape, states[k]))
-        rest[k] = share / share.sum(axis=-1, keepdims=True)
-    return SpokenRows(found, rest)
+        if len(found[k]) < count:
+            share = np.broadcast_to(prior.counts[k] + 1e-10, shapes[k])
+            rest[k] = share / share.sum(axis=-1, keepdims=True)
+    return SpokenRows(found, shapes, rest)

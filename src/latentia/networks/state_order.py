@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
 from latentia.errors import PlanError
+from latentia.exact.forward_marginals import forward_marginals
 from latentia.exact.table_answers import TableAnswers
 from latentia.networks.to_operators import CLEAR_GAP
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, Codes
 
 SAME_SIZE = 0.02  # shares that differ by less are equal, however many rows there are …
 SURE = 3.0  # … or by less than these standard errors, of rows with known states …
@@ -40,16 +42,21 @@ def state_orders(
     number at each of its cells, default their codes. All others go by size, largest first, as far
     as `weight` rows tell them apart.
     """
-    answers = TableAnswers(graph, {name: tables[v] for v, name in enumerate(graph.names)})
+
+    @cache
+    def answers() -> TableAnswers:
+        return TableAnswers(graph, {name: tables[v] for v, name in enumerate(graph.names)})
+
     orders = local_orders(graph, tables)
+    known = forward_marginals(graph, tables, graph.latent) or {}
     for h in sorted(graph.latent):
-        content = np.argsort(orders[h])  # place of each state
+        content, name = np.argsort(orders[h]), graph.names[h]  # place of each state
         try:
-            sizes = answers.posteriors(None, [graph.names[h]])[graph.names[h]][0]
+            sizes = known[h] if known else answers().posteriors(None, [name])[name][0]
             if along is not None and h in along:
                 x = along[h]
                 numbers = (values or {}).get(x, np.arange(graph.states[x] or 1, dtype=float))
-                means = _means(answers, h, x, numbers, sizes > 0)
+                means = _means(answers(), h, x, numbers, sizes > 0)
                 orders[h] = np.lexsort((content, _size_ranks(sizes, weight), means))
             else:
                 orders[h] = np.lexsort((content, _size_ranks(sizes, weight)))
@@ -75,7 +82,7 @@ def _size_ranks(sizes: Array, weight: float) -> Codes:
     return found
 
 
-def _means(answers: TableAnswers, h: int, x: int, numbers: Array, alive: Array) -> Array:
+def _means(answers: TableAnswers, h: int, x: int, numbers: Array, alive: Bools) -> Array:
     """E[column | state] of every state that there is; of others infinity, so that they are last."""
     evidence = np.full((len(alive), len(answers.names)), -1)
     evidence[:, h] = np.arange(len(alive))
@@ -97,8 +104,10 @@ def local_orders(graph: LatentGraph, tables: Mapping[int, Array]) -> dict[int, C
         if not told:  # cut off from every column
             return orders | {h: np.arange(graph.states[h] or 1) for h in left}
         for h, found in told.items():
-            places[h] = np.mean(found, axis=0)
-            orders[h] = np.lexsort((_clearest(found), _level_ranks(places[h])))
+            places[h] = np.add.reduce(found) / len(found)
+            ranks = _level_ranks(places[h])
+            level = ranks.max(initial=0) + 1 < len(ranks)  # some stand level
+            orders[h] = np.lexsort((_clearest(found), ranks)) if level else np.argsort(ranks)
         left = [h for h in left if h not in told]
     return orders
 

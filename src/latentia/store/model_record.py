@@ -11,9 +11,7 @@ import numpy as np
 from latentia.assess.diagnostics import diagnose
 from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
-from latentia.exact.mixture_network import MixtureNetwork
 from latentia.inference.operators import Operators
-from latentia.kernels.settings import KernelSettings
 from latentia.model.latent_model import LatentModel
 from latentia.store.array_table import Fetch, fetch_named
 from latentia.store.column_record import read_column, write_column
@@ -70,6 +68,7 @@ NEWER = ("order_by", "name_states", "mechanism", "link")
 
 def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
     """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
+    from latentia.exact.mixture_network import MixtureNetwork
     from latentia.store.arrow_record import write_arrows
     from latentia.store.chain_record import write_chain
     from latentia.store.link_record import write_link
@@ -282,6 +281,8 @@ def _graph_given(model: LatentModel, plan: Plan) -> LatentGraph:
 
 def _write_learner(learner: Any) -> dict[str, Any]:
     """A name, a known kind with plain parameters, or else what it prints."""
+    from latentia.kernels.settings import KernelSettings
+
     if isinstance(learner, str):
         return {"name": learner}
     name = type(learner).__name__

@@ -16,7 +16,6 @@ from latentia.errors import StoreError
 from latentia.inference.linear_part import Slot, linear_slots
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Ascent, Choice, Provenance, SeparatorReport
-from latentia.kernels.smooth_leaves import smooth_again
 from latentia.store.array_table import (
     LARGEST_NUMBER,
     Name,
@@ -201,7 +200,11 @@ def build_operators(blueprint: Blueprint, stored: Mapping[Name, Array]) -> Opera
         linear=linear,
         provenance=Provenance(blueprint.reports, ascent=blueprint.ascent),
     )
-    return smooth_again(learned, blueprint.columns) if smoothing.raw else learned
+    if not smoothing.raw:
+        return learned
+    from latentia.kernels.smooth_leaves import smooth_again
+
+    return smooth_again(learned, blueprint.columns)
 
 
 def _table_shapes(plan: Plan) -> list[Shape]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from latentia.errors import LatentiaError, StoreError
-from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
@@ -20,6 +19,9 @@ from latentia.store.structure_record import read_graph, write_graph
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array
+
+if TYPE_CHECKING:
+    from latentia.exact.mixture_network import MixtureNetwork
 
 OWN = "own"  # tables that answer …
 BESIDE = "beside"  # … and tables that are kept for the sake of latents
@@ -60,6 +62,8 @@ def with_members(
     arrays: Mapping[Name, Array],
 ) -> Operators:
     """Operators whose tables are one member of several."""
+    from latentia.exact.mixture_network import MixtureNetwork
+
     first = operators.network
     assert isinstance(first, OwnNetwork)
     others = [

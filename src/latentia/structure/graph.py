@@ -9,8 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, final
 
@@ -41,6 +40,8 @@ class LatentGraph:
     latent: frozenset[int]
     states: tuple[int | None, ...]  # None: not known yet
     directed: bool = True
+    observed: tuple[int, ...] = field(init=False, repr=False, compare=False)  # columns, in order
+    _parents: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -54,6 +55,9 @@ class LatentGraph:
         object.__setattr__(self, "states", counts)  # numpy's integers become Python's
         self._check_edges()
         object.__setattr__(self, "edges", _sorted_edges(self.edges, self.directed))
+        observed = tuple(v for v in range(n) if v not in self.latent)
+        object.__setattr__(self, "observed", observed)  # both are asked for again and again
+        object.__setattr__(self, "_parents", _parents(self.edges if self.directed else (), n))
         if len(self.latent) == n:
             raise GraphError(
                 f"every variable is latent ({_listing(self.names)}); at least one must be a column."
@@ -84,11 +88,6 @@ class LatentGraph:
                     f"the directed graph has a cycle: {path}. Reverse or drop an edge."
                 )
 
-    @property
-    def observed(self) -> tuple[int, ...]:
-        """The columns, in input order."""
-        return tuple(v for v in range(len(self.names)) if v not in self.latent)
-
     def index(self, name: Label) -> int:
         """The number of the variable called `name`."""
         try:
@@ -98,7 +97,7 @@ class LatentGraph:
 
     def parents(self) -> tuple[tuple[int, ...], ...]:
         """Parents of every variable, in the order given (empty for undirected graphs)."""
-        return _parents(self.edges if self.directed else (), len(self.names))
+        return self._parents
 
     def without_states(self, names: Collection[Label]) -> LatentGraph:
         """The same graph with unknown numbers of states of some variables."""
@@ -111,7 +110,8 @@ class LatentGraph:
         number = {name: v for v, name in enumerate(self.names)}
         for name, count in states.items():
             counts[number[name] if name in number else self.index(name)] = count
-        return replace(self, states=tuple(counts))
+        known = tuple(counts)
+        return self if known == self.states else replace(self, states=known)
 
     def draw(self) -> Drawing:
         """A picture of the graph, its latents marked: `.svg`, `.save(path)`, or in a notebook."""
@@ -150,6 +150,8 @@ def relevant(graph: LatentGraph) -> LatentGraph:
             if p not in reached:
                 reached.add(p)
                 todo.append(p)
+    if len(reached) == len(graph.names):
+        return graph
     keep = sorted(reached)
     number = {v: i for i, v in enumerate(keep)}
     return LatentGraph(
@@ -163,7 +165,6 @@ def relevant(graph: LatentGraph) -> LatentGraph:
     )
 
 
-@lru_cache(maxsize=64)  # asked for again and again while a model is learned
 def _parents(edges: tuple[tuple[int, int], ...], count: int) -> tuple[tuple[int, ...], ...]:
     found: list[list[int]] = [[] for _ in range(count)]
     for a, b in edges:

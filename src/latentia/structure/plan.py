@@ -18,12 +18,6 @@ from typing import TYPE_CHECKING, Any, final
 from latentia import doors
 from latentia.errors import GraphError, PlanError
 from latentia.linear_algebra import one_thread
-from latentia.structure.generic_rank import (
-    check_clique,
-    check_cliques,
-    check_families,
-    check_width,
-)
 from latentia.structure.graph import LatentGraph, relevant, spell
 from latentia.structure.junction import (
     JunctionTree,
@@ -32,16 +26,13 @@ from latentia.structure.junction import (
     leaf_counts,
     split_branches,
 )
-from latentia.structure.plan_table import plan_table
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.structure.separators import Separators
 from latentia.structure.sides import LARGEST_GROUP, Block, Side
-from latentia.structure.skeleton import contract
-from latentia.structure.triangulate import eliminate, log_states, moralise
 from latentia.typing import Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
+    from latentia.structure.separators import Separators
 
 LARGEST_TENSOR = 2**26
 SHORTFALL = "the features"  # how notes on features that miss their rank begin
@@ -130,6 +121,8 @@ class Plan:
         return _fingerprint(self)
 
     def __str__(self) -> str:
+        from latentia.structure.plan_table import plan_table
+
         return plan_table(self)
 
     def draw(self) -> Drawing:
@@ -163,6 +156,16 @@ def make_plan(
     >>> plan.roots, [node.rank for node in plan.nodes]
     ((0,), [1, 2, 2, 2])
     """
+    from latentia.structure.generic_rank import (
+        check_clique,
+        check_cliques,
+        check_families,
+        check_width,
+    )
+    from latentia.structure.separators import Separators
+    from latentia.structure.skeleton import contract
+    from latentia.structure.triangulate import eliminate, log_states, moralise
+
     if isinstance(width, bool) or not isinstance(width, Integral) or int(width) < 1:
         raise PlanError(f"expected width to be a whole number of 1 or more, got {width!r}.")
     if root is not None and (isinstance(root, bool) or not isinstance(root, Integral)):

@@ -35,6 +35,8 @@ def as_graph(
     >>> str(as_graph("a--b--c[3]"))
     'a--b; b--c[3]'
     """
+    if isinstance(graph, LatentGraph) and latents is None and states is None:
+        return graph
     found = getattr(graph, "graph", None)  # of a FoundStructure
     if isinstance(graph, LatentGraph):
         read = _Reading.of_graph(graph)

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
-from latentia.structure.generic_rank import GenericModel
 from latentia.structure.near_leaves import MOST_TIED
+
+if TYPE_CHECKING:
+    from latentia.structure.generic_rank import GenericModel
 
 Block: TypeAlias = tuple[int, ...]  # leaves, by number, whose joint states are one feature map
 

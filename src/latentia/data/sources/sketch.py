@@ -8,6 +8,7 @@ with the smallest hashes: the same ones whatever the blocks), and those that man
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -358,7 +359,7 @@ def _outer(ends: list[tuple[float, float]], sign: float = 1.0) -> Ends:
     found: dict[float, float] = {}
     for x, w in ends:
         found[x] = found.get(x, 0.0) + w
-    return tuple(sorted(found.items(), key=lambda end: sign * end[0])[:2])
+    return tuple(heapq.nsmallest(2, found.items(), key=lambda end: sign * end[0]))
 
 
 # --- other states ---------------------------------------------------------------------------------

@@ -21,6 +21,15 @@ from latentia.data.columns.values import (
     is_missing,
     word_values,
 )
+from latentia.data.sources.pandas_numbers import (
+    SHORT,
+    checked_floats,
+    is_pandas,
+    library_of,
+    number_values,
+    plain_numbers,
+    short_matrix,
+)
 from latentia.data.sources.series_words import is_pool, series_categories, series_words
 from latentia.errors import DataError, FrameError, UnknownNameError
 from latentia.typing import Label
@@ -37,11 +46,12 @@ class Table:
     names: tuple[Label, ...]
     length: int
     native: Any
-    frame: nw.DataFrame[Any] | None  # None: numpy or dict
+    frame: Any  # as narwhals has it; as it is, where it is a matrix; None: numpy or dict
     extra: Mapping[Label, np.ndarray[Any, Any]] = field(default_factory=dict)  # besides the frame
     first: int | None = 0  # row where it begins in a longer table; None: nobody knows
-    known: dict[Any, Values] = field(default_factory=dict, compare=False)  # words, once found
+    known: dict[Any, Values] = field(default_factory=dict, compare=False)  # once found
     pools: frozenset[Label] = frozenset()  # columns whose dictionaries declare no states
+    matrix: np.ndarray[Any, Any] | None = None  # of a frame that is one, all numbers of one type
 
     def beside(self, name: Label, values: np.ndarray[Any, Any]) -> Table:
         """The same rows with one more column."""
@@ -49,14 +59,15 @@ class Table:
         return replace(self, names=(*self.names, name), extra=extra, known={})
 
     def column(self, name: Label) -> Values:
-        """The cells of one column; its words are found once."""
+        """The cells of one column; its words are found once, and all of short ones."""
         if name not in self.names:
             raise UnknownNameError("column", name, self.names, "The graph names it; add it.")
         key = (type(name), name)  # 1 and True are two names
         if key in self.known:
             return self.known[key]
-        found = replace(self._column(name), first=self.first)
-        if found.words is not None:
+        found = self._column(name)
+        found = found if self.first == found.first else replace(found, first=self.first)
+        if found.words is not None or self.length <= SHORT:
             self.known[key] = found
         return found
 
@@ -65,6 +76,11 @@ class Table:
             return _array_values(self.extra[name], name)
         if self.frame is not None:
             place = _place_of(name, self.names)
+            if self.matrix is not None:
+                return number_values(self.matrix[:, place])
+            plain = plain_numbers(self.frame.to_native(), place)
+            if plain is not None:
+                return plain
             found = _series_values(self.frame.get_column(self.frame.columns[place]), name)
             return replace(found, categories=None) if name in self.pools else found
         if isinstance(self.native, Mapping):
@@ -82,7 +98,7 @@ class Table:
             if not columns:
                 return np.empty((self.length, 0))
             return np.column_stack(list(columns.values()))
-        if _is_pandas(self.native):
+        if is_pandas(self.native):
             return type(self.native)(dict(columns), index=self.native.index)
         named = {str(name): _of_one_type(values) for name, values in columns.items()}
         if len(named) < len(columns):
@@ -100,7 +116,7 @@ class Table:
         """One column as a series of the same kind; numpy and dict: an array."""
         if self.frame is None:
             return values
-        if _is_pandas(self.native):
+        if is_pandas(self.native):
             frame = type(self.native)({name: values}, index=self.native.index)
             return frame[name]
         own = _of_one_type(values)
@@ -172,6 +188,9 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
             raise DataError(f"cannot read rows from a list: {error}") from None
     if not isinstance(data, str | bytes) and hasattr(data, "columns"):
         _check_names(data)
+        matrix = short_matrix(data)
+        if matrix is not None:
+            return Table(tuple(data.columns.tolist()), len(data), data, data, matrix=matrix)
     import narwhals.stable.v2 as nw  # for frames only
 
     try:
@@ -183,10 +202,10 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
             "expected a pandas, polars or Arrow table, a dict of arrays or a numpy array, "
             f"got {type(data).__name__}. Collect lazy frames first."
         ) from None
-    names = tuple(data.columns) if _is_pandas(data) else tuple(frame.columns)
-    if _is_pandas(data) and any(not isinstance(name, str) for name in names):
+    names = tuple(data.columns) if is_pandas(data) else tuple(frame.columns)
+    if is_pandas(data) and any(not isinstance(name, str) for name in names):
         return Table(names, len(frame), data, _named_by_text(data))
-    fields = data.schema if _root(data) == "pyarrow" else ()
+    fields = data.schema if library_of(data) == "pyarrow" else ()
     pools = frozenset(field.name for field in fields if is_pool(field))
     return Table(names, len(frame), data, frame, pools=pools)
 
@@ -209,8 +228,11 @@ def _array_of_rows(data: Sequence[Any]) -> np.ndarray[Any, Any]:
 def _check_names(data: Any) -> None:
     """Columns that share a name cannot be told apart."""
     names = getattr(data, "column_names", data.columns)  # Arrow's columns are arrays
+    listed = names.tolist() if is_pandas(data) else list(names)
+    if len(set(listed)) == len(listed):
+        return
     seen: set[Any] = set()
-    for name in list(names):
+    for name in listed:
         if name in seen:
             raise DataError(f"two columns are called {name!r}. Rename or drop one of them.")
         seen.add(name)
@@ -284,14 +306,6 @@ def _named_by_text(data: Any) -> nw.DataFrame[Any]:
     return nw.from_native(copy, eager_only=True)
 
 
-def _root(data: Any) -> str:
-    return type(data).__module__.split(".")[0]
-
-
-def _is_pandas(data: Any) -> bool:
-    return _root(data) == "pandas"
-
-
 def _series_values(series: nw.Series[Any], name: Label) -> Values:
     import narwhals.stable.v2 as nw
 
@@ -305,7 +319,9 @@ def _series_values(series: nw.Series[Any], name: Label) -> Values:
     missing = series.is_null().to_numpy()
     if dtype.is_float():
         cells = series.to_numpy()
-        return _checked(np.asarray(cells, dtype=float), missing | np.isnan(cells.astype(float)))
+        return checked_floats(
+            np.asarray(cells, dtype=float), missing | np.isnan(cells.astype(float))
+        )
     if dtype.is_integer() or dtype == nw.Boolean:
         if missing.any():
             kept = series.drop_nulls().to_numpy()
@@ -339,7 +355,7 @@ def _array_values(cells: np.ndarray[Any, Any], name: Label) -> Values:
         inner = _array_values(np.asarray(cells.data), name)
         return inner.without(gone)
     if cells.dtype.kind == "f":
-        return _checked(cells, np.isnan(cells))
+        return checked_floats(cells, np.isnan(cells))
     if cells.dtype.kind in "iub":
         return Values(cells)
     objects = cells.astype(object)
@@ -353,12 +369,3 @@ def _object_values(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -
         return word_values(words, missing)
     gone = missing | np.fromiter(map(is_missing, cells), bool, len(cells))
     return Values(cells, gone if gone.any() else None)
-
-
-def _checked(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> Values:
-    if np.isinf(cells).any():
-        raise DataError(
-            "Input contains infinity; expected finite numbers or missing cells (NaN). "
-            "Replace infinite values."
-        )
-    return Values(cells, missing if missing.any() else None)
