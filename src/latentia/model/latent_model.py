@@ -223,8 +223,6 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         Mixed tables without a graph have a chain of trees that draws rows more like the table's;
         `joint` draws from the model that scores and answers queries all the same.
         """
-        from latentia.inference.sampling import sample_rows
-
         self._check_fitted()
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise DataError(
@@ -240,6 +238,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
 
     def _draw_rows(self, n: int, rng: np.random.Generator, joint: bool) -> list[Any]:
         """By the chain of a pool where it has one; else by the joint model."""
+        from latentia.inference.sampling import sample_rows
+
         chain = self.pool_.chain if hasattr(self, "pool_") and not joint else None
         if chain is not None and chain.links:
             return chain.draw(self.columns_, self.pool_.scores, n, rng)
