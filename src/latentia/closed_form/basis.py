@@ -20,9 +20,9 @@ from latentia.data.moments import Moments
 from latentia.errors import DataError
 from latentia.linear_algebra import canonical_whitened, whitener
 from latentia.structure.sides import Block
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
-MOST_WHITENED = 64  # sides whose whiteners are kept for the next separators
+MOST_KEPT = 64  # sides that are kept for the next separators
 
 
 @final
@@ -71,8 +71,8 @@ class Basis:
         digest = hashlib.sha256()
         tables = [t for side in (*self.inside, *self.outside) if side for t in side.tables]
         maps = [m for done in self.rounds for r in done.values() for m in (r.inside, r.outside)]
-        for array in (*tables, *maps):
-            digest.update(np.ascontiguousarray(array).tobytes())
+        if tables or maps:  # many small ones
+            digest.update(np.concatenate([array.ravel() for array in (*tables, *maps)]).tobytes())
         return digest.hexdigest()[:16]
 
 
@@ -120,15 +120,17 @@ def canonical_basis(
     """
     panels = [panel_covariance(layout, p, moments) for p in range(len(layout.spans))]
     entries: list[tuple[Any, ...]] = []
-    white: dict[tuple[int, tuple[Block, ...]], Array] = {}
+    kept: dict[tuple[int, tuple[Block, ...]], PanelSide] = {}
 
-    def whitened(number: int, blocks: tuple[Block, ...], here: Array) -> Array:
-        """Of one side; the separators of a hub have one outside in common."""
-        if (number, blocks) not in white:
-            if len(white) >= MOST_WHITENED:
-                del white[next(iter(white))]
-            white[number, blocks] = whitener(panels[number].plain[np.ix_(here, here)])
-        return white[number, blocks]
+    def side(number: int, blocks: tuple[Block, ...]) -> PanelSide:
+        """The separators of a hub have one outside in common: those met last are kept."""
+        found = kept.pop((number, blocks), None)
+        if found is None:
+            found = panels[number].side(blocks)
+            if len(kept) >= MOST_KEPT:
+                del kept[next(iter(kept))]
+        kept[number, blocks] = found
+        return found
 
     for k, node in enumerate(layout.plan.nodes):
         if node.parent == k:
@@ -137,21 +139,21 @@ def canonical_basis(
         number = layout.panel_of[k]
         panel = panels[number]
         one, other = node.inside.wide, node.outside.wide
-        a, b = panel.features(one), panel.features(other)
+        a, b = side(number, one), side(number, other)
         cross = panel.shrunk if regularize else panel.plain
         found = canonical_whitened(
-            whitened(number, one, a),
-            cross[np.ix_(a, b)],
-            whitened(number, other, b),
+            a.white,
+            cross[a.features[:, None], b.features],
+            b.white,
             (node.rank - 1) * (1 + spare),
         )
         entries.append(
             (
-                panel.coordinates(one, found.U),
-                panel.coordinates(other, found.V),
+                a.coordinates(found.U),
+                b.coordinates(found.V),
                 found.d,
                 panel.mean_weight(one, other),
-                (len(a), len(b)),
+                (len(a.features), len(b.features)),
                 panel.mean_weight(one, one) / moments.weight if node.is_leaf else 1.0,
                 found.beyond,
             )
@@ -166,7 +168,7 @@ class PanelCovariance:
 
     places: Mapping[Block, int]  # of the blocks, in order
     spans: tuple[slice, ...]  # of the states of each block
-    positions: tuple[Array, ...]  # of the features of each block in the covariance
+    positions: tuple[Codes, ...]  # of the features of each block in the covariance
     contrasts: Array  # H_b of all blocks b, one after the other: (features, states)
     marginals: Array  # P̂(x_b) over the rows where b is present, block by block: (states,)
     members: Array  # which state belongs to which block, (states, blocks)
@@ -176,18 +178,27 @@ class PanelCovariance:
     plain: Array  # (features, features)
     shrunk: Array  # the same, pairs of distinct leaves shrunk towards independence
 
-    def features(self, blocks: Sequence[Block]) -> Array:
+    def features(self, blocks: Sequence[Block]) -> Codes:
         """Positions of the features of `blocks` in the covariance."""
         empty = np.zeros(0, dtype=int)
         return np.concatenate([self.positions[self.places[b]] for b in blocks] or [empty])
 
-    def coordinates(self, blocks: tuple[Block, ...], U: Array) -> Coordinates:
-        """Per block the table of its states' coordinates, centred and divided by its presence."""
-        tables = U.T @ self.contrasts[self.features(blocks)]  # of all states: (r - 1, states)
-        tables -= ((tables * self.marginals) @ self.members) @ self.members.T
-        if not self.complete:
-            tables *= self.members @ (self.total / np.diagonal(self.weights))
-        return Coordinates(blocks, tuple(tables[:, self.spans[self.places[b]]].T for b in blocks))
+    def side(self, blocks: tuple[Block, ...]) -> PanelSide:
+        """What all separators need of these blocks."""
+        places, features = [self.places[b] for b in blocks], self.features(blocks)
+        spans = [self.spans[i] for i in places]
+        empty = [np.zeros(0, dtype=int)]
+        states = np.concatenate([np.arange(s.start, s.stop) for s in spans] or empty)
+        scale = None if self.complete else self.total / np.diagonal(self.weights)[places]
+        return PanelSide(
+            blocks=blocks,
+            features=features,
+            white=whitener(self.plain[features[:, None], features]),
+            contrasts=self.contrasts[features[:, None], states],
+            marginals=self.marginals[states],
+            starts=np.cumsum([0, *(s.stop - s.start for s in spans)]),
+            scale=scale,
+        )
 
     def mean_weight(self, one: Sequence[Block], other: Sequence[Block]) -> float:
         if not one or not other or self.complete:
@@ -196,6 +207,33 @@ class PanelCovariance:
         columns = [self.places[b] for b in other]
         # no row may have both sides: then all is noise, but nothing is divided by zero
         return max(float(self.weights[np.ix_(rows, columns)].mean()), 1e-6)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PanelSide:
+    """Some blocks of a panel, as one side of a separator."""
+
+    blocks: tuple[Block, ...]
+    features: Codes  # their positions in the covariance
+    white: Array  # the whitener of their covariance
+    contrasts: Array  # (features, states of these blocks)
+    marginals: Array  # (states,)
+    starts: Codes  # where the states of each block begin, and the end
+    scale: Array | None  # by block: all rows over those that have it; None: 1
+
+    def coordinates(self, U: Array) -> Coordinates:
+        """Per block the table of its states' coordinates, centred and divided by its presence."""
+        tables = U.T @ self.contrasts  # (r - 1, states)
+        if not self.blocks:
+            return Coordinates((), ())
+        counts = np.diff(self.starts)
+        means = np.add.reduceat(tables * self.marginals, self.starts[:-1], axis=1)
+        tables -= np.repeat(means, counts, axis=1)
+        if self.scale is not None:
+            tables *= np.repeat(self.scale, counts)
+        rows, ends = tables.T, self.starts.tolist()
+        return Coordinates(self.blocks, tuple(rows[a:b] for a, b in itertools.pairwise(ends)))
 
 
 def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelCovariance:

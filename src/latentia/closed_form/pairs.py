@@ -47,19 +47,20 @@ def pair_layout(plan: Plan) -> PairLayout:
     """Walk the separators from left to right and open a new panel when one is full."""
     sizes = plan.leaf_states()
     panels: list[dict[Block, int]] = []
-    panel_of = [-1] * len(plan.nodes)
+    panel_of, width = [-1] * len(plan.nodes), 0
     for k, node in enumerate(plan.nodes):
         if node.parent == k:
             continue
         wanted = {
-            b: math.prod(sizes[x] for x in b) for b in (*node.inside.wide, *node.outside.wide)
+            b: sizes[b[0]] if len(b) == 1 else math.prod(sizes[x] for x in b)
+            for b in (*node.inside.wide, *node.outside.wide)
         }
-        if not panels or sum({**panels[-1], **wanted}.values()) > max(
-            PANEL_STATES, sum(wanted.values())
-        ):
+        more = sum(wanted[b] for b in wanted.keys() - panels[-1].keys()) if panels else 0
+        if not panels or width + more > max(PANEL_STATES, sum(wanted.values())):
             panels.append({})
+            width, more = 0, sum(wanted.values())
         panels[-1].update(wanted)
-        panel_of[k] = len(panels) - 1
+        panel_of[k], width = len(panels) - 1, width + more
     spans = []
     for panel in panels:
         blocks = sorted(panel, key=lambda b: (len(b), b))

@@ -208,7 +208,7 @@ def above_noise(d: Array, p: int, q: int, N: float) -> int:
     return count
 
 
-def _correlations(panel: PanelCovariance, a: Array, b: Array) -> Array:
+def _correlations(panel: PanelCovariance, a: Codes, b: Codes) -> Array:
     S = panel.plain
     return canonical(S[a][:, a], S[a][:, b], S[b][:, b], MOST - 1).d
 

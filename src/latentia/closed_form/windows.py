@@ -269,11 +269,16 @@ def _row(
         for x, table in tables.items():
             found[:, marks[x]] = table.T
         return found
-    rest = np.zeros(size)  # T[x] = T[last] + (T[x] - T[last])
-    for x, table in tables.items():
-        found[:, marks[x]] = (table[:-1] - table[-1]).T
-        rest += table[-1]
     if tables:
+        every = np.concatenate(list(tables.values()))
+        ends = np.cumsum([len(table) for table in tables.values()])
+        last, spread = every[ends - 1], np.diff(ends, prepend=0)
+        kept = np.ones(len(every), dtype=bool)
+        kept[ends - 1] = False
+        places = [np.arange(marks[x].start, marks[x].stop) for x in tables]
+        # T[x] = T[last] + (T[x] - T[last])
+        found[:, np.concatenate(places)] = (every - np.repeat(last, spread, axis=0))[kept].T
+        rest = last.sum(axis=0)
         middle = (marks[min(tables)].start + marks[max(tables)].stop) / 2
         found[:, min(ones, key=lambda row: abs(row - middle))] = rest
     return found

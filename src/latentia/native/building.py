@@ -23,7 +23,10 @@ COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")
 MORE = ("-ffp-contract=fast", "-Wno-psabi")  # a·b + c in one instruction, where there is one
 LEVELS = {"base": (), "avx2": ("-mavx2", "-mfma")}  # chosen among at run time (level.c)
-UNITS = ("chain.c", "classes.c", "exponential.c", "forest.c", "messages.c", "products.c", "rows.c")
+UNITS = (
+    *("chain.c", "classes.c", "climbs.c", "exponential.c", "forest.c"),
+    *("messages.c", "products.c", "rows.c"),
+)
 X86 = ("x86_64", "amd64", "i686", "i386")
 PATIENCE = 120  # seconds for one file
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-DONE_SIZE")

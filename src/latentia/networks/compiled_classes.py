@@ -7,37 +7,17 @@ small survey takes microseconds, so that what numpy needs to be called would be 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
 
-from latentia.announcing import tell_climb
 from latentia.native.loading import Kernel, kernel
-from latentia.networks.accelerate import (
-    AT_REST,
-    FIRST_CAP,
-    FLAT,
-    KEEP,
-    LEAST_CAP,
-    LEAST_ROOT,
-    MEMORY,
-    REST,
-    FlatTables,
-    Prior,
-    Refined,
-    Tables,
-    flattened,
-)
+from latentia.networks.accelerate import MEMORY, Prior, Tables
 from latentia.networks.class_rows import SurveyRows
-from latentia.typing import Array, Codes
+from latentia.networks.compiled_lockstep import STEPPING, ClimbNumbers
+from latentia.typing import Codes
 
-VECTORS = 6  # of a climb, beside its memory: x and after are the first two
-_NUMBERS = (
-    *("level", "fit", "cap", "gain", "ratio", "quiet", "far", "cut"),
-    *("pairs", "slot", "steps", "rests", "lost"),
-)
 MOST_STATES = 32  # as in classes.c: wider ones are for matrix products …
 MOST_WORK = 2**24  # … and so are more numbers of one E-step
 CALL_WORK = 2**28  # of one call: between two of them an interrupt is heard
@@ -66,73 +46,32 @@ def compiled_climbs(
 
 
 @final
-class LaterTables(Mapping[int, Array]):
-    """Tables in one array, cut out once somebody looks at them: of most starts nobody does."""
-
-    def __init__(self, flat: FlatTables, x: Array) -> None:
-        self.flat, self.x = flat, x
-
-    @cached_property
-    def _found(self) -> dict[int, Array]:
-        return self.flat.tables(self.x)
-
-    def __getitem__(self, v: int) -> Array:
-        return self._found[v]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.flat.shapes)
-
-    def __len__(self) -> int:
-        return len(self.flat.shapes)
-
-
-@final
-class ClassClimbs:
+class ClassClimbs(ClimbNumbers):
     """A field of climbs that can be led on, as `Lockstep` is."""
 
     def __init__(
         self, own: Kernel, rows: SurveyRows, starts: Sequence[Tables], prior: Prior, enough: float
     ) -> None:
-        self.rows, self.flat = rows, flattened(starts[0], prior)
-        flat, classes = self.flat, rows.classes
-        cells = sum(t.size for t in starts[0].values())
-        self.vectors = np.zeros((len(starts), VECTORS + 2 * MEMORY, cells))
-        self.vectors[:, 0] = [flat.pack(tables) for tables in starts]
-        self.numbers = np.zeros((len(starts), len(_NUMBERS) + MEMORY))
-        named: dict[str, Array] = dict(zip(_NUMBERS, self.numbers.T, strict=False))
-        self.level, self.fit = named["level"], named["fit"]  # with the prior, and without
-        self.steps, self.rests = named["steps"], named["rests"]  # E-steps; does it rest?
-        self.gain, self.none = named["gain"], named["lost"]  # of the last step; a row has none
+        super().__init__(starts, prior)
+        self.rows, flat = rows, self.flat
         place, codes = rows.places(starts[0]), sum(rows.states[v] for v in rows.columns)
-        begin = np.append(flat.starts, cells)
-        padded = rows.padded
-        room = np.empty(2 * (1 + codes) * padded + 4 * cells)
-        self.kept = (place, begin, room)  # what C points to lives as long as this
+        room = np.empty(2 * (1 + codes) * rows.padded + 4 * self.cells)
+        self.kept = (place, room)  # what C points to lives as long as this
         self.call = _Classes(
-            *(*rows.seen.shape, classes, padded, codes, cells, len(flat.starts), MEMORY),
-            *(x.ctypes.data for x in (rows.seen, place, rows.weight, begin, flat.prior)),
+            *(*rows.seen.shape, rows.classes, rows.padded, codes),
+            *(self.cells, len(flat.starts), MEMORY),
+            *(x.ctypes.data for x in (rows.seen, place, rows.weight, self.begin, flat.prior)),
             enough * flat.parameters,
-            *(FIRST_CAP, LEAST_CAP, FLAT, AT_REST, REST, KEEP, LEAST_ROOT),
+            *STEPPING,
             room.ctypes.data,
         )
         self.climb = own.function("classes_climb")
-        self.at = [ctypes.c_void_p(x.ctypes.data) for x in (self.vectors, self.numbers)]
         self.advance(range(len(starts)), 1)
 
     @property
     def lost(self) -> bool:
         """Did some row have no probability under some start?"""
         return bool(self.none.any())
-
-    def tables(self, k: int) -> Tables:
-        """Those of climb k, one step of EM ahead of where it stands."""
-        return LaterTables(self.flat, self.vectors[k, 1].copy())
-
-    def highest(self) -> Refined:
-        """The climb that came highest."""
-        k = int(self.level.argmax())
-        level, fit = float(self.level[k]), float(self.fit[k])
-        return Refined(dict(self.tables(k)), bool(self.rests[k]), int(self.steps[k]), (level,), fit)
 
     def advance(self, which: Sequence[int], steps: int) -> None:
         """Some climbs on to so many E-steps in all, or to rest."""
@@ -149,13 +88,6 @@ class ClassClimbs:
                 ctypes.c_int64(len(places)),
                 ctypes.c_int64(goal),
             )
-            self._tell(places)
+            self.tell(places)
             if self.rests[places].all():
                 return
-
-    def _tell(self, which: Codes) -> None:
-        """How far the highest of some climbs has come."""
-        k = int(which[self.level[which].argmax()])
-        gain = float(self.gain[k])
-        if self.steps[k] > 1 and np.isfinite(gain):
-            tell_climb(int(self.steps[k]), gain)

@@ -147,7 +147,7 @@ def _climb(
     """On all rows, until little is left to gain for each parameter: the highest of some."""
     moving = [whole.shrink(start) for start in starts]
     enough = rest * effective / max(free_parameters(moving[0]), 1)
-    together = whole.compiled(moving, enough)
+    together = whole.compiled(moving, enough) or whole.compiled_steps(moving, enough)
     if together is not None:
         together.advance(range(len(moving)), most)
         return together.highest()

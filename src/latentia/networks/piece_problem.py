@@ -29,6 +29,7 @@ from latentia.native.loading import kernel
 from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.class_rows import SurveyRows, class_rows
 from latentia.networks.compiled_classes import ClassClimbs, compiled_climbs
+from latentia.networks.compiled_lockstep import CompiledLockstep
 from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.leaf_cells import LeafCells, with_bells
@@ -150,6 +151,14 @@ class PieceProblem:
     def compiled(self, starts: Sequence[Tables], enough: float) -> ClassClimbs | None:
         """The climbs of some starts by the kernel; None where it has none."""
         return compiled_climbs(self.classes, starts, self.climbed_prior, enough)
+
+    def compiled_steps(self, starts: Sequence[Tables], enough: float) -> CompiledLockstep | None:
+        """The same where only the steps between E-steps are compiled; no rows without a chance."""
+        own, many = kernel(), self.repeated(starts[0], len(starts))
+        if own is None or many is None or self.hold is not None:
+            return None
+        found = CompiledLockstep(own, starts, self.climbed_prior, many, enough)
+        return None if found.none.any() else found
 
     @property
     def width(self) -> int:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, final
 
+from latentia.native.loading import kernel
 from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
+from latentia.networks.compiled_lockstep import CompiledLockstep
 from latentia.networks.lockstep import EStepOfMany, Lockstep, in_turn
 from latentia.typing import Array
 
@@ -104,6 +106,9 @@ class Course:
         return _OneByOne(self, starts)
 
     def _lockstep(self, starts: Sequence[Tables], many: EStepOfMany) -> Climbs:
+        own = kernel()
+        if own is not None:
+            return CompiledLockstep(own, starts, self.prior, many, self.enough)
         return Lockstep(starts, self.prior, many, self.enough)
 
 

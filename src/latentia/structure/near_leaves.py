@@ -68,6 +68,7 @@ class Surroundings:
     leave: list[int]
     leaf_places: list[int]  # when the clique of each leaf is entered …
     sorted_leaf_places: list[int]  # … and in order: components may come in another
+    shared: dict[tuple[int, int], Ball] = field(default_factory=dict)  # by hub and width
 
 
 def surround(tree: JunctionTree, near: Adjacency, leaves: Sequence[int]) -> Surroundings:
@@ -139,6 +140,14 @@ def nearest(
     most = max(width, MOST_TIED)
     low, high = around.enter[edge], around.leave[edge]
     ball = Ball([], [], {}, [])
+    if (
+        not inside
+        and len(start) == 1
+        and _begins_outside(around, min(start), low, high, most + width)
+    ):
+        ball = around.shared.setdefault((min(start), width), ball)  # the same for most edges
+        if ball.leaves:
+            return ball
     ring, depth = sorted(start), 0
     home, hubs, near = around.home, around.hubs, around.near
     while ring:
@@ -185,10 +194,8 @@ def _side_of_hub(hub: Hub, low: int, high: int, inside: bool, enough: int) -> li
     """
     first, last = bisect_left(hub.sorted_places, low), bisect_left(hub.sorted_places, high)
     count = last - first if inside else len(hub.sorted_places) - (last - first)
-    if not inside and count > 2 * enough:
-        leaves, begins = hub.beginning(enough)
-        if leaves and bisect_left(begins, low) == bisect_left(begins, high):
-            return leaves
+    if not inside and count > 2 * enough and _is_outside(hub, low, high, enough):
+        return hub.beginning(enough)[0]
     found: list[int] = []
     met: set[int] = set()
     for block in _blocks(len(hub.leaves), 2 * enough) if count > 2 * enough else ():
@@ -203,6 +210,22 @@ def _side_of_hub(hub: Hub, low: int, high: int, inside: bool, enough: int) -> li
     if inside:
         return list(hub.in_tree[first:last].tolist())
     return [*hub.in_tree[:first].tolist(), *hub.in_tree[last:].tolist()]
+
+
+def _is_outside(hub: Hub, low: int, high: int, enough: int) -> bool:
+    """Are there `enough` leaves around a hub of which the first do not lie inside an edge?"""
+    leaves, begins = hub.beginning(enough)
+    return bool(leaves) and bisect_left(begins, low) == bisect_left(begins, high)
+
+
+def _begins_outside(around: Surroundings, v: int, low: int, high: int, most: int) -> bool:
+    """Is v a latent hub whose first neighbours are all that is met outside an edge?"""
+    hub, enough = around.hubs.get(v), most + 1
+    if hub is None or around.home[v] >= 0:
+        return False
+    places = hub.sorted_places
+    count = len(places) - bisect_left(places, high) + bisect_left(places, low)
+    return count > 2 * enough and _is_outside(hub, low, high, enough)
 
 
 def _blocks(count: int, size: int) -> list[slice]:

@@ -26,7 +26,7 @@ from latentia.structure.local_ranks import (
     sides_of_part,
 )
 from latentia.structure.near_leaves import MOST_TIED, Ball, Surroundings, nearest, surround
-from latentia.structure.sides import Side, SideSearch
+from latentia.structure.sides import Block, Side, SideSearch
 from latentia.structure.skeleton import Skeleton
 from latentia.structure.triangulate import Adjacency
 
@@ -117,6 +117,17 @@ class Separators:
     def single(self) -> list[tuple[int]]:
         return [(x,) for x in range(len(self.cliques))]
 
+    @cached_property
+    def wides(self) -> dict[tuple[int, ...], tuple[Block, ...]]:
+        return {}
+
+    def wide(self, ball: Ball) -> tuple[Block, ...]:
+        """The nearest leaves, one by one; the separators of a hub share theirs."""
+        first = tuple(ball.leaves[:MOST_TIED])
+        if first not in self.wides:
+            self.wides[first] = tuple([self.single[x] for x in first])
+        return self.wides[first]
+
     def rank(self, i: int) -> int:
         """At the edge above clique i."""
         for part in self._parts(i, self._balls(i)):
@@ -128,7 +139,7 @@ class Separators:
         """Rank, inside and outside of the separator above clique i."""
         balls = self._balls(i)
         if self.bounds[i] == 1:  # nothing to tell: any leaves will do
-            ones = [tuple(self.single[x] for x in ball.leaves[:MOST_TIED]) for ball in balls]
+            ones = [self.wide(ball) for ball in balls]
             return 1, Side((), 1, ones[0], 1), Side((), 1, ones[1], 1)
         for part in self._parts(i, balls):
             found = sides_of_part(part)
@@ -169,7 +180,7 @@ class Separators:
 
     def _side(self, ball: Ball, found: PartSide, rank: int) -> Side:
         core = tuple(sorted([ball.leaves[k] for k in found.core]))
-        wide = tuple([self.single[x] for x in ball.leaves[:MOST_TIED]])
+        wide = self.wide(ball)
         if found.singles < rank and len(core) > 1:
             return Side(core, found.core_rank, (*wide, core), max(found.singles, found.core_rank))
         return Side(core, found.core_rank, wide, found.singles)

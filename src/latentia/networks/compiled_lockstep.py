@@ -1,0 +1,157 @@
+"""Many climbs at once by the compiled kernel (native/climbing.h): lockstep.py, without its calls.
+
+Of small pieces an E-step takes a fraction of a millisecond, and so do the sixty calls by which
+numpy finds the next points; here that is one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from latentia.announcing import tell_climb
+from latentia.native.loading import Kernel
+from latentia.networks.accelerate import (
+    AT_REST,
+    FIRST_CAP,
+    FLAT,
+    KEEP,
+    LEAST_CAP,
+    LEAST_ROOT,
+    MEMORY,
+    REST,
+    FlatTables,
+    Prior,
+    Refined,
+    Tables,
+    flattened,
+)
+from latentia.networks.lockstep import EStepOfMany
+from latentia.typing import Array, Codes
+
+VECTORS = 6  # of a climb, beside its memory …
+X, AFTER, TRIAL = 0, 1, 4  # … of which these are looked at here
+_NUMBERS = (
+    *("level", "fit", "cap", "gain", "ratio", "quiet", "far", "cut"),
+    *("pairs", "slot", "steps", "rests", "lost"),
+)
+STEPPING = (FIRST_CAP, LEAST_CAP, FLAT, AT_REST, REST, KEEP, LEAST_ROOT)
+
+
+@final
+class LaterTables(Mapping[int, Array]):
+    """Tables in one array, cut out once somebody looks at them: of most starts nobody does."""
+
+    def __init__(self, flat: FlatTables, x: Array) -> None:
+        self.flat, self.x = flat, x
+
+    @cached_property
+    def _found(self) -> dict[int, Array]:
+        return self.flat.tables(self.x)
+
+    def __getitem__(self, v: int) -> Array:
+        return self._found[v]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.flat.shapes)
+
+    def __len__(self) -> int:
+        return len(self.flat.shapes)
+
+
+class ClimbNumbers:
+    """Where climbs stand, in the form in which C leads them on."""
+
+    def __init__(self, starts: Sequence[Tables], prior: Prior) -> None:
+        self.flat = flattened(starts[0], prior)
+        self.cells = sum(t.size for t in starts[0].values())
+        self.vectors = np.zeros((len(starts), VECTORS + 2 * MEMORY, self.cells))
+        self.vectors[:, X] = [self.flat.pack(tables) for tables in starts]
+        self.numbers = np.zeros((len(starts), len(_NUMBERS) + MEMORY))
+        named: dict[str, Array] = dict(zip(_NUMBERS, self.numbers.T, strict=False))
+        self.level, self.fit = named["level"], named["fit"]  # with the prior, and without
+        self.steps, self.rests = named["steps"], named["rests"]  # E-steps; does it rest?
+        self.gain, self.none = named["gain"], named["lost"]  # of the last step; a row has none
+        self.begin = np.append(self.flat.starts, self.cells)
+        self.at = [ctypes.c_void_p(x.ctypes.data) for x in (self.vectors, self.numbers)]
+
+    def tables(self, k: int) -> Tables:
+        """Those of climb k, one step of EM ahead of where it stands."""
+        return LaterTables(self.flat, self.vectors[k, AFTER].copy())
+
+    def highest(self) -> Refined:
+        """The climb that came highest."""
+        k = int(self.level.argmax())
+        level, fit = float(self.level[k]), float(self.fit[k])
+        return Refined(dict(self.tables(k)), bool(self.rests[k]), int(self.steps[k]), (level,), fit)
+
+    def tell(self, which: Codes) -> None:
+        """How far the highest of some climbs has come."""
+        k = int(which[self.level[which].argmax()])
+        gain = float(self.gain[k])
+        if self.steps[k] > 1 and np.isfinite(gain):
+            tell_climb(int(self.steps[k]), gain)
+
+
+class _Climbing(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("cells", "groups", "memory")),
+        *((name, ctypes.c_void_p) for name in ("begin", "prior")),
+        *((name, ctypes.c_double) for name in ("small", "first_cap", "least_cap", "flat")),
+        *((name, ctypes.c_double) for name in ("at_rest", "rest", "keep", "least_root")),
+        ("room", ctypes.c_void_p),
+    )
+
+
+@final
+class CompiledLockstep(ClimbNumbers):
+    """A field of climbs that can be led on together, as `Lockstep` is."""
+
+    def __init__(
+        self,
+        own: Kernel,
+        starts: Sequence[Tables],
+        prior: Prior,
+        estep: EStepOfMany,
+        enough: float,
+    ) -> None:
+        super().__init__(starts, prior)
+        self.estep, flat = estep, self.flat
+        self.room = np.empty(4 * self.cells)  # what C points to lives as long as this
+        self.call = _Climbing(
+            *(self.cells, len(flat.starts), MEMORY),
+            *(x.ctypes.data for x in (self.begin, flat.prior)),
+            enough * flat.parameters,
+            *STEPPING,
+            self.room.ctypes.data,
+        )
+        self.step = own.function("climbs_step")
+        self._go_on(np.arange(len(starts)), X)
+        self.level[self.none > 0] = -np.inf
+
+    def advance(self, which: Sequence[int], steps: int) -> None:
+        """Some climbs on to so many E-steps in all, or to rest."""
+        left: Codes = np.array(list(which), dtype=np.int64)
+        while True:
+            left = left[(self.rests[left] + self.none[left] == 0) & (self.steps[left] < steps)]
+            if not len(left):
+                return
+            self._go_on(left, TRIAL)
+            self.tell(left)
+
+    def _go_on(self, which: Codes, where: int) -> None:
+        """One E-step of some climbs, and where they go from there."""
+        counts, fits = self.estep(self.vectors[which, where])
+        counts, fits = np.ascontiguousarray(counts), np.ascontiguousarray(fits)
+        self.step(
+            ctypes.byref(self.call),
+            *self.at,
+            ctypes.c_void_p(which.ctypes.data),
+            ctypes.c_int64(len(which)),
+            ctypes.c_void_p(counts.ctypes.data),
+            ctypes.c_void_p(fits.ctypes.data),
+        )
