@@ -9,7 +9,7 @@ from scipy import stats
 
 import latentia as lt
 from latentia.pooling.column_pool import MEMBERS, sharpened
-from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
+from latentia.pooling.gaussian_scores import GaussianScores, drawn_scores, fit_gaussian
 from latentia.pooling.leaf_forest import grow_forest
 from latentia.pooling.pool_weights import (
     SHARPNESS,
@@ -62,6 +62,16 @@ def test_a_gaussian_fills_holes_as_its_conditional_does():
         np.testing.assert_allclose(told[gone], expected, atol=1e-10)
         np.testing.assert_allclose(spread[gone], np.diag(rest), atol=1e-10)
         np.testing.assert_array_equal(told[there], row[there])
+
+
+def test_holes_are_drawn_from_the_conditional():
+    covariance = np.array([[1.0, 0.8, 0.2], [0.8, 1.0, 0.3], [0.2, 0.3, 1.0]])
+    own = GaussianScores(np.zeros(3), np.linalg.inv(covariance))
+    scores = np.tile([1.0, np.nan, np.nan], (20_000, 1))
+    found = drawn_scores(own, scores, np.random.default_rng(0))[:, 1:]
+    np.testing.assert_allclose(found.mean(axis=0), [0.8, 0.2], atol=0.03)  # se .007
+    expected = covariance[1:, 1:] - np.outer(covariance[0, 1:], covariance[0, 1:])
+    np.testing.assert_allclose(np.cov(found.T), expected, atol=0.04)  # se .01
 
 
 def test_em_with_holes_finds_the_gaussian():
@@ -227,12 +237,12 @@ def test_diagnostics_say_that_answers_are_pooled(model):
     assert "pool" not in repr(plain.diagnostics_)
 
 
-def test_samples_and_scores_are_those_of_the_joint_model(model):
+def test_scores_and_joint_samples_are_those_of_the_joint_model(model):
     """They do not change when the pool is taken away."""
     frame = mixed_table(20, seed=5)
     bare = copy(model)
     del bare.pool_
-    drawn = model.sample(10, random_state=0)
+    drawn = model.sample(10, random_state=0, joint=True)
     assert all((drawn[c] == bare.sample(10, random_state=0)[c]).all() for c in drawn)
     np.testing.assert_array_equal(model.score_samples(frame), bare.score_samples(frame))
 

@@ -121,8 +121,9 @@ def _pooled(pooled: Mapping[Label, Mapping[str, float]]) -> str:
     shown = ", ".join(f"{m} {share:.0%}" for m, share in shares.items())
     return (
         f"predict, predict_proba, predict_quantiles and marginals pool models column by column "
-        f"(on the average {shown}): together these answers are no joint distribution. sample, "
-        "score and query use the joint model alone"
+        f"(on the average {shown}): together these answers are no joint distribution. score "
+        "and query use the joint model alone; sample(joint=True) draws from it, sample from a "
+        "chain of trees where that does not come too near to rows"
     )
 
 

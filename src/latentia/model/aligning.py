@@ -71,7 +71,7 @@ class Alignment:
 def align_models(model: Any, other: Any, rows: Any, own: OwnTables, others: OwnTables) -> Alignment:
     """Match the states of every latent that both models have."""
     pairs = _pairs(own, others)
-    drawn = model.sample(DRAWN, random_state=0) if rows is None else rows
+    drawn = model.sample(DRAWN, random_state=0, joint=True) if rows is None else rows
     matches = [
         _match(own, others, a, b, _shares(model, drawn, a), _shares(other, drawn, b))
         for a, b in pairs

@@ -12,6 +12,8 @@ from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.progress import as_progress
+from latentia.data.sources.sketch import ColumnSketch
+from latentia.data.sources.table_rows import Look
 from latentia.discovery.finding import SEARCHING, Structure, find_structure
 from latentia.discovery.found_structure import FoundStructure
 from latentia.errors import DataError, IndependenceWarning
@@ -28,6 +30,7 @@ from latentia.pooling.column_pool import Pool
 from latentia.pooling.learning_pool import can_pool, learn_pool, rows_to_pool
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+from latentia.typing import Array
 
 FEWEST_ROWS = 40.0  # from which a table without a graph has one found
 
@@ -69,7 +72,7 @@ def find_graph(
     return found, narrow, FoundTables(found) if kept else learner
 
 
-def pool_columns(found: FoundStructure, training: Training) -> Pool | None:
+def pool_columns(found: FoundStructure, training: Training, look: Look) -> Pool | None:
     """What other models say beside the one that was found, where that is worth its time."""
     columns, again = training.columns, found.again
     if again is None or not can_pool(columns, found.rows):
@@ -80,7 +83,16 @@ def pool_columns(found: FoundStructure, training: Training) -> Pool | None:
     def joint(some: Rows) -> Operators:
         return as_operators(LearnedTables(*again.tables_of(some), some.total, 0.0, ()))
 
-    return learn_pool(columns, rows, joint, rng)
+    seen = [values_seen(look.columns.get(c.name)) for c in columns]
+    return learn_pool(columns, rows, joint, seen, rng)
+
+
+def values_seen(sketch: ColumnSketch | None) -> Array:
+    """Different numbers of a column, rising: all of them, or as many as were kept."""
+    if sketch is None or sketch.numbers is None:
+        return np.empty(0)
+    numbers = sketch.numbers
+    return np.union1d(numbers.seen.astype(float), np.array([*numbers.frequent], dtype=float))
 
 
 def _without_sizes(graph: LatentGraph) -> LatentGraph:

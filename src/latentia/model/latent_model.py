@@ -210,14 +210,19 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         return Assignment(values, log, exact)
 
     def sample(
-        self, n_samples: int = 1, random_state: Any = None, *, latents: bool = False
+        self,
+        n_samples: int = 1,
+        random_state: Any = None,
+        *,
+        latents: bool = False,
+        joint: bool = False,
     ) -> dict[Any, Any]:
         """Rows drawn from the learned distribution: a dict of columns, ready for any data frame.
 
         With `latents` the states of latents come along, before the columns; that needs tables.
+        Mixed tables without a graph have a chain of trees that draws rows more like the table's;
+        `joint` draws from the model that scores and answers queries all the same.
         """
-        from latentia.inference.sampling import sample_rows
-
         self._check_fitted()
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise DataError(
@@ -228,8 +233,19 @@ class LatentModel(ArrowQuestions, WhyQuestions):
             return self._draw_arrows(int(n_samples), rng, latents)
         if latents:
             return draw_own(self._told(self._hidden), int(n_samples), rng)
-        codes = sample_rows(self.operators_, int(n_samples), rng)
-        return {c.name: c.draw(x, rng) for c, x in zip(self.columns_, codes, strict=True)}
+        drawn = self._draw_rows(int(n_samples), rng, joint)
+        return {c.name: x for c, x in zip(self.columns_, drawn, strict=True)}
+
+    def _draw_rows(self, n: int, rng: np.random.Generator, joint: bool) -> list[Any]:
+        """By the chain of a pool where it has one; else by the joint model."""
+        from latentia.inference.sampling import sample_rows
+
+        chain = self.pool_.chain if hasattr(self, "pool_") and not joint else None
+        if chain is not None and chain.links:
+            return chain.draw(self.columns_, self.pool_.scores, n, rng)
+        codes = sample_rows(self.operators_, n, rng)
+        drawn = [c.draw(x, rng) for c, x in zip(self.columns_, codes, strict=True)]
+        return drawn if chain is None else chain.settled(self.columns_, drawn, rng)
 
     def profile(self, name: Any) -> Profile:
         """What the states of a latent look like: sizes, and every column in each of them.

@@ -149,7 +149,7 @@ class Learning(Learned):
         training, operators, replicates = learn_opened(opened, given, learn)
         self._keep_learned(training, learner, operators, replicates)
         if isinstance(given, FoundTables):
-            pool = pool_columns(given.found, training)
+            pool = pool_columns(given.found, training, opened.seen)
             if pool is not None:
                 self._keep_pool(pool)
         return self

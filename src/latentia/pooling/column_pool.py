@@ -1,8 +1,9 @@
 """What several models say of a column, mixed: w₀ P_joint + w₁ P_linear + w₂ P_forest (design 15).
 
-The joint model is the one that samples and scores. The linear member is a Gaussian of normal
-scores, of states a multinomial logit on them; the third is a forest. Rows that lack more cells than
-rows of training did are answered by the joint model alone: it knows how little they tell.
+The joint model is the one that scores and answers queries. The linear member is a Gaussian of
+normal scores, of states a multinomial logit on them; the third is a forest. Rows that lack more
+cells than rows of training did are answered by the joint model alone: it knows how little they
+tell.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from latentia.data.columns.column import is_present
 from latentia.pooling.cell_scores import CellScores, TableScores
 from latentia.pooling.gaussian_scores import GaussianScores
 from latentia.pooling.leaf_forest import LeafForest
+from latentia.pooling.row_chain import RowChain
 from latentia.typing import Array, Bools, Codes
 
 MEMBERS = ("joint", "linear", "forest")
@@ -106,6 +108,7 @@ class Pool:
     gaussian: GaussianScores
     columns: tuple[ColumnPool, ...]
     most_missing: int  # cells that a row may lack besides
+    chain: RowChain | None = None  # draws rows; None, of older files: the joint model does
 
     def weights_of(self, place: int) -> dict[str, float]:
         """Who answers for a column, by name."""

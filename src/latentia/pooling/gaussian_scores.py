@@ -45,6 +45,16 @@ class GaussianScores:
         return found, variance
 
 
+def drawn_scores(own: GaussianScores, scores: Array, rng: np.random.Generator) -> Array:
+    """Scores with draws given all that is known of a row where cells are missing, (n, width)."""
+    there = ~np.isnan(scores)
+    found = np.where(there, scores, 0.0)
+    for rows, gone, inverse in _patterns(own.precision, there):
+        noise = np.einsum("nij,nj->ni", np.linalg.cholesky(inverse), rng.normal(size=gone.shape))
+        found[rows[:, None], gone] = noise + _expected(own, scores, there, rows, gone, inverse)
+    return found
+
+
 def _patterns(precision: Array, there: Bools) -> list[tuple[Codes, Codes, Array]]:
     """Rows that miss equally many: their numbers, what they miss (n, k), P_MM⁻¹ (n, k, k)."""
     count = (~there).sum(axis=1)

@@ -19,6 +19,7 @@ from latentia.pooling.cell_scores import TableScores, score_columns
 from latentia.pooling.column_pool import ColumnPool, LogitMember, Pool, ToldScores
 from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
 from latentia.pooling.leaf_forest import LeafForest, grow_forest
+from latentia.pooling.learning_chain import learn_chain
 from latentia.pooling.pool_weights import (
     chances_of,
     crps_form,
@@ -62,9 +63,10 @@ def learn_pool(
     columns: Sequence[Column],
     rows: Rows,
     joint: Callable[[Rows], Operators],
+    seen: Sequence[Array],
     rng: np.random.Generator,
 ) -> Pool:
-    """A pool beside a joint model that `joint` learns from rows."""
+    """A pool beside a joint model that `joint` learns from rows; `seen`: values of columns."""
     share = float(np.clip(ENOUGH / max(rows.total, 1.0), *HELD_OUT))
     large, small = split_rows(rows, share, rng)
     if len(small) > MOST_HELD_OUT:
@@ -82,7 +84,8 @@ def learn_pool(
             whole.learned_again(i, own, weighed[i].freedom)
             for i, own in enumerate(_sharpened(weighed))
         ]
-    return Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows))
+        chain = learn_chain(columns, scores, rows, seen, rng)
+    return Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows), chain)
 
 
 def _most_missing(rows: Rows) -> int:

@@ -54,6 +54,7 @@ SOME = (
     "nameless",
     "link",
     "pool",
+    "chain",
     "arrows",
 )  # fields of some models, of newer files
 
@@ -69,6 +70,7 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
     from latentia.exact.mixture_network import MixtureNetwork
     from latentia.store.arrow_record import write_arrows
+    from latentia.store.chain_record import write_chain
     from latentia.store.link_record import write_link
     from latentia.store.pool_record import write_pool
     from latentia.store.replicates import write_replicates
@@ -115,6 +117,9 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
     if hasattr(model, "pool_"):
         record["pool"], more = write_pool(model.pool_)
         arrays += more
+        if model.pool_.chain is not None:
+            record["chain"], more = write_chain(model.pool_.chain)
+            arrays += more
     return record, arrays
 
 
@@ -150,6 +155,10 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
         from latentia.store.pool_record import pool_shapes, read_pool
 
         tables |= pool_shapes(given["pool"], columns)
+        if "chain" in given:
+            from latentia.store.chain_record import chain_shapes, read_chain
+
+            tables |= chain_shapes(given["chain"])
     arrays = fetch_named(fetch, {**blueprint.stored, **tables})
     operators = _with_history(build_operators(blueprint, arrays), given)
     if own is not None:
@@ -169,7 +178,10 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
         model.link_, model.log_likelihood_ = read_link(given["link"], model._graph)
         model._ignored = model.link_.names
     if "pool" in given:
-        model._keep_pool(read_pool(given["pool"], columns, arrays))
+        pool = read_pool(given["pool"], columns, arrays)
+        if "chain" in given:
+            pool = replace(pool, chain=read_chain(given["chain"], columns, pool.scores, arrays))
+        model._keep_pool(pool)
     if "arrows" in given:
         from latentia.store.arrow_record import read_arrows
 

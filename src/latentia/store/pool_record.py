@@ -57,7 +57,8 @@ def unpacked_wholes(packed: Array, count: int, below: int) -> Codes:
     return np.asarray(found)
 
 
-def _packed_shape(count: int, below: int) -> Shape:
+def packed_shape(count: int, below: int) -> Shape:
+    """Of what `packed_wholes` gives."""
     return (-(-count // _held(below)[1]),)
 
 
@@ -124,15 +125,15 @@ def pool_shapes(record: Any, columns: Sequence[Column]) -> dict[Name, Shape]:
 
 def _forest_shapes(sizes: Sequence[int], states: int, width: int) -> list[Shape]:
     trees, nodes, held = sizes
-    many = _packed_shape(nodes, nodes)
+    many = packed_shape(nodes, nodes)
     return [
-        _packed_shape(trees, nodes),
-        _packed_shape(nodes, width),
+        packed_shape(trees, nodes),
+        packed_shape(nodes, width),
         (nodes,),
         many,
         many,
-        _packed_shape(nodes, held + 1),
-        _packed_shape(held, states),
+        packed_shape(nodes, held + 1),
+        packed_shape(held, states),
         (held,),
     ]
 

@@ -1,0 +1,200 @@
+"""Learning a chain that draws rows: per column values or a line's leftovers, and nodes how large.
+
+What is drawn must not be nearer to the rows that were learned from than these are to each other:
+nodes are taken larger until it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.rows import Rows
+from latentia.pooling.cell_scores import TableScores
+from latentia.pooling.gaussian_scores import drawn_scores, fit_gaussian
+from latentia.pooling.learned_rows import LearnedRows
+from latentia.pooling.lines_and_heaps import as_seen, find_heaps, fit_line
+from latentia.pooling.node_rows import SMALLEST, NodeRows, grow_nodes
+from latentia.pooling.row_chain import (
+    ChainLink,
+    Heaps,
+    RowChain,
+    chain_features,
+    noise_of,
+    value_at,
+)
+from latentia.typing import Array, Bools, Codes
+
+TREES = 16
+LUMP = 0.05  # of the rows at one value, which a line would miss
+PART = 0.7  # of the rows that a tree learns from, where others judge it
+MOST_TRIED = 20  # features that a split looks at, about
+SIZES = (3, 6, 12, 25)  # of nodes, that are tried
+FLOORS = (SMALLEST, 6, 12, 25)  # … and below which none is, so that rows are no copies
+JUDGED = 400  # rows by which links are chosen, at most
+DRAWS = 24  # of each of them
+LEAST_SHARE = 1e-3  # of a state
+COMPARED = 500  # rows drawn, and real ones, to see whether those are too near
+
+
+def learn_chain(
+    columns: Sequence[Column],
+    scores: TableScores,
+    rows: Rows,
+    seen: Sequence[Array],
+    rng: np.random.Generator,
+) -> RowChain:
+    """A chain in the order of columns; without links where it would draw rows too near to these.
+
+    `seen`: values of each column as they were in the table, as many as are known, rising.
+    """
+    rows = rows_by_weight(rows, rng)
+    links = []
+    features = np.zeros((len(rows), 1))
+    for column, codes, own in zip(
+        columns, rows.codes, _all_features(columns, scores, rows, rng), strict=True
+    ):
+        links.append(_link(column, codes, features, rng))
+        features = np.column_stack([features, own])
+    chain = RowChain(_all_heaps(columns, rows, seen), tuple(links), SMALLEST)
+    return _kept_apart(chain, columns, scores, rows, rng)
+
+
+def _kept_apart(
+    chain: RowChain,
+    columns: Sequence[Column],
+    scores: TableScores,
+    rows: Rows,
+    rng: np.random.Generator,
+) -> RowChain:
+    """The smallest nodes whose rows are as far from real ones as these are from each other."""
+    learned = LearnedRows.of(columns, rows)
+    some = rng.choice(len(rows), min(COMPARED, len(rows)), replace=False)
+    apart = float(np.median(learned.between(some)))
+    most = 0.5 + 0.5 * np.sqrt(1.0 / len(some) + 1.0 / COMPARED)  # a standard error of chance
+    for floor in FLOORS:
+        found = replace(chain, least=floor)
+        near = learned.nearest(found.measures(columns, scores, COMPARED, rng))
+        if float((near < apart).mean()) <= most:
+            return found
+    return replace(chain, links=())
+
+
+def _all_heaps(columns: Sequence[Column], rows: Rows, seen: Sequence[Array]) -> tuple[Heaps, ...]:
+    found = []
+    for column, codes, known in zip(columns, rows.codes, seen, strict=True):
+        x = np.empty(0)
+        if isinstance(column, ContinuousColumn):
+            places = np.asarray(codes, dtype=float)
+            x = as_seen(value_at(column, places[~np.isnan(places)]), known, noise_of(column))
+        found.append(find_heaps(x))
+    return tuple(found)
+
+
+def rows_by_weight(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Each row as often as its weight says, evenly drawn: at most twice as many as there are."""
+    if rows.weight is None or np.ptp(rows.weight) == 0:
+        return Rows(rows.codes)
+    many = int(np.clip(np.rint(rows.total), len(rows), 2 * len(rows)))
+    levels = np.cumsum(rows.weight) * (many / rows.total)
+    at = np.searchsorted(levels, np.arange(many) + rng.random() * (1.0 - 1e-9), side="right")
+    return Rows(rows.where(np.minimum(at, len(rows) - 1)).codes)
+
+
+def _all_features(
+    columns: Sequence[Column], scores: TableScores, rows: Rows, rng: np.random.Generator
+) -> list[Array]:
+    """Features of each column; holes hold draws given the rest of their row, by a Gaussian."""
+    every = zip(columns, scores.columns, rows.codes, strict=True)
+    blocks = [chain_features(c, s, x) for c, s, x in every]
+    whole = np.concatenate(blocks, axis=1)
+    if np.isnan(whole).any():
+        whole = drawn_scores(fit_gaussian(whole, np.ones(len(whole))), whole, rng)
+    return np.split(whole, np.cumsum([b.shape[1] for b in blocks])[:-1], axis=1)
+
+
+# -- one column ------------------------------------------------------------------------------------
+
+
+def _link(column: Column, codes: Any, features: Array, rng: np.random.Generator) -> ChainLink:
+    """The better of values and leftovers, drawn from nodes of the best size."""
+    there = is_present(np.asarray(codes))
+    own, x = np.asarray(codes)[there], features[there]
+    tried = min(1.0, MOST_TRIED / x.shape[1])
+    if not isinstance(column, ContinuousColumn):
+        forest, unseen = grow_nodes(x, own, own, TREES, tried, True, PART, rng)
+        losses = _log_losses(forest, unseen, x, own, rng)
+        return ChainLink(forest, SIZES[int(np.argmin(losses))], None)
+    z = column.coordinates(own)
+    best, level = None, np.inf
+    lumped = np.unique(own, return_counts=True)[1].max() > LUMP * len(own)
+    for line in [None] if lumped or x.shape[1] == 1 else [None, fit_line(x, z)]:
+        left = z if line is None else line.left
+        forest, unseen = grow_nodes(
+            x, left, own if line is None else left, TREES, tried, False, PART, rng
+        )
+        slopes = None if line is None else line.slopes
+        losses = _crps(forest, unseen, x, z, column if line is None else z - left, rng)
+        if min(losses) < level:
+            level = min(losses)
+            best = ChainLink(forest, SIZES[int(np.argmin(losses))], slopes)
+    assert best is not None
+    return best
+
+
+def _judged(unseen: Bools, rng: np.random.Generator) -> Codes:
+    """Some of the rows that at least one tree has not seen."""
+    rows = np.flatnonzero(unseen.any(axis=0))
+    return rows if len(rows) <= JUDGED else np.sort(rng.choice(rows, JUDGED, replace=False))
+
+
+def _crps(
+    forest: NodeRows,
+    unseen: Bools,
+    x: Array,
+    z: Array,
+    told: Array | ContinuousColumn,
+    rng: np.random.Generator,
+) -> list[float]:
+    """E|X − z| − ½ E|X − X′| by draws of trees that have not seen a row, for each of `SIZES`.
+
+    Nodes hold places of a column, or what is left over by what a line has told.
+    """
+    rows = _judged(unseen, rng)
+    again = np.repeat(rows, DRAWS)
+    chance = unseen[:, again] * rng.random((unseen.shape[0], len(again)))
+    tree = chance.argmax(axis=0)
+    step = 2.0 * np.arange(DRAWS) - DRAWS + 1.0
+    found = []
+    for size in SIZES:
+        held = forest.draw(x[again], tree, size, rng)
+        drawn = told.coordinates(held) if isinstance(told, ContinuousColumn) else told[again] + held
+        own = np.sort(drawn.reshape(-1, DRAWS), axis=1)
+        far = np.abs(own - z[rows][:, None]).mean()
+        found.append(float(far - (own @ step).mean() / DRAWS**2))
+    return found
+
+
+def _log_losses(
+    forest: NodeRows, unseen: Bools, x: Array, codes: Codes, rng: np.random.Generator
+) -> list[float]:
+    """−log P(true state) by trees that have not seen a row, for each of `SIZES`."""
+    rows = _judged(unseen, rng)
+    many = len(forest.held)
+    keys = np.sort(forest.held.astype(np.int64) * many + np.arange(many))
+    truth = codes[rows].astype(np.int64) * many
+    found = []
+    for size in SIZES:
+        share, trees = np.zeros(len(rows)), unseen[:, rows].sum(axis=0)
+        for t in range(forest.trees):
+            node = forest.nodes(x[rows], np.full(len(rows), t), size)
+            ends = forest.first[node], forest.first[node] + forest.size[node]
+            count = np.subtract(*(np.searchsorted(keys, truth + e) for e in ends[::-1]))
+            share += unseen[t, rows] * count / forest.size[node]
+        found.append(float(-np.log(np.maximum(share / trees, LEAST_SHARE)).mean()))
+    return found
