@@ -41,8 +41,9 @@ from latentia.data.rows import Rows
 from latentia.data.sources import opening
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, EvidenceError, LatentiaWarning, NotLearnedError
-from latentia.exact.estep import pack_rows, passed_up, sum_counts
+from latentia.exact.estep import pack_rows, sum_counts
 from latentia.exact.estep_wiring import compile_estep
+from latentia.exact.row_posteriors import passed_up
 from latentia.inference.joint import one_answer
 from latentia.inference.operators import independent
 from latentia.networks.knowledge import Knowledge, read_knowledge

@@ -8,8 +8,9 @@ from latentia.data.rows import Rows
 from latentia.errors import DataError, EvidenceError, GraphError, MomentsError, PlanError
 from latentia.exact import estep as estep_module
 from latentia.exact import estep_passes as passes
-from latentia.exact.estep import latent_posteriors, pack_rows, packed_counts, sum_counts
+from latentia.exact.estep import pack_rows, packed_counts, sum_counts
 from latentia.exact.estep_wiring import compile_estep
+from latentia.exact.row_posteriors import latent_posteriors
 from latentia.structure.templates import factorial_markov, grid, hidden_markov, latent_class
 from latentia.testing.random_models import KINDS, brute_force_full, random_graph, random_model
 

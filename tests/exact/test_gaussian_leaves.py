@@ -15,8 +15,9 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError, GraphError
 from latentia.exact import gaussian_leaves as ga
-from latentia.exact.estep import latent_posteriors, sum_counts
+from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
+from latentia.exact.row_posteriors import latent_posteriors
 from latentia.networks.em_climb import climb
 from latentia.networks.em_problem import pose
 from latentia.networks.starts import random_tables, seeding_of

@@ -20,8 +20,9 @@ import numpy as np
 from latentia.assess.influence import row_counts
 from latentia.data.rows import Rows
 from latentia.errors import PlanError
-from latentia.exact.estep import pack_rows, passed_up
+from latentia.exact.estep import pack_rows
 from latentia.exact.pieces import Piece, cut_graph, with_ancestors
+from latentia.exact.row_posteriors import passed_up
 from latentia.exact.table_answers import TableAnswers
 from latentia.linear_algebra import eigh
 from latentia.structure.graph import LatentGraph

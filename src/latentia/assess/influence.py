@@ -20,10 +20,11 @@ from latentia.assess.jackknife import Replicates, alike, check_groups, group_wei
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.errors import DataError
-from latentia.exact.estep import pack_rows, passed_up
+from latentia.exact.estep import pack_rows
 from latentia.exact.estep_factors import Tables
 from latentia.exact.estep_passes import Factors, Upward, distribute, marginal
 from latentia.exact.estep_wiring import EStep
+from latentia.exact.row_posteriors import passed_up
 from latentia.inference.operators import Operators
 from latentia.linear_algebra import one_thread
 from latentia.networks.em_problem import pose

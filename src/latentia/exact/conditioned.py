@@ -13,8 +13,8 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import in_parallel, told_in_blocks
-from latentia.exact.estep import row_answers
 from latentia.exact.estep_wiring import compile_estep
+from latentia.exact.row_posteriors import row_answers
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 

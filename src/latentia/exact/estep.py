@@ -14,7 +14,7 @@ its block is done again with every factor rescaled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
@@ -35,7 +35,7 @@ from latentia.exact.estep_passes import (
     marginal,
     no_probability,
 )
-from latentia.exact.estep_wiring import Clique, EStep, Pack
+from latentia.exact.estep_wiring import EStep, Pack
 from latentia.exact.gaussian_leaves import component_sums, features, leaf_log_likelihoods, log_terms
 from latentia.exact.wide_layout import WideLayout, wide_layout
 from latentia.exact.wide_rows import wide_sums
@@ -134,7 +134,7 @@ def _narrow_counts(
     numbers: Codes | None = None,
 ) -> Moments:
     """By look-ups and products of a block at a time; `numbers`: by which errors name the rows."""
-    both = _Both(estep, tables)
+    both = BothFactors(estep, tables)
     factors = both.plain
     totals = _Totals(
         [np.zeros(M.shape) for M in factors.maps],
@@ -145,11 +145,11 @@ def _narrow_counts(
     compiled = kernel() if fits_kernel(estep) else None
     start = 0
     while start < len(rows):
-        block = rows[start : start + _block_rows(estep, compiled is not None)]
+        block = rows[start : start + block_rows_of(estep, compiled is not None)]
         logs = np.zeros(0) if compiled is None else _add_compiled(compiled, both, block, totals)
         if len(logs) < len(block):
-            block = block[len(logs) : len(logs) + _block_rows(estep, False)]
-            values = _values(estep, tables, block)
+            block = block[len(logs) : len(logs) + block_rows_of(estep, False)]
+            values = block_values(estep, tables, block)
             first = start + len(logs)
             up, used = both.pass_up(values, first if numbers is None else numbers[first:])
             _add(estep, used, up, totals, values, block.weight)
@@ -165,74 +165,6 @@ def _narrow_counts(
     return Moments(f"expected counts of graph {estep.fingerprint}", rows.total, len(rows), sums)
 
 
-def passed_up(
-    estep: EStep, tables: Tables, rows: Rows
-) -> Iterator[tuple[slice, tuple[Any, ...], Upward, Factors]]:
-    """Packed rows block by block: which rows, their codes, the pass up, and the factors it took."""
-    both = _Both(estep, tables)
-    for start, block in _chunks(estep, rows):
-        values = _values(estep, tables, block)
-        up, used = both.pass_up(values, start)
-        yield slice(start, start + len(block)), values.codes, up, used
-
-
-def latent_posteriors(
-    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int]
-) -> dict[int, Array]:
-    """P(variable | present cells of the row) of active variables: (states, rows)."""
-    both = _Both(estep, tables)
-    home = _homes(estep, variables)
-    out = {v: np.empty((estep.states[v], len(rows))) for v in home}
-    for start, block in _chunks(estep, pack_rows(estep, Rows(rows.codes))):
-        part = slice(start, start + len(block))
-        up, used = both.pass_up(_values(estep, tables, block), start)
-        for k, D, belief in distribute(estep, used, up, None, home.values()):
-            clique, psi, P = estep.cliques[k], used.psi[k], up.products[k]
-            for v in (v for v in home if home[v] == k):
-                out[v][:, part] = _belief(clique, psi, D, P, belief, v)
-    return out
-
-
-def row_answers(
-    estep: EStep, tables: Tables, rows: Rows, variables: Iterable[int], careful: bool = False
-) -> tuple[Array, dict[int, Array]]:
-    """log P(row), (n,), and P(variable | row), (states, n), of active variables, in plain numbers.
-
-    Rows that come near the smallest numbers, or have no probability, give NaN throughout. If
-    `careful`, their blocks are done again with every factor rescaled: only rows without any
-    probability are left, with a log of -inf and NaN for the rest.
-    """
-    both = _Both(estep, tables)
-    home = _homes(estep, variables)
-    log = np.full(len(rows), np.nan)
-    out = {v: np.full((estep.states[v], len(rows)), np.nan) for v in home}
-    with np.errstate(divide="ignore"):
-        free = {p: np.log(both.plain.packs[p][0]) for p in estep.free}
-    for start, block in _chunks(estep, pack_rows(estep, rows)):
-        codes = _values(estep, tables, block).codes
-        used = both.plain
-        up = collect(estep, used, codes, len(block))
-        if up is None and careful:
-            used = both.careful
-            up = collect(estep, used, codes, len(block))
-        if up is None:
-            continue
-        part = slice(start, start + len(block))
-        log[part] = sum((x.take(codes[p]) for p, x in free.items()), up.log)
-        with np.errstate(divide="ignore", invalid="ignore"):  # rows without any probability
-            for k, D, belief in distribute(estep, used, up, None, home.values()):
-                clique, psi, P = estep.cliques[k], used.psi[k], up.products[k]
-                for v in (v for v in home if home[v] == k):
-                    own = _belief(clique, psi, D, P, belief, v)
-                    out[v][:, part] = np.where(np.isfinite(log[part]), own, np.nan)
-    return log if careful else np.where(np.isfinite(log), log, np.nan), out
-
-
-def _homes(estep: EStep, variables: Iterable[int]) -> dict[int, int]:
-    """The clique nearest to a root that holds each variable."""
-    return {v: next(k for k, c in enumerate(estep.cliques) if v in c.variables) for v in variables}
-
-
 def _free_log(table: Array, counts: Array) -> float:
     """Σ counts · log table, of codes that no latent has to do with."""
     met = counts > 0
@@ -243,7 +175,7 @@ def _free_log(table: Array, counts: Array) -> float:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Values:
+class BlockValues:
     """A block of packed rows in the form in which a pass needs them."""
 
     n: int
@@ -253,11 +185,11 @@ class _Values:
     dense: tuple[tuple[Array, Array], ...]  # of each group: densities by state and their scale
 
 
-def _values(estep: EStep, tables: Tables, block: Rows) -> _Values:
+def block_values(estep: EStep, tables: Tables, block: Rows) -> BlockValues:
     count = len(estep.packs)
     codes = tuple(c.astype(np.intp) for c in block.codes[:count])
     if not estep.dense:
-        return _Values(len(block), codes, (), (), ())
+        return BlockValues(len(block), codes, (), (), ())
     F = features(np.array(block.codes[count:], dtype=float))
     terms = log_terms([tables[v] for group in estep.dense for v in group.variables])
     ends = np.cumsum([len(group.variables) for group in estep.dense])
@@ -268,11 +200,11 @@ def _values(estep: EStep, tables: Tables, block: Rows) -> _Values:
         top = logs.max(axis=0)
         found.append((np.exp(logs - top), top))
     grouped = tuple(terms[part] for part in parts)
-    return _Values(len(block), codes, grouped, tuple(F[part] for part in parts), tuple(found))
+    return BlockValues(len(block), codes, grouped, tuple(F[part] for part in parts), tuple(found))
 
 
 @final
-class _Both:
+class BothFactors:
     """The factors of an E-step: plain ones, and careful ones if it should come to that."""
 
     def __init__(self, estep: EStep, tables: Tables) -> None:
@@ -284,7 +216,7 @@ class _Both:
     def careful(self) -> Factors:
         return make_factors(self.estep, self.tables, careful=True)
 
-    def pass_up(self, values: _Values, first: int | Codes) -> tuple[Upward, Factors]:
+    def pass_up(self, values: BlockValues, first: int | Codes) -> tuple[Upward, Factors]:
         """The pass up, and the factors that it took."""
         used = self.plain
         up = collect(self.estep, used, values.codes, values.n, values.dense)
@@ -296,19 +228,12 @@ class _Both:
         return up, used
 
 
-def _block_rows(estep: EStep, compiled: bool) -> int:
+def block_rows_of(estep: EStep, compiled: bool) -> int:
     """Rows of a block that fit into a cache; the kernel cuts blocks itself."""
     if compiled and not estep.dense:
         return COMPILED_ROWS
     step = max(LEAST_ROWS, min(MOST_ROWS, PRODUCT_CELLS // estep.widest, KEPT_CELLS // estep.width))
     return max(1, min(step, MOST_CELLS // estep.width))
-
-
-def _chunks(estep: EStep, rows: Rows) -> Iterator[tuple[int, Rows]]:
-    """Blocks of rows, and where they start."""
-    step = _block_rows(estep, False)
-    for start in range(0, len(rows), step):
-        yield start, rows[start : start + step]
 
 
 # --- beliefs to counts ----------------------------------------------------------------------------
@@ -329,7 +254,7 @@ def _add(
     factors: Factors,
     up: Upward,
     totals: _Totals,
-    values: _Values,
+    values: BlockValues,
     weight: Array | None,
 ) -> None:
     codes = values.codes
@@ -357,10 +282,10 @@ def _add(
                     total[state] += np.bincount(codes[p], share, total.shape[1])
 
 
-def _add_compiled(own: Kernel, both: _Both, block: Rows, totals: _Totals) -> Array:
+def _add_compiled(own: Kernel, both: BothFactors, block: Rows, totals: _Totals) -> Array:
     """Sums by the kernel; logs of the rows that it did, fewer than all where numbers are tiny."""
     estep, factors, n = both.estep, both.plain, len(block)
-    values = _values(estep, both.tables, block) if estep.dense else None
+    values = block_values(estep, both.tables, block) if estep.dense else None
     dense = () if values is None else values.dense
     codes = block.codes[: len(estep.packs)]
     found = compiled_sums(own, estep, factors, codes, block.weight, n, [x for x, _ in dense])
@@ -386,28 +311,10 @@ def _add_compiled(own: Kernel, both: _Both, block: Rows, totals: _Totals) -> Arr
     return logs
 
 
-def _add_leaves(estep: EStep, group: int, totals: _Totals, values: _Values, share: Array) -> None:
+def _add_leaves(
+    estep: EStep, group: int, totals: _Totals, values: BlockValues, share: Array
+) -> None:
     """Sums of the continuous columns of a group; `share` is the belief of their parents."""
     found = component_sums(values.terms[group], values.features[group], share)
     for v, own in zip(estep.dense[group].variables, found, strict=True):
         totals.leaves[v] += own.reshape(totals.leaves[v].shape)
-
-
-def _belief(clique: Clique, psi: Array, D: Array, P: Array, belief: Array, v: int) -> Array:
-    """P(v | row), (states, n), of a variable that no clique above has.
-
-    Where it comes in from below, a sum of the belief; else Σ ψ(s, u, v) D(s) P(u).
-    """
-    shared, upper, lower = clique.sizes
-    n = P.shape[-1]
-    place = {u: k for k, u in enumerate(clique.variables)}
-    if v in clique.lower:
-        axes = (*clique.shared, *clique.lower)
-        whole = belief.reshape(*(psi.shape[place[u]] for u in axes), n)
-        return np.asarray(whole.sum(axis=tuple(i for i, u in enumerate(axes) if u != v)))
-    order = [place[u] for u in (*clique.shared, v, *clique.upper, *clique.lower)]
-    gone = tuple(k for k in range(psi.ndim) if k not in order)
-    left = [k for k in range(psi.ndim) if k in order]
-    table = psi.sum(axis=gone).transpose([left.index(k) for k in order]).reshape(shared, -1, lower)
-    given = np.matmul(table, P.reshape(shared, lower, n)).reshape(shared, -1, upper, n)
-    return np.asarray(np.einsum("svun,sun->vn", given, D.reshape(shared, upper, -1)))

@@ -12,10 +12,10 @@ from latentia.data.columns.column import Column, is_present
 from latentia.data.rows import Rows
 from latentia.data.sources.table import Table
 from latentia.errors import EvidenceError
-from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import EStep, compile_estep
 from latentia.exact.leaf_pieces import widened
 from latentia.exact.own_network import OwnNetwork, between_cells
+from latentia.exact.row_posteriors import latent_posteriors
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes, Label

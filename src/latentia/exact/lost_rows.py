@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from latentia.data.rows import Rows
-from latentia.exact.estep import row_answers
 from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.pieces import Piece
+from latentia.exact.row_posteriors import row_answers
 from latentia.exact.shafer_shenoy import infer, log, wire
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes

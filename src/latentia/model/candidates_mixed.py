@@ -11,8 +11,9 @@ import numpy as np
 from latentia.data.columns.column import Column, is_present
 from latentia.data.rows import Rows, Source
 from latentia.errors import DataError
-from latentia.exact.estep import latent_posteriors, pack_rows, passed_up
+from latentia.exact.estep import pack_rows
 from latentia.exact.estep_wiring import EStep, compile_estep
+from latentia.exact.row_posteriors import latent_posteriors, passed_up
 from latentia.inference.operators import Operators
 from latentia.model.mixed_plans import prepare_mixed
 from latentia.networks.accelerate import PSEUDO_COUNTS, free_parameters

@@ -17,9 +17,9 @@ from latentia.closed_form.solving import gather_statistics
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import LatentiaError
-from latentia.exact.estep import latent_posteriors
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.pieces import Piece
+from latentia.exact.row_posteriors import latent_posteriors
 from latentia.networks.accelerate import Prior, normalised
 from latentia.networks.class_rows import SurveyRows
 from latentia.networks.class_starts import seeded_tables
