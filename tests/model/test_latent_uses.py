@@ -134,6 +134,17 @@ def test_shares_equal_stepmix(fitted, correction):
     np.testing.assert_allclose(found.estimates.values[:, 1], theirs, atol=2e-3)
 
 
+def test_shares_below_zero_are_told(fitted):
+    """What follows the assignment itself is sharper than any class: BCH takes away too much."""
+    model, frame = fitted
+    first = np.where(np.asarray(model.predict(frame, "class")) == 0, "first", "other")
+    found = {c: model.relate("class", frame.assign(o=first), ["o"], c) for c in ("BCH", "ML")}
+    assert found["BCH"]["o"].estimates.values.min() < 0
+    assert "shares below 0" in repr(found["BCH"])
+    assert found["ML"]["o"].estimates.values.min() >= 0
+    assert "shares below 0" not in repr(found["ML"])
+
+
 @pytest.mark.parametrize("correction", ["BCH", "ML"])
 def test_corrections_undo_the_blur_and_errors_are_right(correction):
     """Over 40 samples: the mean estimate is the truth, its spread what the errors say."""

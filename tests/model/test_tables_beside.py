@@ -17,6 +17,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.errors import EvidenceError, NotLearnedError, UnknownNameError
 from latentia.exact.table_answers import TableAnswers
 from latentia.model import choice
+from latentia.native.loading import kernel
 from latentia.networks.own_tables import climb_tables, learn_tables
 from latentia.networks.tables_beside import first_tables
 from latentia.structure import templates
@@ -231,3 +232,19 @@ def test_an_unknown_latent_is_an_unknown_name() -> None:
         model.query("nobody")
     with pytest.raises(UnknownNameError, match="latent 'nobody'"):
         model.predict_latent(data, "nobody")
+
+
+@pytest.mark.skipif(kernel() is None, reason="no kernel was built")
+def test_classes_of_few_rows_are_the_same_with_another_seed():
+    """Four of a flat likelihood: climbs that rest early had other sizes with every seed."""
+    rng = np.random.default_rng(3)
+    member = rng.integers(4, size=700)
+    right = np.array([0.25, 0.45, 0.65, 0.85])[member]
+    data = pd.DataFrame({f"x{i}": (rng.random(700) < right).astype(int) for i in range(8)})
+    graph = [("class", name) for name in data]
+    found = [
+        lt.LatentModel(graph, {"class": 3}, learner=lt.PBP(random_state=seed)).fit(data)
+        for seed in range(2)
+    ]
+    first, second = (np.asarray(model.predict(data, "class")) for model in found)
+    assert (first == second).mean() > 0.98

@@ -48,6 +48,7 @@ from latentia.networks.discrete_network import (
 )
 from latentia.networks.knowledge import least_smoothing
 from latentia.networks.own_tables import LearnedTables
+from latentia.networks.small_classes import race_small_class, small_class_rows
 from latentia.networks.tables_candidate import (
     candidate_operators,
     finish_candidate,
@@ -224,14 +225,24 @@ def _marginal_loss(found: Statistics, rows: Rows) -> Array:
     return total
 
 
+def _thorough(plan: Plan, network: Network, source: Source, smoothing: Smoothed) -> Network:
+    """The network, of a small latent class at its very maximum: so that seeds do not matter."""
+    few = small_class_rows(plan.graph, source) if network.plan.graph == plan.graph else None
+    if few is None:
+        return network
+    found = race_small_class(plan.graph, few, least_smoothing(smoothing), network.tables)
+    return replace(network, tables=dict(found.tables))
+
+
 def _finished(
     name: str, plan: Plan, source: Source, made: Candidates, smoothing: Smoothed
 ) -> Operators:
     """The candidate of this name, learned from all rows; tables climb on from where they are."""
     if name == "refined":
         assert isinstance(made.network, Network)
-        enough = CLOSELY if has_one_start(plan, made.network) else ENOUGH
-        return polish(made.network, source, enough, PATIENCE)
+        network = _thorough(plan, made.network, source, smoothing)
+        enough = CLOSELY if has_one_start(plan, network) else ENOUGH
+        return polish(network, source, enough, PATIENCE)
     if name == "tables":
         assert isinstance(made.tables, LearnedTables)
         return finish_candidate(plan, made.tables, source, smoothing, PATIENCE)

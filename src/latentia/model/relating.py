@@ -96,7 +96,10 @@ class Relation:
                 ]
                 rows.append((shown, *cells, f"{o.p_value:.3g}" if j == 0 else ""))
         how = "no correction" if self.correction is None else f"{self.correction} correction"
-        return "\n".join([f"three steps, {self.assignment} assignment, {how}", *aligned(rows)])
+        told = [f"three steps, {self.assignment} assignment, {how}", *aligned(rows)]
+        if any(o.states and (o.estimates.values < 0).any() for o in self.outcomes):
+            told.append("shares below 0: weights of BCH may be negative; correction='ML' has none")
+        return "\n".join(told)
 
 
 def relate_outcomes(

@@ -22,6 +22,7 @@ from latentia.networks.accelerate import ENOUGH, Tables
 from latentia.networks.discrete_network import Network, plan_refinement
 from latentia.networks.own_tables import LearnedTables, climb_tables, learn_tables
 from latentia.networks.piece_learning import TableSettings
+from latentia.networks.small_classes import race_small_class, small_class_rows
 from latentia.networks.state_order import local_orders
 from latentia.networks.tables import told_pieces
 from latentia.networks.to_operators import renumbered
@@ -96,14 +97,18 @@ def _learned(
 ) -> LearnedTables:
     rng = np.random.default_rng(0)
     if pool is None:
-        pool, whole = keep_rows(source, POOL, rng)
-        source = LocalRows(pool) if whole else source
+        pool, all_there = keep_rows(source, POOL, rng)
+        source = LocalRows(pool) if all_there else source
     settings = TableSettings(
         smoothing=smoothing, local=FEW_STARTS, random=FEW_STARTS, rounds=1, closely=ENOUGH
     )
+    whole = isinstance(source, LocalRows) and source.rows is pool
+    few = small_class_rows(graph, source) if whole else None
+    if few is not None:
+        return race_small_class(graph, few, smoothing, start)
     if start is None:
         found = learn_tables(graph, LocalRows(pool), settings, rng)
-        if isinstance(source, LocalRows) and source.rows is pool:
+        if whole:
             return found
         start = found.tables
     return climb_tables(graph, source, start, settings, PATIENCE)

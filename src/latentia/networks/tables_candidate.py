@@ -117,14 +117,14 @@ def raced_start(
         closely=ENOUGH,
         precise=False,  # a start, no more
     )
-    sample, met = _as_met(plan.graph, source.sample(RACE_ROWS, rng))
+    sample, met = as_met(plan.graph, source.sample(RACE_ROWS, rng))
     settings = replace(settings, given=[renumbered(plan.graph, network.tables, met)])
     found = learn_tables(plan.graph, LocalRows(sample, threads=1), settings, rng)
     back = {v: np.argsort(order) for v, order in met.items()}
     return replace(network, tables=renumbered(plan.graph, found.tables, back))
 
 
-def _as_met(graph: LatentGraph, rows: Rows) -> tuple[Rows, dict[int, Codes]]:
+def as_met(graph: LatentGraph, rows: Rows) -> tuple[Rows, dict[int, Codes]]:
     """Rows with the states of columns numbered as rows show them, so that names do not matter.
 
     And the old number of every new one.
@@ -151,7 +151,7 @@ def learn_candidate(
     try:
         if not isinstance(source, LocalRows):
             return learn_tables(graph, source, settings, rng)
-        rows, met = _as_met(graph, source.rows)
+        rows, met = as_met(graph, source.rows)
         found = learn_tables(graph, replace(source, rows=rows), settings, rng)
     except PlanError as error:
         return str(error)
