@@ -56,6 +56,7 @@ from latentia.typing import Array
 RACE_ROWS = 5000  # of the sample that starts race on …
 LEAST_RACE_ROWS = 1000  # … and where a row is wide
 RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
+TELLING, TELLING_ROWS, TELLING_CELLS = 4.0, 20_000, 4_000_000  # where each row stands for several
 MOST_STEPS = 400  # E-steps of the climb on all rows
 CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
 HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other rows
@@ -223,7 +224,9 @@ def _fewer(
 ) -> tuple[PieceProblem, Rows]:
     """The piece on a sample, or as it is where rows are few; and rows of its columns."""
     most = max(LEAST_RACE_ROWS, min(RACE_ROWS, RACE_CELLS // whole.width))
-    if whole.distinct is not None and whole.rows <= 1.25 * most:
+    telling = whole.weight / max(whole.rows, 1) >= TELLING  # a sample would know far less
+    limit = min(TELLING_ROWS, TELLING_CELLS // whole.width) if telling else 1.25 * most
+    if whole.distinct is not None and whole.rows <= max(limit, 1.25 * most):
         return whole, whole.distinct
     sample = problem.source.sample(most, rng)
     small = pose_piece(problem.on_sample(sample), whole.piece)
