@@ -33,6 +33,7 @@ from latentia.typing import Array, Bools, Codes
 TREES = 16
 LUMP = 0.05  # of the rows at one value, which a line would miss
 PART = 0.7  # of the rows that a tree learns from, where others judge it
+CELLS, FEWEST = 24_000, 500  # rows times columns, at most; but not fewer rows than this
 MOST_TRIED = 20  # features that a split looks at, about
 SIZES = (3, 6, 12, 25)  # of nodes, that are tried
 FLOORS = (SMALLEST, 6, 12, 25)  # … and below which none is, so that rows are no copies
@@ -53,13 +54,16 @@ def learn_chain(
 
     `seen`: values of each column as they were in the table, as many as are known, rising.
     """
+    most, judged = max(CELLS // len(columns), FEWEST), JUDGED
+    if len(rows) > most:  # large tables take less time for each column
+        rows, judged = rows.where(rng.choice(len(rows), most, replace=False)), JUDGED // 4
     rows = rows_by_weight(rows, rng)
     links = []
     features = np.zeros((len(rows), 1))
     for column, codes, own in zip(
         columns, rows.codes, _all_features(columns, scores, rows, rng), strict=True
     ):
-        links.append(_link(column, codes, features, rng))
+        links.append(_link(column, codes, features, judged, rng))
         features = np.column_stack([features, own])
     chain = RowChain(_all_heaps(columns, rows, seen), tuple(links), SMALLEST)
     return _kept_apart(chain, columns, scores, rows, rng)
@@ -121,14 +125,16 @@ def _all_features(
 # -- one column ------------------------------------------------------------------------------------
 
 
-def _link(column: Column, codes: Any, features: Array, rng: np.random.Generator) -> ChainLink:
+def _link(
+    column: Column, codes: Any, features: Array, judged: int, rng: np.random.Generator
+) -> ChainLink:
     """The better of values and leftovers, drawn from nodes of the best size."""
     there = is_present(np.asarray(codes))
     own, x = np.asarray(codes)[there], features[there]
     tried = min(1.0, MOST_TRIED / x.shape[1])
     if not isinstance(column, ContinuousColumn):
         forest, unseen = grow_nodes(x, own, own, TREES, tried, True, PART, rng)
-        losses = _log_losses(forest, unseen, x, own, rng)
+        losses = _log_losses(forest, _judged(unseen, judged, rng), unseen, x, own)
         return ChainLink(forest, SIZES[int(np.argmin(losses))], None)
     z = column.coordinates(own)
     best, level = None, np.inf
@@ -139,7 +145,15 @@ def _link(column: Column, codes: Any, features: Array, rng: np.random.Generator)
             x, left, own if line is None else left, TREES, tried, False, PART, rng
         )
         slopes = None if line is None else line.slopes
-        losses = _crps(forest, unseen, x, z, column if line is None else z - left, rng)
+        losses = _crps(
+            forest,
+            _judged(unseen, judged, rng),
+            unseen,
+            x,
+            z,
+            column if line is None else z - left,
+            rng,
+        )
         if min(losses) < level:
             level = min(losses)
             best = ChainLink(forest, SIZES[int(np.argmin(losses))], slopes)
@@ -147,14 +161,15 @@ def _link(column: Column, codes: Any, features: Array, rng: np.random.Generator)
     return best
 
 
-def _judged(unseen: Bools, rng: np.random.Generator) -> Codes:
+def _judged(unseen: Bools, most: int, rng: np.random.Generator) -> Codes:
     """Some of the rows that at least one tree has not seen."""
     rows = np.flatnonzero(unseen.any(axis=0))
-    return rows if len(rows) <= JUDGED else np.sort(rng.choice(rows, JUDGED, replace=False))
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
 def _crps(
     forest: NodeRows,
+    rows: Codes,
     unseen: Bools,
     x: Array,
     z: Array,
@@ -165,7 +180,6 @@ def _crps(
 
     Nodes hold places of a column, or what is left over by what a line has told.
     """
-    rows = _judged(unseen, rng)
     again = np.repeat(rows, DRAWS)
     chance = unseen[:, again] * rng.random((unseen.shape[0], len(again)))
     tree = chance.argmax(axis=0)
@@ -181,10 +195,9 @@ def _crps(
 
 
 def _log_losses(
-    forest: NodeRows, unseen: Bools, x: Array, codes: Codes, rng: np.random.Generator
+    forest: NodeRows, rows: Codes, unseen: Bools, x: Array, codes: Codes
 ) -> list[float]:
     """−log P(true state) by trees that have not seen a row, for each of `SIZES`."""
-    rows = _judged(unseen, rng)
     many = len(forest.held)
     keys = np.sort(forest.held.astype(np.int64) * many + np.arange(many))
     truth = codes[rows].astype(np.int64) * many
