@@ -11,7 +11,7 @@ import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.pooling.learned_rows import LearnedRows
-from latentia.pooling.learning_chain import learn_chain, rows_by_weight
+from latentia.pooling.learning_chain import learn_row_chain, rows_by_weight
 from latentia.pooling.lines_and_heaps import PULLS, find_heaps, fit_line
 from latentia.pooling.node_rows import grow_nodes
 
@@ -215,7 +215,7 @@ def test_tables_with_holes_keep_their_ties(model):
     rows = Rows(
         tuple(_places(c, frame.mask(rng.random(frame.shape) < 0.15)) for c in model.columns_)
     )
-    chain = learn_chain(
+    chain = learn_row_chain(
         model.columns_, model.pool_.scores, rows, [np.empty(0)] * len(model.columns_), rng
     )
     drawn = pd.DataFrame(

@@ -43,7 +43,7 @@ LEAST_SHARE = 1e-3  # of a state
 COMPARED = 500  # rows drawn, and real ones, to see whether those are too near
 
 
-def learn_chain(
+def learn_row_chain(
     columns: Sequence[Column],
     scores: TableScores,
     rows: Rows,

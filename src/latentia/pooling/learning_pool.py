@@ -19,7 +19,7 @@ from latentia.pooling.cell_scores import TableScores, score_columns
 from latentia.pooling.column_pool import ColumnPool, LogitMember, Pool, ToldScores
 from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
 from latentia.pooling.leaf_forest import LeafForest, grow_forest
-from latentia.pooling.learning_chain import learn_chain
+from latentia.pooling.learning_chain import learn_row_chain
 from latentia.pooling.pool_weights import (
     chances_of,
     crps_form,
@@ -84,7 +84,7 @@ def learn_pool(
             whole.learned_again(i, own, weighed[i].freedom)
             for i, own in enumerate(_sharpened(weighed))
         ]
-        chain = learn_chain(columns, scores, rows, seen, rng)
+        chain = learn_row_chain(columns, scores, rows, seen, rng)
     return Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows), chain)
 
 
