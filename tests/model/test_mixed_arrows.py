@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import latentia as lt
-from latentia.errors import DataError, GraphError, NotLearnedError, StoreError
+from latentia.errors import DataError, GraphError, LeftOutWarning, NotLearnedError, StoreError
+from latentia.networks import arrow_errors
 from latentia.store.arrow_record import read_arrows, write_arrows
 
 ITEMS = [f"q{i}" for i in range(5)]
@@ -37,6 +38,34 @@ def whole() -> tuple[lt.LatentModel, pd.DataFrame, np.ndarray]:
         WHOLE, {"class": 2}, learner=learner, order_by="y", name_states={"class": ["lo", "hi"]}
     )
     return model.fit(frame), frame, z
+
+
+def test_tables_that_every_row_has_whole_tell_nothing_of_coefficients(monkeypatch):
+    """Their information is apart: errors are the same where they move with the rest."""
+    frame, _ = survey(300)
+    graph = f"age->class; {TOLD}; class->y; sex->y; sex->z; age->z"
+
+    def errors():
+        learner = lt.Tables(smoothing=1.0, random_state=0)
+        model = lt.LatentModel(graph, {"class": 2}, learner=learner).fit(frame.drop(columns="buy"))
+        return [model.coefficients(name).errors for name in ("class", "y", "z")]
+
+    apart = errors()
+    monkeypatch.setattr(arrow_errors, "_moving", lambda network, _: arrow_errors._spans(network))
+    for one, other in zip(apart, errors(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_errors_of_too_many_parameters_are_not_told(monkeypatch):
+    frame, _ = survey(300)
+    learner = lt.Tables(smoothing=1.0, random_state=0)
+    model = lt.LatentModel(f"age->class; {TOLD}; class->y", {"class": 2}, learner=learner)
+    monkeypatch.setattr(arrow_errors, "MOST_MOVED", 3)
+    with pytest.warns(LeftOutWarning, match="take tables as known.*Those of y are not told"):
+        model.fit(frame[["age", "y", *ITEMS]])
+    assert np.isfinite(model.coefficients("class").errors).all()
+    with pytest.raises(NotLearnedError, match="too many coefficients"):
+        model.coefficients("y")
 
 
 def test_coefficients_are_near_those_that_made_the_rows(whole):

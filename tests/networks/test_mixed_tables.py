@@ -15,7 +15,9 @@ from latentia.networks.learner import OnPieces
 
 GRAPH = "a->b; a->H; H->c; H->d; H->x; b->x; b->y"
 LATENTS = {"H": 2}
-LEARNERS = [lt.PBP(), lt.Tables(), lt.EM(3, random_state=0)]
+STEPWISE = lt.StepwiseEM(restarts=2, epochs=12, random_state=0)
+LEARNERS = [lt.PBP(), lt.Tables(), lt.EM(3, random_state=0), STEPWISE]
+NAMES = ["default", "tables", "em", "stepwise"]
 
 
 def rows(n: int = 3000, seed: int = 0) -> dict[str, np.ndarray]:
@@ -71,11 +73,11 @@ def by_enumeration(model: lt.LatentModel, row: dict[str, float], asked: str) -> 
     return found / found.sum()
 
 
-@pytest.fixture(scope="module", params=range(len(LEARNERS)), ids=["default", "tables", "em"])
+@pytest.fixture(scope="module", params=range(len(LEARNERS)), ids=NAMES)
 def model(request: pytest.FixtureRequest) -> lt.LatentModel:
     """EM plans what it can; here it is led around the plan as it is on wide graphs."""
     learner = LEARNERS[request.param]
-    if isinstance(learner, lt.EM):
+    if isinstance(learner, lt.EM | lt.StepwiseEM):
         learner = OnPieces(learner)
     return lt.LatentModel(GRAPH, LATENTS, learner=learner).fit(rows())
 
@@ -134,7 +136,8 @@ def test_the_level_is_that_of_em_on_the_whole_graph() -> None:
     assert found.score(data) == pytest.approx(exact.score(data), abs=0.01)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=["default", "tables", "em"])
+@pytest.mark.filterwarnings("ignore::latentia.errors.ConvergenceWarning")  # stepwise, of few epochs
+@pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
 def test_a_graph_too_wide_for_a_plan(learner: object, tmp_path) -> None:
     graph, data = wide_graph()
     with pytest.raises(PlanError):
@@ -162,6 +165,10 @@ def test_what_continuous_columns_of_tables_cannot_be() -> None:
     for bad in ({"mixture": 2}, {"init": "pbp"}):
         with pytest.raises(DataError, match=r"mixture=1|init='random'"):
             lt.LatentModel(wide, {"H": 2}, learner=lt.EM(1, **bad)).fit(rest)
+    with pytest.raises(DataError, match="mixture=1"):
+        lt.LatentModel(wide, {"H": 2}, learner=lt.StepwiseEM(mixture=2)).fit(rest)
+    with pytest.raises((DataError, PlanError)):
+        lt.LatentModel(wide, {"H": 2}, learner=STEPWISE).partial_fit(rest)
 
 
 def test_the_m_step_keeps_mean_and_variance_of_the_counts() -> None:

@@ -121,11 +121,20 @@ def _logit(
             features += [f"{name}={label}" for label in labels_in(model, u, names)[1:]]
     J = _units(model, list(spans), len(features), {u: s.start for u, s in spans.items()})
     whole = np.kron(np.eye(len(arrow.B) - 1), J)
-    errors = model.errors[v]
-    V = errors.robust if robust else errors.plain
+    V = _covariance(model, v, robust)
     labels = labels_in(model, v, names)
     covariance = whole @ V @ whole.T
     return Coefficients(model.graph.names[v], labels, tuple(features), arrow.B @ J.T, covariance)
+
+
+def _covariance(model: ArrowModel, v: int, robust: bool) -> Array:
+    """Of the coefficients of a variable."""
+    if v not in model.errors:
+        raise NotLearnedError(
+            f"{model.graph.names[v]!r} has too many coefficients, one set for each joint state of "
+            "its discrete parents, for errors of all. Give it fewer parents."
+        )
+    return model.errors[v].robust if robust else model.errors[v].plain
 
 
 def _line(
@@ -139,7 +148,7 @@ def _line(
     J = column.scale * _units(model, lines, D, {u: j for j, u in enumerate(lines, 1)})
     values = arrow.lines.reshape(-1, D) @ J.T
     values[:, 0] += column.centre
-    V = model.errors[v].robust if robust else model.errors[v].plain
+    V = _covariance(model, v, robust)
     count = len(values)
     errors = np.empty(values.shape)
     for c in range(count):

@@ -1,18 +1,21 @@
 """Errors of logits and lines: the observed information of all parameters of a network of arrows.
 
 Scores of rows are expectations of those of complete rows (Fisher's identity); the information is
-their derivative, by central differences. Cells of tables at 0 or 1 are held.
+their derivative, by central differences. Cells of tables at 0 or 1 are held; so are tables of
+families that every row has whole, which tell nothing of others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
+from latentia.announcing import warn
+from latentia.errors import LeftOutWarning
 from latentia.exact.arrows import (
     Arrow,
     ArrowNetwork,
@@ -29,6 +32,7 @@ from latentia.typing import Array
 SURE = 1e-6  # probabilities nearer to 0 or 1 are held fixed
 STEP = 1e-4  # of derivatives
 MOST_ROWS = 5000  # by which the information is told; that of more rows is so much larger
+MOST_MOVED = 1000  # parameters whose information is told, a pass over rows for each
 
 
 @final
@@ -45,8 +49,8 @@ def arrow_errors(network: ArrowNetwork, rows: ArrowRows) -> dict[int, ArrowError
 
     Logarithms of variances come after the lines, in the order of the discrete parents' states.
     """
-    spans, size = _spans(network)
     blocks, scale = _some(rows)
+    spans, size = _moving(network, blocks)
     H = np.zeros((size, size))
     for k in range(size):
         step = np.zeros(size)
@@ -68,7 +72,28 @@ def arrow_errors(network: ArrowNetwork, rows: ArrowRows) -> dict[int, ArrowError
         v: ArrowErrors(back[span, span], robust[span, span])
         for v, span in spans.items()
         if not isinstance(network.arrows[v], TableArrow)
+        and span.stop - span.start == _width(network.arrows[v])
     }
+
+
+def _moving(network: ArrowNetwork, blocks: Sequence[Block]) -> tuple[dict[int, slice], int]:
+    """Places of the parameters that move: without tables that tell nothing of logits and lines."""
+    parents = network.graph.parents()
+    tables = {v for v, arrow in network.arrows.items() if isinstance(arrow, TableArrow)}
+    whole = {v for v in tables if all({v, *parents[v]} <= set(b.seen) for b in blocks)}
+    spans, size = _spans(network, whole)
+    if size <= MOST_MOVED:
+        return spans, size
+    large = {v for v, own in spans.items() if own.stop - own.start > MOST_MOVED} - tables
+    names = ", ".join(str(network.graph.names[v]) for v in sorted(large))
+    told = f" Those of {names} are not told." if large else ""
+    warn(
+        f"{size:,} parameters hang together; errors are told of {MOST_MOVED:,} at most, so that "
+        f"those of coefficients take tables as known, and are too small.{told} Give latents fewer "
+        "states, or drop edges, to avoid it.",
+        LeftOutWarning,
+    )
+    return _spans(network, tables | large)
 
 
 def _some(rows: ArrowRows) -> tuple[list[Block], float]:
@@ -85,17 +110,23 @@ def _some(rows: ArrowRows) -> tuple[list[Block], float]:
     return found, rows.total / float(sum(b.weight.sum() for b in found))
 
 
-def _spans(network: ArrowNetwork) -> tuple[dict[int, slice], int]:
+def _spans(network: ArrowNetwork, held: Collection[int] = ()) -> tuple[dict[int, slice], int]:
+    """Where the parameters of each arrow lie, and how many there are; those `held` have none."""
     found, at = {}, 0
     for v, arrow in network.arrows.items():
-        width = len(_free_cells(arrow.table)) if isinstance(arrow, TableArrow) else 0
-        if isinstance(arrow, LogitArrow):
-            width = arrow.B[1:].size
-        elif isinstance(arrow, LineArrow):
-            width = arrow.lines.size + arrow.variances.size
+        width = 0 if v in held else _width(arrow)
         found[v] = slice(at, at + width)
         at += width
     return found, at
+
+
+def _width(arrow: Arrow) -> int:
+    """Its parameters."""
+    if isinstance(arrow, LogitArrow):
+        return arrow.B[1:].size
+    if isinstance(arrow, LineArrow):
+        return arrow.lines.size + arrow.variances.size
+    return len(_free_cells(arrow.table))
 
 
 def _free_cells(table: Array) -> list[tuple[int, int]]:
@@ -113,7 +144,7 @@ def _ridge(network: ArrowNetwork, spans: Mapping[int, slice], size: int) -> Arra
     """What a pseudo-count adds to the information of logits."""
     found = np.zeros(size)
     for v, arrow in network.arrows.items():
-        if isinstance(arrow, LogitArrow):
+        if isinstance(arrow, LogitArrow) and spans[v].start < spans[v].stop:
             kept = np.arange(arrow.B.shape[1]) > 0
             found[spans[v]] = RIDGE * np.tile(kept, len(arrow.B) - 1)
     return found
@@ -154,6 +185,8 @@ def _scores(
     found = np.zeros((len(block.weight), size))
     for v in block.relevant:
         arrow = network.arrows[v]
+        if spans[v].start == spans[v].stop:
+            continue
         if isinstance(arrow, LogitArrow):
             found[:, spans[v]] = _logit_scores(network, v, arrow, block, told[v])
         elif isinstance(arrow, LineArrow):

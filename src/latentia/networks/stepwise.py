@@ -8,7 +8,7 @@ iterations of EM), so that batches shrink where the table has few rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
@@ -25,6 +25,7 @@ from latentia.exact.leaf_pieces import WideGraph, widened
 from latentia.exact.tabular_model import TabularModel
 from latentia.inference.operators import Operators
 from latentia.networks.em import repr_of
+from latentia.networks.em_cells import cell_starts, check_wishes
 from latentia.networks.em_climb import (
     Climb,
     best_of,
@@ -37,6 +38,7 @@ from latentia.networks.em_climb import (
 from latentia.networks.em_pieces import pose_pieces
 from latentia.networks.em_problem import Posed, Problem, Scale, Seen, at_least, grid_scales, pose
 from latentia.networks.knowledge import read_knowledge
+from latentia.networks.leaf_cells import CellRows, check_leaves, leaf_cells
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import Seeding, random_tables, seeding_of, spawn_seeds
 from latentia.networks.stepwise_passes import (
@@ -116,6 +118,7 @@ class StepwiseEM(Parameters):
             partial=True,
             gaussian=True,
             pieces=True,
+            mixed_pieces=True,
             mixture=self.mixture,
             known=self.known,
             tied=self.tied,
@@ -125,6 +128,8 @@ class StepwiseEM(Parameters):
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
         """With continuous columns; levels are log densities per row in their own units."""
+        if plan.tables_of is not None:
+            return self._learn_cells(plan, plan.tables_of, columns, source)
         scales = self._scales(plan, columns)
         found = self.learn(plan, source, scales, widened(plan.graph, columns))
         return in_column_units(found, columns, source, scales)
@@ -169,6 +174,31 @@ class StepwiseEM(Parameters):
         ]
         found = best_of_pieces(problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
         return found.told(remarks=remarks)
+
+    def _learn_cells(
+        self, plan: Plan, graph: LatentGraph, columns: Sequence[Column], source: Source
+    ) -> Operators:
+        """Piece by piece with continuous columns, as Gaussians on cells."""
+        self._check()
+        at_least("variance_floor", self.variance_floor, 0)
+        leaves = leaf_cells(graph, columns, self.variance_floor)
+        check_leaves(graph, leaves, self.known, self.tied, self.smoothing)
+        check_wishes(graph, leaves, "random", self.mixture)
+        kept, remarks = rows_to_shuffle(CellRows(tuple(columns), {}).source(source))
+        knowledge = read_knowledge(graph, self.known, self.tied, self.smoothing)
+        posed = pose_pieces(graph, kept, self.smoothing, knowledge, blocks=True)
+        problem = replace(posed, leaves=leaves)
+        size = batch_rows(self.batch_size, problem.weight * self.epochs)
+        alone = problem if self.n_jobs is None else problem.on(1)
+        seeds = spawn_seeds(self.random_state, self.restarts)
+        starts = cell_starts(problem, self.restarts, self.random_state)
+        climbs = [
+            partial(_climb_cells, alone, start, seed, self.exponent, size, self.epochs)
+            for start, seed in zip(starts, seeds, strict=True)
+        ]
+        found = best_of_pieces(problem, run_all(climbs, self.n_jobs, self.verbose, "epochs"))
+        units = dict.fromkeys(plan.graph.observed, (0.0, 1.0))
+        return in_column_units(found.told(remarks=remarks), columns, source, units)
 
     def partial_learn(
         self,
@@ -244,6 +274,20 @@ def _climb_from(
     rng = np.random.default_rng(seed.spawn(1)[0])
     start = problem.knowledge.imposed(random_tables(problem.graph, seed, seeding))
     return climb_stepwise(problem, start, exponent, batch, epochs, rng)
+
+
+def _climb_cells(
+    problem: Posed,
+    start: Callable[[], dict[int, Array]],
+    seed: np.random.SeedSequence,
+    exponent: float,
+    batch: int,
+    epochs: int,
+) -> Climb:
+    """From a start whose continuous columns are Gaussians on cells."""
+    rng = np.random.default_rng(seed.spawn(1)[0])
+    tables = problem.knowledge.imposed(start())
+    return climb_stepwise(problem, tables, exponent, batch, epochs, rng)
 
 
 @final
