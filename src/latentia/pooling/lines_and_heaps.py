@@ -11,6 +11,7 @@ from typing import final
 
 import numpy as np
 
+from latentia.linear_algebra import eigh
 from latentia.pooling.row_chain import Heaps, nearest_of, rounded
 from latentia.typing import Array
 
@@ -33,7 +34,7 @@ def fit_line(x: Array, z: Array) -> FittedLine:
     """The line of least squares left over of rows that it has not seen, over `PULLS`."""
     centre, middle = x.mean(axis=0), float(z.mean())
     apart, above = x - centre, z - middle
-    values, vectors = np.linalg.eigh(apart.T @ apart)
+    values, vectors = eigh(apart.T @ apart)
     scores = apart @ vectors  # (n, width)
     told = scores.T @ above
     best, least = None, np.inf
