@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import latentia as lt
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.pieces import cut_graph
@@ -144,3 +145,18 @@ def test_parameters_that_rows_speak_of_are_those_of_the_e_step(holes):
         tables = drawn_tables(piece, rng)[0]
         wired = effective_parameters(own.estep(tables)[0], Knowledge())
         assert own.classes.spoken_parameters(tables) == wired
+
+
+def test_default_fits_of_small_classes_are_the_same_without_a_kernel(monkeypatch):
+    """Both race to the maximum: 1e-6 is where climbs to it rest."""
+    rng = np.random.default_rng(3)
+    h = rng.integers(3, size=300)
+    rows = {
+        f"q{i}": np.where(rng.random(300) < 0.7, h, rng.integers(3, size=300)) for i in range(5)
+    }
+    found = []
+    for wish in ("on", "off"):
+        monkeypatch.setenv("LATENTIA_KERNEL", wish)
+        model = lt.LatentModel("class", {"mood": 3}).fit(rows)
+        found.append(np.stack([model.query("mood", {"q0": 0, "q3": k}).table for k in range(3)]))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)

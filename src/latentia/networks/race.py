@@ -275,9 +275,9 @@ def race(
 ) -> Race:
     """Rounds of starts, until they gain nothing worth their while; if `precise`, nothing at all.
 
-    `starts_of(k)` makes those of round k. A dry round ends the race, two of them where a single start
-    had come to the best level; none is waited for where half of the starts of a round had. After
-    `most_steps` E-steps no more rounds begin.
+    `starts_of(k)` makes those of round k. A dry round ends the race, two of them where a single
+    start had come to the best level; none is waited for where half of the starts of a round had.
+    After `most_steps` E-steps no more rounds begin.
     """
     worth, near = max(LEAST_GAIN, GAIN_SHARE * parameters), agreement(parameters)
     if precise:

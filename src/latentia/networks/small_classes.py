@@ -1,7 +1,7 @@
 """Latent classes of few rows: raced in full wherever a model needs their tables.
 
 One start would do for predictions. But likelihoods are flat near their maximum, and a climb that
-rests early has other classes with another seed; the kernel finds the maximum itself in no time.
+rests early has other classes with another seed; to the maximum itself it is not far.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
-from latentia.native.loading import kernel
 from latentia.networks.accelerate import Tables
 from latentia.networks.own_tables import LearnedTables, learn_tables
 from latentia.networks.piece_learning import TableSettings
@@ -25,8 +24,7 @@ SMALL = 2**17  # numbers of an E-step
 
 def small_class_rows(graph: LatentGraph, source: Source) -> Rows | None:
     """All rows of a latent that tells all columns, if they are in memory and few; else None."""
-    latent = len(graph.latent) == 1 and graph.directed and kernel() is not None
-    if not latent or not isinstance(source, LocalRows):
+    if len(graph.latent) != 1 or not graph.directed or not isinstance(source, LocalRows):
         return None
     (h,) = graph.latent
     if any(graph.parents()[v] != (() if v == h else (h,)) for v in range(len(graph.names))):
