@@ -10,6 +10,7 @@ import pytest
 import latentia as lt
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
+from latentia.pooling import learning_chain
 from latentia.pooling.learned_rows import LearnedRows
 from latentia.pooling.learning_chain import learn_row_chain, rows_by_weight
 from latentia.pooling.lines_and_heaps import PULLS, find_heaps, fit_line
@@ -226,6 +227,27 @@ def test_tables_with_holes_keep_their_ties(model):
         )
     )
     assert (drawn["near"] - 2 * drawn["x"]).std() < 0.3  # of columns of spread 2 and 1
+
+
+def test_columns_that_few_rows_know_are_drawn_from_what_those_hold(monkeypatch):
+    """A part of the table may know none of a column: rows that do are added to it."""
+    frame = tied_table(700)[["x", "near", "kind"]]
+    frame["word"] = None
+    frame.loc[[5, 70, 600, 601], "word"] = ["a", "b", "a", "b"]
+    frame["number"] = np.where(np.arange(700) % 28 == 3, frame["x"] ** 2, np.nan)
+    monkeypatch.setattr(learning_chain, "CELLS", 300)
+    monkeypatch.setattr(learning_chain, "FEWEST", 60)
+    model = lt.LatentModel(lt.Structure(time_budget=0.2)).fit(frame)
+    rng = np.random.default_rng(1)
+    assert model.pool_.chain.links
+    drawn = pd.DataFrame(model.sample(200, random_state=0))
+    assert set(drawn["word"]) == {"a", "b"}
+    assert np.isfinite(drawn["number"]).all()
+    rows = Rows(tuple(_places(c, frame) for c in model.columns_), weight=np.ones(700))
+    rows.weight[frame["word"].notna()] = 1e-9  # … and rows of hardly any weight may be left out
+    seen = [np.empty(0)] * len(model.columns_)
+    chain = learn_row_chain(model.columns_, model.pool_.scores, rows, seen, rng)
+    assert not chain.links
 
 
 def test_files_keep_the_chain(model, tmp_path):

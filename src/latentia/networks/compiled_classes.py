@@ -71,7 +71,7 @@ class ClassClimbs(ClimbNumbers):
     @property
     def lost(self) -> bool:
         """Did some row have no probability under some start?"""
-        return bool(self.none.any())
+        return bool(self.hopeless.any())
 
     def advance(self, which: Sequence[int], steps: int) -> None:
         """Some climbs on to so many E-steps in all, or to rest."""

@@ -75,7 +75,8 @@ class ClimbNumbers:
         named: dict[str, Array] = dict(zip(_NUMBERS, self.numbers.T, strict=False))
         self.level, self.fit = named["level"], named["fit"]  # with the prior, and without
         self.steps, self.rests = named["steps"], named["rests"]  # E-steps; does it rest?
-        self.gain, self.none = named["gain"], named["lost"]  # of the last step; a row has none
+        self.gain = named["gain"]  # of the last step
+        self.hopeless = named["lost"]  # has some row no probability?
         self.begin = np.append(self.flat.starts, self.cells)
         self.at = [ctypes.c_void_p(x.ctypes.data) for x in (self.vectors, self.numbers)]
 
@@ -131,13 +132,13 @@ class CompiledLockstep(ClimbNumbers):
         )
         self.step = own.function("climbs_step")
         self._go_on(np.arange(len(starts)), X)
-        self.level[self.none > 0] = -np.inf
+        self.level[self.hopeless > 0] = -np.inf
 
     def advance(self, which: Sequence[int], steps: int) -> None:
         """Some climbs on to so many E-steps in all, or to rest."""
         left: Codes = np.array(list(which), dtype=np.int64)
         while True:
-            left = left[(self.rests[left] + self.none[left] == 0) & (self.steps[left] < steps)]
+            left = left[(self.rests[left] + self.hopeless[left] == 0) & (self.steps[left] < steps)]
             if not len(left):
                 return
             self._go_on(left, TRIAL)

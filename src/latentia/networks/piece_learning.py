@@ -224,9 +224,10 @@ def _fewer(
 ) -> tuple[PieceProblem, Rows]:
     """The piece on a sample, or as it is where rows are few; and rows of its columns."""
     most = max(LEAST_RACE_ROWS, min(RACE_ROWS, RACE_CELLS // whole.width))
-    telling = whole.weight / max(whole.rows, 1) >= TELLING  # a sample would know far less
-    limit = min(TELLING_ROWS, TELLING_CELLS // whole.width) if telling else 1.25 * most
-    if whole.distinct is not None and whole.rows <= max(limit, 1.25 * most):
+    limit = 1.25 * most
+    if whole.weight >= TELLING * whole.rows:  # a sample would know far less
+        limit = max(limit, min(TELLING_ROWS, TELLING_CELLS // whole.width))
+    if whole.distinct is not None and whole.rows <= limit:
         return whole, whole.distinct
     sample = problem.source.sample(most, rng)
     small = pose_piece(problem.on_sample(sample), whole.piece)

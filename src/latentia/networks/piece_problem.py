@@ -158,7 +158,7 @@ class PieceProblem:
         if own is None or many is None or self.hold is not None:
             return None
         found = CompiledLockstep(own, starts, self.climbed_prior, many, enough)
-        return None if found.none.any() else found
+        return None if found.hopeless.any() else found
 
     @property
     def width(self) -> int:

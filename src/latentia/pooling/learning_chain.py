@@ -41,6 +41,8 @@ JUDGED = 400  # rows by which links are chosen, at most
 DRAWS = 24  # of each of them
 LEAST_SHARE = 1e-3  # of a state
 COMPARED = 500  # rows drawn, and real ones, to see whether those are too near
+KNOWN = 30  # rows of a part of the table that know a column, where the table has as many
+FEW = 8  # rows that tell nothing of a column but which values it has
 
 
 def learn_row_chain(
@@ -56,8 +58,10 @@ def learn_row_chain(
     """
     most, judged = max(CELLS // len(columns), FEWEST), JUDGED
     if len(rows) > most:  # large tables take less time for each column
-        rows, judged = rows.where(rng.choice(len(rows), most, replace=False)), JUDGED // 4
+        rows, judged = rows.where(_some_rows(rows, most, rng)), JUDGED // 4
     rows = rows_by_weight(rows, rng)
+    if not all(is_present(np.asarray(codes)).any() for codes in rows.codes):
+        return RowChain(_all_heaps(columns, rows, seen), (), SMALLEST)  # known where weights are 0
     links = []
     features = np.zeros((len(rows), 1))
     for column, codes, own in zip(
@@ -67,6 +71,18 @@ def learn_row_chain(
         features = np.column_stack([features, own])
     chain = RowChain(_all_heaps(columns, rows, seen), tuple(links), SMALLEST)
     return _kept_apart(chain, columns, scores, rows, rng)
+
+
+def _some_rows(rows: Rows, most: int, rng: np.random.Generator) -> Codes:
+    """So many rows by chance, and more of those that know a column which few of them know."""
+    order = rng.permutation(len(rows))
+    chosen = np.arange(len(rows)) < most  # in that order
+    for codes in rows.codes:
+        known = is_present(np.asarray(codes)[order])
+        short = KNOWN - int(known[chosen].sum())
+        if short > 0:
+            chosen[np.flatnonzero(known & ~chosen)[:short]] = True
+    return np.asarray(order[chosen])
 
 
 def _kept_apart(
@@ -131,6 +147,10 @@ def _link(
     """The better of values and leftovers, drawn from nodes of the best size."""
     there = is_present(np.asarray(codes))
     own, x = np.asarray(codes)[there], features[there]
+    if len(own) < FEW:
+        nothing, states = np.zeros((len(own), 1)), not isinstance(column, ContinuousColumn)
+        forest, _ = grow_nodes(nothing, own, own, 1, 1.0, states, 1.0, rng)
+        return ChainLink(forest, SMALLEST, None)
     tried = min(1.0, MOST_TRIED / x.shape[1])
     if not isinstance(column, ContinuousColumn):
         forest, unseen = grow_nodes(x, own, own, TREES, tried, True, PART, rng)
