@@ -19,8 +19,8 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
-from latentia.discovery.island_climb import likelihoods_of
 from latentia.discovery.island_network import maximise_islands
+from latentia.discovery.island_steps import likelihoods_of
 from latentia.discovery.members import mixed_rows
 from latentia.discovery.structure_search import (
     LearnedIslands,

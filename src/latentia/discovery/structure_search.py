@@ -235,8 +235,7 @@ def _fits(climb: IslandClimb, search: Search, rows: Rows, budget: float) -> bool
 
 def _again(climb: IslandClimb, rows: Known, seed: int) -> IslandCounts:
     """The climb goes on from its best tables, on all rows of the sample, by a few rounds."""
-    whole = climb.layout.of_rows(rows.codes)
-    again = IslandClimb(climb.layout, rows, (whole, whole), rows, climb.pseudo_count, seed)
+    again = IslandClimb(climb.layout, rows, Known(rows.codes[:0]), climb.pseudo_count, seed)
     again.go_on_from(climb)
     again.advance(min(climb.best_round, MORE_ROUNDS), watched=False)
     return again.counts
