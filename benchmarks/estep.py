@@ -22,8 +22,8 @@ from latentia.discovery.column_tree import RootedTree
 from latentia.discovery.island_climb import IslandClimb, Known
 from latentia.discovery.island_network import (
     IslandLayout,
-    IslandTables,
     IslandRoom,
+    IslandTables,
     island_counts,
     island_layout,
 )

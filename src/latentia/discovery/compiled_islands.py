@@ -1,4 +1,4 @@
-"""Mini-batch EM of islands by the compiled kernel (native/islands.c): island_network.py, in one call.
+"""Mini-batch EM of islands by the compiled kernel (native/islands.c): an epoch is one call.
 
 Batches of small tables are over in microseconds, so that what numpy needs to be called would be
 nearly all; and rows have few features that are one, whose weights are added where numpy multiplies

@@ -3,8 +3,7 @@
     s ← (1 − γ_t) s + γ_t (n / batch) s(batch),   γ_t = (t + 4)^−.45,   M-step after every batch
 
 A climb ends when rows held out gain nothing in `PATIENCE` rounds; its best tables are kept. What it
-costs is counted in multiplications, as seconds of an ordinary core, so that the same rows give the
-same model on every machine.
+costs is counted (island_prices.py), so that the same rows give the same model on every machine.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from latentia.discovery.island_network import (
     maximise_islands,
     random_islands,
 )
+from latentia.discovery.island_prices import EPOCH, WATCHED, batch_price, row_price
 from latentia.discovery.island_steps import IslandSteps, Phi, island_steps
 from latentia.typing import Array, Codes
 
@@ -32,10 +32,6 @@ BATCHES = 16  # of a table, at least
 UPDATES = 32  # M-steps between two looks at the rows held out, at least
 PATIENCE = 3
 GAIN = 2e-5  # of the log-likelihood: less is none
-FIXED = 2.5e6  # multiplications in the time that a step costs an island besides, about
-RATE = 1.6e10  # multiplications a second, about, on one core
-LINED = 1.5e6  # … that columns of one shape whose cells lie along a line cost …
-BELL = 500.0  # … and in the time of a cell under a state's normal distribution
 
 
 @final
@@ -126,13 +122,10 @@ class IslandClimb:
 
     @property
     def cost(self) -> float:
-        """Seconds of a round, by its multiplications."""
-        steps = self.epochs * max(1, len(self.train) // self.batch)
-        learned = 2.0 * self.layout.cost * len(self.train) * self.epochs
-        told = self.layout.cost * len(self.held_out)
-        fixed = FIXED * len(self.layout.features)
-        fixed += LINED * self.layout.lined + BELL * self.layout.bells
-        return (learned + told + fixed * steps) / RATE
+        """Seconds of a round, counted."""
+        own, parts = row_price(self.layout), max(1, len(self.train) // self.batch)
+        epoch = EPOCH + own * len(self.train) + batch_price(self.layout) * parts
+        return self.epochs * epoch + WATCHED * own * len(self.held_out)
 
     @property
     def counts(self) -> IslandCounts:
@@ -154,7 +147,7 @@ class IslandClimb:
                 break
             if self._going is None:
                 self._begun()
-                spent += 2.0 * self.layout.cost * len(self.train) / RATE
+                spent += row_price(self.layout) * len(self.train)
             for _ in range(self.epochs):
                 self._epoch()
             spent += self.cost

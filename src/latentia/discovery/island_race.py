@@ -24,6 +24,7 @@ from latentia.discovery.cell_bells import cell_line
 from latentia.discovery.column_tree import Edge, column_tree, connected_parts
 from latentia.discovery.island_climb import IslandClimb, Known
 from latentia.discovery.island_network import IslandLayout, island_layout
+from latentia.discovery.island_prices import row_price
 from latentia.discovery.island_steps import Phi
 from latentia.discovery.islands import Islands, cut_islands
 from latentia.discovery.pair_distances import PairDistances, pair_distances
@@ -362,7 +363,7 @@ def _allowed(search: Search, candidate: IslandCandidate) -> bool:
 
 
 def _cost(search: Search, candidate: IslandCandidate) -> float:
-    return search.layout(candidate).cost
+    return row_price(search.layout(candidate))
 
 
 def _beside(steps: Sequence[T], value: T, change: int) -> T:

@@ -49,7 +49,8 @@ ALWAYS float sum_row(const float *x, int64_t n) {
 static void spread_cells(const IslandColumn *c, const float *counts, int64_t n, float *cells) {
     int64_t d = c->states, p = c->parent_states;
     if (!c->no_holes) {
-        memcpy(cells, counts + (c->parent < 0 ? c->single : c->pair) * n, (size_t)(p * d * n) * sizeof(float));
+        const float *from = counts + (c->parent < 0 ? c->single : c->pair) * n;
+        memcpy(cells, from, (size_t)(p * d * n) * sizeof(float));
         return;
     }
     const float *own = counts + (c->single - 1) * n, *above = counts + (c->above - 1) * n;
@@ -137,7 +138,8 @@ static void log_chances(const IslandColumn *c, const float *bells, float pseudo_
 static void gather_weights(const IslandColumn *c, const float *cells, int64_t n, float *weights) {
     int64_t d = c->states, p = c->parent_states;
     if (!c->no_holes) {
-        memcpy(weights + (c->parent < 0 ? c->single : c->pair) * n, cells, (size_t)(p * d * n) * sizeof(float));
+        float *to = weights + (c->parent < 0 ? c->single : c->pair) * n;
+        memcpy(to, cells, (size_t)(p * d * n) * sizeof(float));
         return;
     }
     float *own = weights + (c->single - 1) * n, *above = weights + (c->above - 1) * n;

@@ -113,7 +113,8 @@ static double scale(float *belief, int64_t n) {
 static void upwards(const Islands *c, const float *tables, const int64_t *rows, int64_t many) {
     memset(c->logs, 0, (size_t)many * sizeof(double));
     for (int64_t r = 0; r < many; r++)
-        memcpy(c->seen + r * c->columns, c->codes + rows[r] * c->columns, (size_t)c->columns * sizeof(int32_t));
+        memcpy(c->seen + r * c->columns, c->codes + rows[r] * c->columns,
+               (size_t)c->columns * sizeof(int32_t));
     for (int64_t place = c->islands - 1; place >= 0; place--) {
         int64_t number = c->order[place];
         const Island *own = c->island + number;
