@@ -131,12 +131,19 @@ class ArrowQuestions(LinkedQuestions):
         return self
 
     def _needs_names(self, opened: Opened) -> bool:
-        """Mixed columns whose model tells nothing of the latents that the graph names."""
+        """Mixed columns whose model tells nothing of the latents that the graph names.
+
+        Nor does it tell what continuous parents do to latents: those have a logit, too.
+        """
+        from latentia.model.arrow_learning import dense_parents
         from latentia.model.mixed_plans import has_continuous
 
         graph = opened.graph
         if not graph.latent or not graph.directed or not has_continuous(opened.columns):
             return False
+        lines = dense_parents(graph, opened.columns)
+        if self._link is None and any(a in lines and b in graph.latent for a, b in graph.edges):
+            return True
         own = self._own_tables()
         names = {graph.names[v] for v in graph.latent}
         return not opened.counted and (own is None or not names <= {*own.hidden})
