@@ -90,7 +90,7 @@ class LinkedQuestions(LatentUses):
         self._check_fitted()
         link = self._link
         if link is None or link.latent != latent:
-            why = self.operators_.provenance.nameless
+            why = self.__dict__.get("_no_logits") or self.operators_.provenance.nameless
             raise NotLearnedError(
                 f"{latent!r} is not told by covariates. Give it parents, and "
                 f"link={{{latent!r}: 'logit'}}; continuous parents of a latent make one by "

@@ -239,7 +239,7 @@ class _Free:
         return replace(self.fit, B=B, table=table)
 
     def slope(self, rows: LogitRows, at: LogitFit) -> Array:
-        """The sum of `scores` over rows, by weight, (parameters,): what rows add up to is enough."""
+        """The sum of `scores` over rows, by weight, (parameters,)."""
         r = row_memberships(rows, at)[0] * rows.weight[:, None]
         gap = r - r.sum(axis=1, keepdims=True) * shares_of(at.B, rows.X)
         counts = r.T @ rows.marks  # (classes, states of all columns)
