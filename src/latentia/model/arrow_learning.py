@@ -132,8 +132,9 @@ def learn_arrows(
     network = climbed.network
     if like is None:
         network = in_order(network, cells, weight, checked_order(graph, order_by))
-    for h in sorted(graph.latent) if like is not None else ():
-        network = renumbered_arrows(network, h, like(network, variables, h))
+    else:
+        for h in sorted(graph.latent):
+            network = renumbered_arrows(network, h, like(network, variables, h))
     if network is not climbed.network:
         rows = pose_rows(network, cells, weight, smoothing)
     errors = arrow_errors(network, rows)
