@@ -149,8 +149,9 @@ def test_newton_finds_what_a_logistic_regression_finds():
     np.testing.assert_allclose(B[:, 0], theirs.intercept_ - theirs.intercept_[0], atol=1e-4)
 
 
-def test_intervals_cover_the_truth():
+def test_intervals_cover_the_truth(monkeypatch):
     """95 % intervals of the slope of age, over 60 samples, by both kinds of errors."""
+    monkeypatch.setattr(links, "RANDOM_STARTS", 0)  # classes so clear are found from the first
     hits = {False: 0, True: 0}
     for seed in range(60):
         found = fitted(survey(100 + seed, 500))
