@@ -31,6 +31,14 @@ def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("latentia.discovery.structure_search.EFFORT", (0.1, 1.0))
 
 
+@pytest.fixture
+def quick_fits(short_search: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step of a fit without a graph, but little of each: where only its form matters."""
+    monkeypatch.setattr("latentia.discovery.small_tables.ROUNDS", (1, 2))
+    monkeypatch.setattr("latentia.pooling.learning_pool.TREES", (2, 2))
+    monkeypatch.setattr("latentia.pooling.learning_chain.TREES", 2)
+
+
 @pytest.fixture(scope="module")
 def nameless() -> Iterator[None]:
     """No tables that give latents of mixed columns names: tests of columns do not ask for them."""

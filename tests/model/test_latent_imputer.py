@@ -12,10 +12,11 @@ import latentia as lt
 from latentia.errors import DataError, UnknownNameError
 
 BEST = lt.LatentImputer()
-DRAWN = lt.LatentImputer(strategy="draw", random_state=0)
+DRAWN = lt.LatentImputer("class", strategy="draw", random_state=0)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of tables made to be odd
+@pytest.mark.usefixtures("quick_fits")  # the checks ask nothing of which structure is found
 @parametrize_with_checks([BEST, DRAWN])
 def test_contract(estimator, check):
     check(estimator)
@@ -83,6 +84,7 @@ def test_continuous_draws_have_mean_and_spread():
     assert 0.85 < spread.std() / residual.std() < 1.15  # the posterior is a mixture, not a bell
 
 
+@pytest.mark.usefixtures("quick_fits")
 def test_a_step_of_a_pipeline():
     frame, holes = survey()
     y = (frame.sum(axis=1) > 2).astype(int)
@@ -107,7 +109,7 @@ def test_errors_say_what_to_do(tmp_path):
     _, holes = survey(300)
     with pytest.raises(UnknownNameError, match="strategy"):
         lt.LatentImputer(strategy="mean").fit(holes)
-    imputer = lt.LatentImputer().fit(holes)
+    imputer = lt.LatentImputer(GRAPH, {"class": 2}).fit(holes)
     with pytest.raises(DataError, match="positive whole number"):
         imputer.draws(holes, 0)
     holes.to_parquet(tmp_path / "rows.parquet")

@@ -66,7 +66,7 @@ class ChainOver:
 WITH_GRAPH = lt.LatentModel(ChainOver())
 
 
-@pytest.mark.usefixtures("short_search")
+@pytest.mark.usefixtures("quick_fits")
 @parametrize_with_checks([LATENT_CLASS, WITH_GRAPH, lt.LatentModel()])
 def test_scikit_learn_checks(estimator, check, monkeypatch):
     if check.func.__name__.startswith("check_sample_weight_equivalence"):  # 30 columns, 15 rows

@@ -91,7 +91,7 @@ def stepmix_of(X, Y, structural, correction, assignment, classes=3):
     stepmix = pytest.importorskip("stepmix", reason="needs the rival: pip install stepmix")
     rival = stepmix.StepMix(
         classes, measurement="binary", structural=structural, n_steps=3, correction=correction,
-        assignment=assignment, n_init=5, abs_tol=1e-12, rel_tol=0, max_iter=5000, random_state=0,
+        assignment=assignment, n_init=2, abs_tol=1e-12, rel_tol=0, max_iter=5000, random_state=0,
         verbose=0, progress_bar=0,
     )  # fmt: skip
     with warnings.catch_warnings():
