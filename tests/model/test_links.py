@@ -14,7 +14,7 @@ from latentia.networks.covariate_holes import draw_donors
 from latentia.networks.logit import (
     LogitFit,
     answers_of,
-    covariance_of,
+    covariances_of,
     newton,
     row_memberships,
     shares_of,
@@ -73,6 +73,36 @@ def test_equals_stepmix(holes):
     np.testing.assert_allclose(found, sign * theirs, atol=2e-3)
 
 
+def test_starts_raced_on_few_rows_end_where_those_on_all_rows_do(model, monkeypatch):
+    monkeypatch.setattr(links, "RACED", 300)
+    again = fitted(survey())
+    assert again.log_likelihood_ == pytest.approx(model.log_likelihood_, abs=1e-6)
+
+
+def test_the_default_has_a_logit_beside_what_answers_for_columns(tmp_path):
+    frame = survey()
+    default = lt.LatentModel(GRAPH, {"class": 2}).fit(frame)
+    tables = fitted(frame, smoothing=1.0)
+    one, other = default.coefficients("class"), tables.coefficients("class")
+    near = 0.05 * other.errors[1]  # the same rows; priors differ a little
+    assert (abs(one.values[1] - other.values[1]) < near).all()
+    for column in ("q0", "q1"):  # they number the states the one and the other way round
+        model = lt.LatentModel(GRAPH, {"class": 2}, order_by=column).fit(frame)
+        second = np.asarray(model.predict_proba(frame, "class"))[:, 1]
+        tie = np.corrcoef(second, frame["age"])[0, 1]
+        assert abs(tie) > 0.2
+        assert np.sign(tie) == np.sign(model.coefficients("class").values[1, 1])
+    assert 20 < default.query("age", {"q0": 1.0}).mean < 60
+    default.save(tmp_path / "m.latentia")
+    again = lt.load(tmp_path / "m.latentia").coefficients("class")
+    np.testing.assert_allclose(again.values, one.values)
+    holed = lt.LatentModel(GRAPH, {"class": 2}).fit(
+        frame.assign(age=frame["age"].where(frame.index > 2))
+    )
+    with pytest.raises(NotLearnedError, match="3 rows lack 'age'"):
+        holed.coefficients("class")
+
+
 def test_errors_are_of_the_observed_information(model):
     """Against second differences of the log-likelihood of all parameters, cell by cell."""
     frame = survey(2, 200)
@@ -100,7 +130,7 @@ def test_errors_are_of_the_observed_information(model):
             H[a, b] = level(theta + da + db) - level(theta + da - db)
             H[a, b] += level(theta - da - db) - level(theta - da + db)
     expected = np.linalg.inv(-H / (4 * step**2))[:2, :2]
-    np.testing.assert_allclose(covariance_of(rows, fit), expected, rtol=2e-3)
+    np.testing.assert_allclose(covariances_of(rows, fit)[0], expected, rtol=2e-3)
 
 
 def test_newton_finds_what_a_logistic_regression_finds():

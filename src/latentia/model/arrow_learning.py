@@ -8,9 +8,9 @@ are taken as they are, and the likelihood is that of the others given them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -26,16 +26,19 @@ from latentia.model.opened_table import Opened
 from latentia.model.state_names import checked_order
 from latentia.networks.arrow_blocks import pose_rows
 from latentia.networks.arrow_errors import ArrowErrors, arrow_errors
-from latentia.networks.arrow_order import in_order
+from latentia.networks.arrow_order import in_order, renumbered_arrows
 from latentia.networks.arrow_starts import best_climb
 from latentia.networks.logit import check_covariates
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, Codes, Label
 
 SAMPLE = 2000  # rows of covariates that are kept
 FINE = 0.08  # step of a grid, in deviations of the column
 FEWEST_POINTS, MOST_POINTS = 100, 512
 MARGIN = 1.0  # of a grid beyond the rows, in deviations
+
+
+Numbering: TypeAlias = Callable[[ArrowNetwork, Sequence[Column], int], Codes]  # of a latent
 
 
 @final
@@ -101,8 +104,12 @@ def learn_arrows(
     seed: Any,
     order_by: Any = None,
     alone: bool = True,
+    like: Numbering | None = None,
 ) -> ArrowModel:
-    """The network of largest likelihood, states in order, and errors of its coefficients."""
+    """The network of largest likelihood, states in order, and errors of its coefficients.
+
+    `like`: its states are numbered as it says, not by `order_by`.
+    """
     if not opened.graph.directed:
         raise GraphError("logits and lines need arrows: write ->, not --.")
     _rows(opened, opened.columns)  # an error for rows that cannot be read again
@@ -117,7 +124,17 @@ def learn_arrows(
     blank = _blank(graph, columns, linked, cells, weight)
     _check_cells(blank, cells)
     climbed, rows = best_climb(blank, cells, weight, smoothing, seed, beside=not alone)
-    network = in_order(climbed.network, cells, weight, checked_order(graph, order_by))
+    given = dict(zip(graph.observed, columns, strict=True))
+    variables = tuple(
+        given[v] if v in given else DiscreteColumn(name, tuple(range(graph.states[v] or 1)))
+        for v, name in enumerate(graph.names)
+    )
+    network = climbed.network
+    if like is None:
+        network = in_order(network, cells, weight, checked_order(graph, order_by))
+    else:
+        for h in sorted(graph.latent):
+            network = renumbered_arrows(network, h, like(network, variables, h))
     if network is not climbed.network:
         rows = pose_rows(network, cells, weight, smoothing)
     errors = arrow_errors(network, rows)
@@ -125,11 +142,6 @@ def learn_arrows(
     for v, column in dense_columns(graph.observed, columns).items():
         if v not in network.given:
             shift -= math.log(column.scale) * float(weight @ ~np.isnan(cells[:, v]))
-    given = dict(zip(graph.observed, columns, strict=True))
-    variables = tuple(
-        given[v] if v in given else DiscreteColumn(name, tuple(range(graph.states[v] or 1)))
-        for v, name in enumerate(graph.names)
-    )
     total, log = float(weight.sum()), climbed.log_likelihood + shift
     return ArrowModel(network, variables, errors, total, log, climbed.converged, alone)
 

@@ -27,9 +27,10 @@ from latentia.inference.questions import named, one_row
 from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, Codes, Label
 
 if TYPE_CHECKING:
+    from latentia.exact.arrows import ArrowNetwork
     from latentia.model.arrow_figures import LineCoefficients
     from latentia.model.arrow_learning import ArrowModel
     from latentia.model.coefficients import Coefficients
@@ -38,10 +39,14 @@ if TYPE_CHECKING:
     from latentia.networks.learner import Abilities
 
 
+MATCHED = 1000  # rows drawn, by which states of two models are matched
+
+
 class ArrowQuestions(LinkedQuestions):
     """Logits of discrete variables below continuous columns, lines of continuous ones."""
 
     arrows_: ArrowModel
+    logits_: ArrowModel  # of coefficients only
 
     @property
     def _arrows(self) -> ArrowModel | None:
@@ -61,7 +66,8 @@ class ArrowQuestions(LinkedQuestions):
         from latentia.networks.em import EM
         from latentia.networks.tables import Tables
 
-        self.__dict__.pop("arrows_", None)
+        for name in ("arrows_", "logits_", "_no_logits"):
+            self.__dict__.pop(name, None)
         if opened.wish is None and self._takes_arrows(opened, learner):
             return self._fit_arrows(opened, learner, groups)
         if isinstance(learner, EM | Tables) and self._has_linked_class(opened):
@@ -71,6 +77,8 @@ class ArrowQuestions(LinkedQuestions):
         super()._fit_opened(opened, learner, groups, progress)
         if opened.wish is None and not groups and self._needs_names(opened):
             self._add_names(opened)
+        elif opened.wish is None and not groups and self._needs_logits(opened):
+            self._add_logits(opened)
         return self
 
     def _takes_arrows(self, opened: Opened, learner: Any) -> bool:
@@ -154,6 +162,46 @@ class ArrowQuestions(LinkedQuestions):
             return
         self.arrows_ = found
 
+    def _needs_logits(self, opened: Opened) -> bool:
+        """Has a latent continuous parents, and the model turned these arrows round?"""
+        from latentia.model.arrow_learning import dense_parents
+
+        graph = opened.graph
+        if self._link is not None or opened.counted or not graph.directed:
+            return False
+        lines = dense_parents(graph, opened.columns)
+        return any(a in lines and b in graph.latent for a, b in graph.edges)
+
+    def _add_logits(self, opened: Opened) -> None:
+        """Coefficients beside a model that answers for latents, its states numbered as there."""
+        from latentia.model.arrow_learning import asked_links, learn_arrows
+
+        try:
+            linked = asked_links(opened.graph, opened.columns, self.link)
+            self.logits_ = learn_arrows(opened, linked, 1.0, 0, alone=False, like=self._as_told)
+        except LatentiaError as error:  # the model stands all the same
+            self._no_logits = str(error)
+
+    def _as_told(self, network: ArrowNetwork, variables: Sequence[Column], h: int) -> Codes:
+        """Which state of the arrows is each state of this model: by rows that they draw."""
+        from scipy.optimize import linear_sum_assignment
+
+        from latentia.data.sources.table import read_table
+        from latentia.exact.arrow_answers import draw_arrows
+
+        cells = draw_arrows(network, MATCHED, np.random.default_rng(0))
+        names = {*(c.name for c in self.columns_)}
+        drawn = {c.name: c.of_measures(cells[:, v]) for v, c in enumerate(variables)}
+        asked = {name: x for name, x in drawn.items() if name in names}
+        asking = self._asking_latent(network.graph.names[h], "missing")
+        told = np.stack(list(asking.memberships(read_table(asked)).values()), axis=1)
+        states = network.graph.states[h] or 1
+        both = np.stack([told[cells[:, h] == k].sum(axis=0) for k in range(states)])
+        order = np.arange(states)
+        theirs, ours = linear_sum_assignment(both, maximize=True)
+        order[ours] = theirs
+        return order
+
     # -- what was learned ----------------------------------------------------------------------
 
     @property
@@ -190,7 +238,7 @@ class ArrowQuestions(LinkedQuestions):
         from latentia.model.arrow_figures import coefficients_of
 
         self._check_fitted()
-        found = self._arrows
+        found: ArrowModel | None = self._arrows or self.__dict__.get("logits_")
         if found is None:
             return super().coefficients(latent, robust)
         return coefficients_of(found, latent, robust, self.name_states or {})

@@ -70,7 +70,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         A variable that its parents, continuous columns or many of them, tell by a multinomial logit
         instead of a table; see `coefficients`. Learners of tables ("tables", "em") take it by
         themselves where a parent is continuous; continuous columns are then normal around lines of
-        their continuous parents.
+        their continuous parents. The default learner does so for latents, beside its own model,
+        which answers for the columns.
     mechanism : dict of column -> list of variables, optional
         What the holes of a column depend on, columns (itself, too) or latents: the model then has a
         column ``R_<column>``, "missing" or "present", below these, and answers use it.

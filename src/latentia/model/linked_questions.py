@@ -90,10 +90,12 @@ class LinkedQuestions(LatentUses):
         self._check_fitted()
         link = self._link
         if link is None or link.latent != latent:
+            why = self.__dict__.get("_no_logits") or self.operators_.provenance.nameless
             raise NotLearnedError(
                 f"{latent!r} is not told by covariates. Give it parents, and "
-                f"link={{{latent!r}: 'logit'}}; with learner='tables' or 'em' continuous parents "
-                "make one by themselves."
+                f"link={{{latent!r}: 'logit'}}; continuous parents of a latent make one by "
+                "themselves, and those of a column with learner='tables' or 'em'."
+                + (f" Here none could be made: {why}" if why else "")
             )
         found = link.robust if robust else link.coefficients
         return replace(found, classes=self._linked_tables().latent(latent).labels)

@@ -7,7 +7,7 @@ A row's covariates are then evidence of the class, with likelihoods P(class | x)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -28,7 +28,7 @@ from latentia.networks.logit import (
     answers_of,
     check_covariates,
     climb_logit,
-    covariance_of,
+    covariances_of,
     mean_share,
     row_memberships,
     shares_of,
@@ -43,6 +43,9 @@ LINKS = ("logit",)
 RANDOM_STARTS = 8
 KEPT_DONORS = 300  # rows of covariates in a model: holes of rows to come are filled in from them
 FIRST_STEPS, FINALISTS = 25, 3  # steps of EM that all starts take, and those who go on
+RACED = 4000  # rows, at most …
+LATER_STEPS = 1000  # … on which these climb on, at most
+ALIKE = 1e-2  # nats between climbs that came to the same place
 
 
 @final
@@ -180,16 +183,18 @@ def learn_linked(
     weight = source.rows.weights
     sizes = [columns[u].cells for u in kept]
     donors = draw_donors(X, weight)
-    rows = answers_of(
-        codes, sizes, (X - centre) / scale, weight, smoothing, (donors - centre) / scale
-    )
-    fit = _best_fit(rows, small, Rows(tuple(codes), source.rows.weight), smoothing, seed)
+    Z, given = (X - centre) / scale, (donors - centre) / scale
+    rows = answers_of(codes, sizes, Z, weight, smoothing, given)
+    few = rows
+    if len(Z) > RACED:
+        part = np.random.default_rng(0).choice(len(Z), RACED, replace=False)
+        some = [c[part] for c in codes]
+        few = answers_of(some, sizes, Z[part], weight[part], smoothing, given)
+    alone = Rows(tuple(codes), source.rows.weight)
+    fit = _best_fit(rows, few, small, alone, smoothing, seed)
     fit, tables = _in_order(rows, small, fit, order_by)
     share = mean_share(rows, fit)
-    told = [
-        _told(small, names, fit, covariance_of(rows, fit, robust), centre, scale)
-        for robust in (False, True)
-    ]
+    told = [_told(small, names, fit, V, centre, scale) for V in covariances_of(rows, fit)]
     learned = LearnedTables(small, tables, float(weight.sum()), fit.log_likelihood, ())
     kept_donors = donors[:: max(len(donors) // KEPT_DONORS, 1)][:KEPT_DONORS]
     link = LogitLink(graph.names[v], own, told[0], told[1], share, kept_donors)
@@ -207,9 +212,9 @@ def _without(graph: LatentGraph, above: Sequence[int], cells: Mapping[int, int])
 
 
 def _best_fit(
-    rows: LogitRows, graph: LatentGraph, codes: Rows, smoothing: float, seed: Any
+    rows: LogitRows, few: LogitRows, graph: LatentGraph, codes: Rows, smoothing: float, seed: Any
 ) -> LogitFit:
-    """From the classes without covariates, and from tables drawn at random."""
+    """From the classes without covariates, and from tables drawn at random, raced on few rows."""
     rng = np.random.default_rng(seed)
     (v,) = graph.latent
     classes, D = graph.states[v] or 1, rows.X.shape[1]
@@ -225,9 +230,20 @@ def _best_fit(
         starts.append(
             LogitFit(np.zeros((classes, D)), np.concatenate(drawn, axis=1), 0.0, False, 0)
         )
-    raced = [climb_logit(rows, start, FIRST_STEPS) for start in starts]
+    raced = [climb_logit(few, start, FIRST_STEPS) for start in starts]
     best = sorted(raced, key=lambda fit: -fit.log_likelihood)[:FINALISTS]
+    if few is not rows:
+        best = _apart(climb_logit(few, fit, LATER_STEPS) for fit in best)
     return max((climb_logit(rows, fit) for fit in best), key=lambda fit: fit.log_likelihood)
+
+
+def _apart(fits: Iterable[LogitFit]) -> list[LogitFit]:
+    """One of those that came to the same place."""
+    found: list[LogitFit] = []
+    for fit in sorted(fits, key=lambda fit: -fit.log_likelihood):
+        if not found or found[-1].log_likelihood - fit.log_likelihood > ALIKE:
+            found.append(fit)
+    return found
 
 
 def _in_order(

@@ -93,9 +93,8 @@ def mean_share(rows: LogitRows, fit: LogitFit) -> Array:
 
 def shares_of(B: Array, X: Array) -> Array:
     """P(class | x), (n, classes)."""
-    score = X @ B.T
-    p = np.exp(score - score.max(axis=1, keepdims=True))
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+    _, p, whole = _log_sum(B @ X.T)
+    return np.asarray((p / whole).T)
 
 
 def row_memberships(rows: LogitRows, fit: LogitFit) -> tuple[Array, Array]:
@@ -103,19 +102,29 @@ def row_memberships(rows: LogitRows, fit: LogitFit) -> tuple[Array, Array]:
 
     Of copies it is P(class, copy | answers), and the logarithm of a row is shared out among them.
     """
-    joint = np.log(np.maximum(shares_of(fit.B, rows.X), TINY))
-    joint = joint + rows.marks @ np.log(np.maximum(fit.table, TINY)).T
-    top = joint.max(axis=1, keepdims=True)
+    score = fit.B @ rows.X.T
+    joint = score - _log_sum(score)[0]
+    joint += np.log(np.maximum(fit.table, TINY)) @ rows.marks.T
     if rows.copies is None:
-        p = np.exp(joint - top)
-        whole = p.sum(axis=1, keepdims=True)
-        return p / whole, (np.log(whole) + top)[:, 0]
-    first, own = rows.copies.first, rows.copies.share[:, None]
-    times = np.diff(first, append=len(joint))
-    top = np.maximum.reduceat(top, first).repeat(times, axis=0)
+        log, p, whole = _log_sum(joint)
+        return (p / whole).T, log
+    first, own = rows.copies.first, rows.copies.share
+    times = np.diff(first, append=joint.shape[1])
+    top = np.maximum.reduceat(joint.max(axis=0), first).repeat(times)
     p = np.exp(joint - top) * own
-    whole = np.add.reduceat(p.sum(axis=1, keepdims=True), first).repeat(times, axis=0)
-    return p / whole, ((np.log(whole) + top) / times.repeat(times)[:, None])[:, 0]
+    whole = np.add.reduceat(p.sum(axis=0), first).repeat(times)
+    return (p / whole).T, (np.log(whole) + top) / times.repeat(times)
+
+
+def _log_sum(score: Array) -> tuple[Array, Array, Array]:
+    """log Σ exp over classes (classes, n), and what it is of: exp less the largest, and their sum.
+
+    Classes are few and rows many: what is done class by class runs along the rows.
+    """
+    top = score.max(axis=0)
+    p = np.exp(score - top)
+    whole = p.sum(axis=0)
+    return np.log(whole) + top, p, whole
 
 
 def climb_logit(rows: LogitRows, start: LogitFit, most: int = MOST_STEPS) -> LogitFit:
@@ -155,23 +164,24 @@ def _log_prior(rows: LogitRows, fit: LogitFit) -> float:
 def newton(rows: LogitRows, own: Array, B: Array) -> Array:
     """Newton steps on Σ own log softmax(B x), each halved until it gains; class 0 stays at 0."""
     X, whole = rows.X, own.sum(axis=1)
+    met = own.T @ X  # Σ own B x = ⟨met, B⟩
 
-    def value(b: Array) -> float:
-        p = shares_of(b, X)
-        gain = float((own * np.log(np.maximum(p, TINY))).sum())
-        return gain - 0.5 * rows.ridge * float((b[:, 1:] ** 2).sum())
+    def look(b: Array) -> tuple[float, Array]:
+        """The level there, and P(class | x), (n, classes)."""
+        log, p, total = _log_sum(b @ X.T)
+        gain = float((met * b).sum()) - float(whole @ log)
+        return gain - 0.5 * rows.ridge * float((b[:, 1:] ** 2).sum()), (p / total).T
 
-    best = value(B)
+    best, p = look(B)
     for _ in range(NEWTON_STEPS):
-        p = shares_of(B, X)
-        G = (own - p * whole[:, None]).T @ X
+        G = met - (p * whole[:, None]).T @ X
         G[:, 1:] -= rows.ridge * B[:, 1:]
         d = _solved(information(p, X, whole, rows.ridge), G[1:].ravel()).reshape(len(B) - 1, -1)
         size = 1.0
         while size > 1e-6:
             trial = B.copy()
             trial[1:] += size * d
-            there = value(trial)
+            there, p = look(trial)
             if there >= best:
                 break
             size /= 2
@@ -188,9 +198,9 @@ def information(p: Array, X: Array, whole: Array, ridge: float) -> Array:
     classes, D = p.shape[1], X.shape[1]
     H = np.empty((classes - 1, D, classes - 1, D))
     for a in range(1, classes):
-        for b in range(1, classes):
+        for b in range(1, a + 1):
             r = whole * p[:, a] * ((a == b) - p[:, b])
-            H[a - 1, :, b - 1, :] = (X * r[:, None]).T @ X
+            H[a - 1, :, b - 1, :] = H[b - 1, :, a - 1, :] = (X * r[:, None]).T @ X
     flat = H.reshape((classes - 1) * D, -1)
     kept = np.tile(np.arange(D) > 0, classes - 1)
     return np.asarray(flat + np.diag(ridge * kept))
@@ -228,6 +238,17 @@ class _Free:
             table[:, span] /= table[:, span].sum(axis=1, keepdims=True)
         return replace(self.fit, B=B, table=table)
 
+    def slope(self, rows: LogitRows, at: LogitFit) -> Array:
+        """The sum of `scores` over rows, by weight, (parameters,)."""
+        r = row_memberships(rows, at)[0] * rows.weight[:, None]
+        gap = r - r.sum(axis=1, keepdims=True) * shares_of(at.B, rows.X)
+        counts = r.T @ rows.marks  # (classes, states of all columns)
+        told = [np.repeat(counts[:, s].sum(axis=1, keepdims=True), s.stop - s.start, 1)
+                for s in self.spans]  # fmt: skip
+        rest = counts - np.concatenate(told, axis=1) * at.table
+        own = [rest[c, k] for c, k, _ in self.cells]
+        return np.concatenate([(gap.T @ rows.X)[1:].ravel(), own])
+
     def scores(self, rows: LogitRows, at: LogitFit) -> Array:
         """d log P(answers | x) of every row, (n, parameters)."""
         r = row_memberships(rows, at)[0]
@@ -243,8 +264,8 @@ class _Free:
         return np.column_stack([first, *rest])
 
 
-def covariance_of(rows: LogitRows, fit: LogitFit, robust: bool = False) -> Array:
-    """Of the coefficients of all classes but the first, ((classes - 1) covariates)².
+def covariances_of(rows: LogitRows, fit: LogitFit) -> tuple[Array, Array]:
+    """Of the coefficients of all classes but the first, ((classes - 1) covariates)²: plain, robust.
 
     All parameters of the model move at once; table cells at 0 or 1 are held.
     """
@@ -262,8 +283,7 @@ def covariance_of(rows: LogitRows, fit: LogitFit, robust: bool = False) -> Array
     for k in range(free.count):
         step = np.zeros(free.count)
         step[k] = STEP
-        ahead = rows.weight @ free.scores(rows, free.moved(step))
-        behind = rows.weight @ free.scores(rows, free.moved(-step))
+        ahead, behind = (free.slope(rows, free.moved(sign * step)) for sign in (1.0, -1.0))
         H[:, k] = (ahead - behind) / (2 * STEP)
     H = -(H + H.T) / 2
     size = fit.B[1:].size
@@ -271,12 +291,11 @@ def covariance_of(rows: LogitRows, fit: LogitFit, robust: bool = False) -> Array
         kept = np.tile(np.arange(fit.B.shape[1]) > 0, len(fit.B) - 1)
         H[:size, :size] += np.diag(rows.ridge * kept)
     back = symmetric_inverse(H, 1e-12)
-    if robust:
-        each = free.scores(rows, fit) * rows.weight[:, None]
-        if rows.copies is not None:
-            each = np.add.reduceat(each, rows.copies.first)
-        back = back @ (each.T @ each) @ back
-    return np.asarray(back[:size, :size])
+    each = free.scores(rows, fit) * rows.weight[:, None]
+    if rows.copies is not None:
+        each = np.add.reduceat(each, rows.copies.first)
+    robust = back @ (each.T @ each) @ back
+    return back[:size, :size], robust[:size, :size]
 
 
 def check_covariates(X: Array, names: Sequence[str]) -> None:

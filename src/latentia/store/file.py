@@ -121,7 +121,7 @@ def _version(record: dict[str, Any]) -> int:
     states = record.get("states", ())
     parts = (record, *record.get("models", ()))
     newer = any(newer_columns(x.get("states", ())) for x in parts) or leaves_with_atoms(parts)
-    later = ("own", "beside", "pieces", "nameless", "pool", "arrows")
+    later = ("own", "beside", "pieces", "nameless", "pool", "arrows", "logits")
     tables = any(name in record for name in later)
     named = any(name in record.get("parameters", ()) for name in NEWER)
     named = named or "own" in record.get("replicates", ())

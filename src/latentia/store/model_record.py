@@ -56,6 +56,7 @@ SOME = (
     "pool",
     "chain",
     "arrows",
+    "logits",
 )  # fields of some models, of newer files
 
 # parameters of some models, of newer files
@@ -111,6 +112,8 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
         record["link"] = write_link(model.link_, model.log_likelihood_)
     if hasattr(model, "arrows_"):
         record["arrows"] = write_arrows(model.arrows_)
+    if hasattr(model, "logits_"):
+        record["logits"] = write_arrows(model.logits_)
     if hasattr(model, "error_bars_"):
         record["replicates"], more = write_replicates(model.error_bars_)
         arrays += more
@@ -182,10 +185,10 @@ def read_latent_model(record: Any, fetch: Fetch) -> LatentModel:
         if "chain" in given:
             pool = replace(pool, chain=read_chain(given["chain"], columns, pool.scores, arrays))
         model._keep_pool(pool)
-    if "arrows" in given:
+    for name in {"arrows", "logits"} & {*given}:
         from latentia.store.arrow_record import read_arrows
 
-        model.arrows_ = read_arrows(given["arrows"])
+        setattr(model, f"{name}_", read_arrows(given[name]))
     if bars is not None:
         model.error_bars_ = read_replicates(bars, inner, told, arrays)
     return model

@@ -293,14 +293,16 @@ def base_bounds(graph: LatentGraph, tree: JunctionTree) -> dict[tuple[int, int],
     ]
     between = [cells(separator) for separator in shared]  # at the edge above each clique
     most: dict[tuple[int, int], int] = {}
+    parent, holds, cliques = tree.parent, tree.holds, tree.cliques
     for i, j in _both_ways(tree):
-        bound = between[i if tree.parent[i] == j else j]
-        if not tree.holds[i]:
+        bound = between[i if parent[i] == j else j]
+        if not holds[i]:
             others = [k for k in near[i] if k != j and behind[i, k]]
             inputs = math.prod([most[k, i] for k in others])
-            _check_size(whole[i] * inputs, graph, tree.cliques[i])
-            above = [k if tree.parent[k] == i else i for k in others]
+            if whole[i] * inputs > LARGEST or len(cliques[i]) > MOST_AXES:
+                _check_size(whole[i] * inputs, graph, cliques[i])
             bound = min(bound, inputs)
+            above = [k if parent[k] == i else i for k in others]
             if bound > max([between[k] for k in above], default=1):
                 # they are functions of what they share with the clique
                 bound = min(bound, cells(frozenset().union(*[shared[k] for k in above])))

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import final
 
 from latentia.errors import StructureError
@@ -31,28 +32,29 @@ class JunctionTree:
     cliques: tuple[Clique, ...]
     parent: tuple[int, ...]
     holds: tuple[tuple[int, ...], ...]
+    walk: tuple[int, ...] = field(init=False, repr=False, compare=False)  # parents before children
 
     def __post_init__(self) -> None:
         if not len(self.cliques) == len(self.parent) == len(self.holds):
             raise StructureError("cliques, parents and columns held must be equally many.")
-        if not all(0 <= up < len(self.cliques) for up in self.parent):
+        if self.parent and not 0 <= min(self.parent) <= max(self.parent) < len(self.cliques):
             raise StructureError(f"parents must be numbers of cliques, got {self.parent}.")
         if any(held and frozenset(held) != self.cliques[i] for i, held in enumerate(self.holds)):
             raise StructureError("a leaf clique is the columns that it holds, and nothing else.")
-        homes: dict[int, int] = {}
-        links: dict[int, int] = {}
-        for i, up in enumerate(self.parent):
-            above = self.cliques[up]
-            for v in self.cliques[i]:
-                homes[v] = homes.get(v, 0) + 1
-                links[v] = links.get(v, 0) + (up != i and v in above)
-        for v in sorted(homes):
-            if homes[v] - links[v] != 1:  # a subtree has one edge fewer than nodes
-                raise StructureError.broken_intersection(v, homes[v], links[v])
-        self.order()
+        homes = Counter(chain.from_iterable(self.cliques))
+        edges = [self.separator(i, up) for i, up in enumerate(self.parent) if up != i]
+        links = Counter(chain.from_iterable(edges))
+        broken = [v for v, count in homes.items() if count - links[v] != 1]
+        if broken:  # a subtree has one edge fewer than nodes
+            v = min(broken)
+            raise StructureError.broken_intersection(v, homes[v], links[v])
+        object.__setattr__(self, "walk", tuple(self._ordered()))
 
-    def order(self) -> list[int]:
+    def order(self) -> tuple[int, ...]:
         """Cliques, parents before children."""
+        return self.walk
+
+    def _ordered(self) -> list[int]:
         children: list[list[int]] = [[] for _ in self.cliques]
         found: list[int] = []
         for i, up in enumerate(self.parent):
@@ -154,7 +156,11 @@ def split_branches(tree: JunctionTree, weight: Sequence[float]) -> JunctionTree:
         while len(fan) > 3:
             pair, pair_leaves = fan.cheapest_pair(weight)
             new = len(cliques)
-            cliques.append(split_separator(cliques, hub, pair, fan.rest(pair), weight))
+            cliques.append(
+                fan.shared[pair[0]]
+                if len(fan.kinds) == 1
+                else split_separator(cliques, hub, pair, fan.rest(pair), weight)
+            )
             moving = pair if pair_leaves else fan.all_but(pair)
             holds.append(())
             links.append([hub, *moving])
@@ -248,44 +254,46 @@ class Fan:
 
     def cheapest_pair(self, weight: Sequence[float]) -> tuple[list[int], bool]:
         """The two branches whose cut is the smallest, and whether they move away or the others."""
+        if len(self.kinds) == 1:  # all share the same: no pair is cheaper than the first
+            (kind,) = self.kinds.values()
+            return [kind[0], kind[1]], True
         alike = sorted(self.kinds.values(), key=lambda kind: self.stamp[kind[0]])
         pairs = [[kind[0], kind[1]] for kind in alike if len(kind) > 1]
         pairs += [[a[0], b[0]] for i, a in enumerate(alike) for b in alike[:i]]
 
-        def sizes(pair: list[int]) -> tuple[float, float]:
-            return self._union_size(pair, weight), self._union_size(self.rest(pair), weight)
+        best: tuple[float, float, int] | None = None
+        found = pairs[0], True
+        for pair in pairs:
+            one = self._union_size(pair, weight)
+            other = self._union_size(self.rest(pair), weight)
+            cost = min(one, other), one, sum(self._place(j) for j in pair)
+            if best is None or cost < best:
+                best, found = cost, (pair, one <= other)
+        return found
 
-        def cost(pair: list[int]) -> tuple[float, float, int]:
-            one, other = sizes(pair)
-            place = [bisect_left(self.stamps, self.stamp[j]) for j in pair]
-            return min(one, other), one, sum(place)
-
-        pair = pairs[0] if len(pairs) == 1 else min(pairs, key=cost)
-        one, other = sizes(pair)
-        return pair, one <= other
+    def _place(self, j: int) -> int:
+        """Of a branch among those that are left."""
+        return bisect_left(self.stamps, self.stamp[j])
 
 
 def leaf_intervals(tree: JunctionTree) -> tuple[dict[int, int], list[int], list[int]]:
     """Leaves numbered from left to right; below clique i are first[i], …, last[i] - 1."""
-    children: list[list[int]] = [[] for _ in tree.cliques]
-    todo: list[int] = []
-    for i, up in enumerate(tree.parent):
-        (todo if up == i else children[up]).append(i)
-    todo.reverse()
-    walk: list[int] = []
-    while todo:
-        i = todo.pop()
-        walk.append(i)
-        todo.extend(reversed(children[i]))
-    number: dict[int, int] = {}
-    first, last = [0] * len(walk), [0] * len(walk)
-    for i in walk:
-        first[i] = len(number)
-        if tree.holds[i]:
-            number[i] = len(number)
-    for i in reversed(walk):
-        last[i] = max([first[i] + bool(tree.holds[i]), *(last[j] for j in children[i])])
-    return number, first, last
+    order, parent = tree.order(), tree.parent
+    own = [1 if held else 0 for held in tree.holds]
+    below = list(own)
+    for i in reversed(order):
+        if parent[i] != i:
+            below[parent[i]] += below[i]
+    first, free, start = [0] * len(own), own, 0  # free: where the next child begins, from first
+    for i in order:
+        up = parent[i]
+        if up == i:
+            first[i], start = start, start + below[i]
+        else:
+            first[i] = first[up] + free[up]
+            free[up] += below[i]
+    number = {i: first[i] for i, held in enumerate(tree.holds) if held}
+    return number, first, [one + count for one, count in zip(first, below, strict=True)]
 
 
 def leaf_counts(tree: JunctionTree) -> dict[tuple[int, int], int]:

@@ -23,7 +23,7 @@ from latentia.errors import PlanError
 from latentia.structure.generic_rank import GenericModel, draw_generic
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree, clique_tree, grow_leaves, split_branches
-from latentia.structure.near_leaves import Ball, Surroundings, path_back
+from latentia.structure.near_leaves import Ball, Surroundings, ways_to
 from latentia.structure.sides import Block, SideSearch
 from latentia.structure.triangulate import Adjacency, eliminate, log_states, moralise
 
@@ -93,10 +93,11 @@ class PartMaker:
         inner = 0
         leaves: list[list[int]] = []
         for ball, count in zip(balls, counts, strict=True):
-            for k in range(count):
-                way = path_back(self.around, ball, k)
-                for v in (*reversed(way), *self.columns[ball.leaves[k]]):
-                    self._add(number, v, separator, edge, len(leaves) == 0)
+            for v in ways_to(self.around, ball, count, self.columns):
+                if v not in number:
+                    number[v] = len(number)
+                if not self.forest:
+                    self._add_parents(number, v, edge, len(leaves) == 0)
             inner = inner or len(number)
             leaves.append(ball.leaves[:count])
         if len(number) > LARGEST_PART:
@@ -124,16 +125,11 @@ class PartMaker:
             touched=touched,
         )
 
-    def _add(
-        self, number: dict[int, int], v: int, separator: frozenset[int], edge: int, inside: bool
-    ) -> None:
-        """A variable, and the parents that have a say in it, on the same side."""
-        if v not in separator:
-            number.setdefault(v, len(number))
-        if not self.forest:
-            for p in self.parents[v]:
-                if p not in number and self._is_on(p, edge, inside):
-                    number[p] = len(number)
+    def _add_parents(self, number: dict[int, int], v: int, edge: int, inside: bool) -> None:
+        """The parents that have a say in a variable, on the same side."""
+        for p in self.parents[v]:
+            if p not in number and self._is_on(p, edge, inside):
+                number[p] = len(number)
 
     def _is_on(self, v: int, edge: int, inside: bool) -> bool:
         """Is a variable, not of the separator, on this side of it?"""

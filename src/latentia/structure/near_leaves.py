@@ -52,6 +52,7 @@ class Ball:
     columns: list[int]  # the first column met of each leaf
     level: dict[int, int]  # distance of every variable that was passed
     distance: list[int]  # of `columns`
+    ways: dict[int, list[int]] = field(default_factory=dict)  # to so many leaves, once asked for
 
 
 @final
@@ -235,6 +236,19 @@ def _blocks(count: int, size: int) -> list[slice]:
         found.append(slice(begin, begin + size))
         begin, size = begin + size, 2 * size
     return found
+
+
+def ways_to(
+    around: Surroundings, ball: Ball, count: int, columns: Sequence[tuple[int, ...]]
+) -> list[int]:
+    """What lies on the ways from the separator to the first leaves of a ball, and their columns."""
+    if count not in ball.ways:
+        found: dict[int, None] = {}
+        for k in range(count):
+            found.update(dict.fromkeys(reversed(path_back(around, ball, k))))
+            found.update(dict.fromkeys(columns[ball.leaves[k]]))
+        ball.ways[count] = list(found)
+    return ball.ways[count]
 
 
 def path_back(around: Surroundings, ball: Ball, number: int) -> list[int]:
