@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -61,11 +62,13 @@ def compiler() -> list[str]:
 def build(folder: Path, extra: Sequence[str] = ()) -> Path:
     """The library, in `folder`; one that was there is replaced once the new one is whole."""
     with tempfile.TemporaryDirectory() as scratch:
-        command, objects = compiler(), list[str]()
+        command, objects, steps = compiler(), list[str](), list[list[str]]()
         for unit, flags in _units():
             objects.append(str(Path(scratch, f"{len(objects)}.o")))
             own = [*FLAGS, *MORE, *flags, *extra]
-            _run([*command, *own, "-c", str(HERE / unit), "-o", objects[-1]])
+            steps.append([*command, *own, "-c", str(HERE / unit), "-o", objects[-1]])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for a compiler of its own
+            list(pool.map(_run, steps))
         made = Path(scratch, NAME)
         _run([*command, *extra, "-shared", *objects, "-o", str(made), "-lm"])
         folder.mkdir(parents=True, exist_ok=True)
