@@ -22,6 +22,7 @@ from latentia.discovery.column_tree import RootedTree
 from latentia.discovery.island_climb import IslandClimb, Known
 from latentia.discovery.island_network import (
     IslandLayout,
+    IslandRoom,
     IslandTables,
     island_counts,
     island_layout,
@@ -92,9 +93,9 @@ def wide(count: int, columns: int, states: int) -> None:
     layout = island_layout(islands, (2,) * (count * columns), states)
     codes = rng.integers(2, size=(8000, count * columns))
     phi = layout.of_rows(codes)
-    climb = IslandClimb(layout, Known(codes), (phi, phi), Known(codes[:100]), 1.0, 0)
+    climb = IslandClimb(layout, Known(codes), Known(codes[:100]), 1.0, 0)
     tables, some = climb.best_tables, [p[:1000] for p in phi]
-    room = climb._room
+    room = IslandRoom()
     step = 1e6 * cpu(lambda: island_counts(layout, tables, some, None, room))
     alone = 1e6 * cpu(lambda: products(layout, tables, some))
     climb.advance(1, watched=False)

@@ -130,8 +130,7 @@ def test_a_climb_ends_and_keeps_its_best() -> None:
     codes = np.where(flip, 1 - h[:, None], h[:, None])
     own = island_layout(cut_islands(5, TREE, 5, False), (2,) * 5, 2)
     train, held = Known(codes[:1000]), Known(codes[1000:])
-    phi = own.of_rows(train.codes), own.of_rows(held.codes)
-    climb = IslandClimb(own, train, phi, held, 1.0, 0)
+    climb = IslandClimb(own, train, held, 1.0, 0)
     climb.advance(200)
     assert climb.done
     assert climb.best_round <= climb.rounds
@@ -178,13 +177,12 @@ def test_a_climb_goes_on_from_the_best_tables_of_another() -> None:
     codes = np.stack([np.where(rng.random(600) < 0.8, h, 1 - h) for _ in range(5)], axis=1)
     own = island_layout(cut_islands(5, TREE, 5, False), (2,) * 5, 2)
     rows = Known(codes)
-    phi = (own.of_rows(codes), own.of_rows(codes))
-    first = IslandClimb(own, rows, phi, rows, 1.0, 0)
+    first = IslandClimb(own, rows, rows, 1.0, 0)
     first.advance(5)
-    second = IslandClimb(own, rows, phi, rows, 1.0, 1)
+    second = IslandClimb(own, rows, rows, 1.0, 1)
     second.go_on_from(first)
     second.advance(1)
-    fresh = IslandClimb(own, rows, phi, rows, 1.0, 1)
+    fresh = IslandClimb(own, rows, rows, 1.0, 1)
     fresh.advance(1)
     assert second.best > fresh.best
     assert second.best == pytest.approx(first.best, abs=0.01)  # mini-batches move it a little

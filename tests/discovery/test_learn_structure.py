@@ -293,8 +293,7 @@ def test_few_rows_of_few_states_are_not_climbed_again_and_again() -> None:
     codes = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     rows = Known(codes, rng.random(4) * 100)
     layout = island_layout(cut_islands(2, ((0, 1),), 2, False), (2, 2), 2)
-    phi = layout.of_rows(codes)
-    climb = IslandClimb(layout, rows, (phi, phi), rows, 1.0, 0)
+    climb = IslandClimb(layout, rows, rows, 1.0, 0)
     assert climb.epochs == 32
 
 

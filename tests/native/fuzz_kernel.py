@@ -22,6 +22,10 @@ from latentia.closed_form.windows import product_windows, sum_windows
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.discovery.cell_bells import cell_line
+from latentia.discovery.island_network import island_layout, random_islands
+from latentia.discovery.island_steps import island_steps
+from latentia.discovery.islands import cut_islands
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.max_product import max_product_states
@@ -190,6 +194,30 @@ def products_case(rng: np.random.Generator) -> list[np.ndarray]:
     return list(sum_windows(product_windows(layout, basis), rows).sums.values())
 
 
+def island_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Counts and likelihoods of random islands after two batches, in single precision."""
+    columns, n = int(rng.integers(2, 9)), int(rng.integers(2, 300))
+    sizes = rng.integers(2, 7, size=columns).tolist()
+    holes = np.flatnonzero(rng.random(columns) < rng.choice([0.0, 0.3])).tolist()
+    lines = {
+        c: cell_line(rng.dirichlet(np.full(sizes[c], 5.0)), int(rng.integers(2, sizes[c] + 1)))
+        for c in np.flatnonzero(rng.random(columns) < 0.4).tolist()
+    }
+    edges = [(int(rng.integers(c)), c) for c in range(1, columns)]
+    cut = cut_islands(
+        columns, edges, int(rng.integers(1, columns + 1)), rng.random() < 0.5, {*holes, *lines}
+    )
+    layout = island_layout(cut, sizes, int(rng.integers(1, 20)), holes, lines)
+    codes = np.stack([rng.integers(-(c in holes), m, size=n) for c, m in enumerate(sizes)], axis=1)
+    weight = rng.random(n) if rng.random() < 0.5 else None
+    steps = island_steps(layout, codes, weight, codes[: n // 2], 1.0)
+    steps.start(random_islands(layout, [np.full(m, 1 / m) for m in sizes], rng))
+    steps.count_all()
+    half = np.float32(0.5)
+    steps.batches(np.array_split(rng.permutation(n), 2), [half, half], [half, half])
+    return [steps.likelihoods(), *steps.counts.links, *steps.counts.features]
+
+
 def main(path: str, cases: int) -> None:
     own = loading.loaded(Path(path))
     assert own.library is not None, own.reason
@@ -204,9 +232,10 @@ def main(path: str, cases: int) -> None:
             rng = np.random.default_rng(seed)
             powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
             found = [*chain_case(rng), *estep_case(rng), *class_case(rng), *message_case(rng)]
-            answers.append([*found, *products_case(rng), powers])
-        for a, b in zip(*answers, strict=True):
-            limit = 1e-10 * max(1.0, float(np.abs(b).max(initial=0.0)))
+            exact = [*found, *products_case(rng), powers]
+            answers.append([(x, 1e-10) for x in exact] + [(x, 1e-5) for x in island_case(rng)])
+        for (a, small), (b, _) in zip(*answers, strict=True):
+            limit = small * max(1.0, float(np.abs(b).max(initial=0.0)))
             np.testing.assert_allclose(a, b, rtol=0, atol=limit, err_msg=f"case {seed}")
     print(f"{cases} cases")
 

@@ -45,16 +45,6 @@ class IslandLayout:
     joined: tuple[JoinedIslands, ...]  # the same islands, those of equally many states together
 
     @property
-    def cost(self) -> int:
-        """Multiplications a row of an E-step, about."""
-        total = 0
-        for i, own in enumerate(self.features):
-            above = self.islands.tree.above[i]
-            linked = 0 if above < 0 else 4 * self.states[above]
-            total += self.states[i] * (2 * own.width + linked + 20)
-        return total
-
-    @property
     def parameters(self) -> int:
         """Free cells of all tables."""
         total = 0
@@ -64,21 +54,6 @@ class IslandLayout:
             for group in own.groups:
                 rows = self.states[i] * max(group.parent_states, 1)
                 total += len(group.columns) * rows * (group.states - 1)
-        return total
-
-    @property
-    def lined(self) -> int:
-        """Groups of continuous columns."""
-        return sum(group.line is not None for own in self.features for group in own.groups)
-
-    @property
-    def bells(self) -> int:
-        """Cells of continuous columns, times states: normal distributions to be integrated."""
-        total = 0
-        for i, own in enumerate(self.features):
-            for group in own.groups:
-                rows = self.states[i] * max(group.parent_states, 1)
-                total += 0 if group.line is None else len(group.columns) * rows * group.line.cells
         return total
 
     def of_rows(self, codes: Codes) -> tuple[Single, ...]:

@@ -22,9 +22,10 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.discovery.cell_bells import cell_line
 from latentia.discovery.column_tree import Edge, column_tree, connected_parts
-from latentia.discovery.island_climb import IslandClimb, Known, column_marginals
-from latentia.discovery.island_features import Single
+from latentia.discovery.island_climb import IslandClimb, Known
 from latentia.discovery.island_network import IslandLayout, island_layout
+from latentia.discovery.island_prices import row_price
+from latentia.discovery.island_steps import Phi
 from latentia.discovery.islands import Islands, cut_islands
 from latentia.discovery.pair_distances import PairDistances, pair_distances
 from latentia.discovery.pair_information import pair_information
@@ -111,7 +112,7 @@ class Search:
         self.childless = {*self.holes, *(i for i, line in enumerate(ordered) if line)}
         self.lines = {
             c: cell_line(shares, ordered[c])
-            for c, shares in enumerate(column_marginals(sizes, train) if any(ordered) else ())
+            for c, shares in enumerate(train.marginals(sizes) if any(ordered) else ())
             if ordered[c]
         }
         self.information = self._pairs(train)
@@ -121,7 +122,7 @@ class Search:
         self._trees: dict[int, tuple[Edge, ...]] = {}
         self._ordered = tuple(ordered)
         self._distances: PairDistances | None = None
-        self._features: dict[Islands, tuple[tuple[Single, ...], tuple[Single, ...]]] = {}
+        self._features: dict[Islands, Phi] = {}
 
     @property
     def spent(self) -> float:
@@ -189,10 +190,10 @@ class Search:
             climb = IslandClimb(
                 layout,
                 self.train,
-                self._phi(layout),
                 self.held_out,
                 candidate.pseudo_count,
                 self.seed + len(self.climbs),
+                self._phi,
             )
             if climb.cost > dearest:
                 return
@@ -229,7 +230,7 @@ class Search:
                 return each
         return best
 
-    def _phi(self, layout: IslandLayout) -> tuple[tuple[Single, ...], tuple[Single, ...]]:
+    def _phi(self, layout: IslandLayout) -> Phi:
         key = layout.islands
         if key not in self._features:
             self._features[key] = (
@@ -362,7 +363,7 @@ def _allowed(search: Search, candidate: IslandCandidate) -> bool:
 
 
 def _cost(search: Search, candidate: IslandCandidate) -> float:
-    return search.layout(candidate).cost
+    return row_price(search.layout(candidate))
 
 
 def _beside(steps: Sequence[T], value: T, change: int) -> T:

@@ -8,7 +8,7 @@ from typing import final
 
 from latentia.data.rows import Rows
 from latentia.discovery.column_bins import Bins, binned_rows
-from latentia.discovery.island_climb import IslandClimb, known_rows
+from latentia.discovery.island_climb import IslandClimb, Known, known_rows
 from latentia.discovery.island_graph import NamedIslands, name_islands
 from latentia.discovery.island_network import IslandLayout
 from latentia.linear_algebra import one_thread
@@ -32,10 +32,8 @@ class Relearning:
         """The graph and its tables, on the columns' grids, from rows of positions."""
         known = known_rows(binned_rows(self.bins, rows))
         with one_thread():
-            whole = self.layout.of_rows(known.codes)
-            climb = IslandClimb(
-                self.layout, known, (whole, whole), known, self.pseudo_count, self.seed
-            )
+            nothing = Known(known.codes[:0])
+            climb = IslandClimb(self.layout, known, nothing, self.pseudo_count, self.seed)
             climb.advance(self.rounds, watched=False)
         named = name_islands(self.layout, climb.counts, self.pseudo_count, self.names)
         wide = on_grids_again(named, self.bins)

@@ -11,8 +11,7 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.data.sources.row_sample import deal_rows
-from latentia.discovery.island_climb import IslandClimb, known_rows, likelihoods_of
-from latentia.discovery.island_network import maximise_islands
+from latentia.discovery.island_climb import IslandClimb, known_rows
 from latentia.discovery.island_race import TWO_NATS, IslandCandidate, Search
 from latentia.typing import Array
 
@@ -52,10 +51,7 @@ def _told_in_folds(search: Search, sample: Rows, candidate: IslandCandidate) -> 
     rounds = int(np.clip(climb.best_round, *ROUNDS))
     for large, small in deal_rows(sample, FOLDS, np.random.default_rng(search.seed)):
         train, watched = known_rows(large), known_rows(small)
-        phi = climb.layout.of_rows(train.codes)
-        own = IslandClimb(climb.layout, train, (phi, phi), train, climb.pseudo_count, search.seed)
+        own = IslandClimb(climb.layout, train, watched, climb.pseudo_count, search.seed)
         own.advance(rounds, watched=False)
-        tables = maximise_islands(climb.layout, own.counts, climb.pseudo_count)
-        logs = likelihoods_of(climb.layout, tables, climb.layout.of_rows(watched.codes))
-        found.append(logs * watched.weights)
+        found.append(own.likelihoods() * watched.weights)
     return np.concatenate(found)

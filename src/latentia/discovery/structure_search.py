@@ -42,7 +42,7 @@ HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
 ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
 MOST_HELD_OUT = 10_000.0
 FEW_ROWS = 300.0  # below, ties that chance may have made are none: they cost more than they tell
-EFFORT = (1.5, 8.0)  # seconds of work: for any table, and more for a million cells
+EFFORT = (0.4, 2.5)  # seconds of work: for any table, and more for a million cells
 RACE = 0.7  # of a time budget; the rest is for learning from all rows
 TREE_STATES = 4  # of latents that people are to understand
 MORE_ROUNDS = 3  # from all rows, of the climb that was chosen
@@ -235,8 +235,7 @@ def _fits(climb: IslandClimb, search: Search, rows: Rows, budget: float) -> bool
 
 def _again(climb: IslandClimb, rows: Known, seed: int) -> IslandCounts:
     """The climb goes on from its best tables, on all rows of the sample, by a few rounds."""
-    whole = climb.layout.of_rows(rows.codes)
-    again = IslandClimb(climb.layout, rows, (whole, whole), rows, climb.pseudo_count, seed)
+    again = IslandClimb(climb.layout, rows, Known(rows.codes[:0]), climb.pseudo_count, seed)
     again.go_on_from(climb)
     again.advance(min(climb.best_round, MORE_ROUNDS), watched=False)
     return again.counts
