@@ -48,7 +48,7 @@ class Coordinates:
     @property
     def size(self) -> int:
         """r - 1."""
-        return self.stacked.shape[1]
+        return int(self.stacked.shape[1])
 
 
 def state_places(side: Coordinates, begins: Codes) -> Codes:
