@@ -139,7 +139,6 @@ def terminal(
     """Exit code and screen of a command in a terminal; keys follow once `after` is seen."""
     pid, screen = pty.fork()
     if pid == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what a script runs with &
         os.chdir(folder)
         os.execve(sys.executable, [sys.executable, "-m", "latentia", *args], environment(**env))
     seen = b""
@@ -446,6 +445,7 @@ def test_settings_that_a_learner_has_not(here: Path) -> None:
     assert "expected restarts to be" in run(*args, "--set", "restarts=0").stderr
 
 
+@pytest.mark.usefixtures("quick_fits")
 def test_fit_without_graph_and_quietly(tmp_path: Path) -> None:
     columns = make_columns(200)
     write_csv(tmp_path / "rows.csv", {k: columns[k] for k in "DEGH"})
