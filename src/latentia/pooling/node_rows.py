@@ -55,7 +55,8 @@ class NodeRows:
         compiled = kernel()
         if compiled is not None:
             held = [np.ascontiguousarray(x, dtype=k) for x, k in zip(arrays, kinds, strict=True)]
-            at = (x.ctypes.data for x in (own, *held, node))
+            everything: list[np.ndarray[Any, Any]] = [own, *held, node]
+            at = (x.ctypes.data for x in everything)
             call = _Descent(*own.shape, least, *at)
             compiled.function("nodes_descend")(ctypes.byref(call))
             return node
