@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import latentia as lt
-from latentia.pooling.column_pool import MEMBERS, sharpened
+from latentia.pooling.column_pool import MEMBERS, raised, sharpened
 from latentia.pooling.gaussian_scores import GaussianScores, drawn_scores, fit_gaussian
 from latentia.pooling.leaf_forest import grow_forest
 from latentia.pooling.pool_weights import (
@@ -16,6 +16,7 @@ from latentia.pooling.pool_weights import (
     crps_form,
     least_form,
     likeliest,
+    power_gains,
     settled_sharpness,
     sharpness_gains,
 )
@@ -168,6 +169,20 @@ def test_mixtures_that_are_too_wide_are_narrowed(wide):
     levels = np.cumsum(sharpened(masses[:, :1], np.arange(201), found)[:, 0])[truth]
     # at most 2.6 standard errors, .015 each, and half a step of the grid from nine tenths
     assert ((levels > 0.05) & (levels < 0.95)).mean() == pytest.approx(0.9, abs=0.06)
+
+
+def test_a_mixture_of_states_is_as_sharp_as_rows_say():
+    """P ∝ P^a: the power that the truth has is found, and none below one."""
+    rng = np.random.default_rng(0)
+    told = rng.dirichlet(np.ones(3), size=2000).T
+    for power, expected in ((2.0, 2.0), (0.6, 1.0)):
+        sharp = raised(told, power)
+        np.testing.assert_allclose(sharp, told**power / (told**power).sum(axis=0))
+        truth = (rng.random(2000) > np.cumsum(sharp, axis=0)).sum(axis=0)
+        gains = power_gains(told, truth, np.ones(2000))
+        slow = np.log(raised(told, 1.5)[truth, np.arange(2000)]).sum()
+        assert gains[SHARPNESS.index(1.5)] == pytest.approx(slow, rel=1e-3)  # tiny ones are cut
+        assert settled_sharpness(gains[None]) == [expected]
 
 
 def test_few_rows_take_the_sharpness_of_all_columns():
