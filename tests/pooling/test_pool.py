@@ -1,6 +1,7 @@
 """Pooled answers: each part against a plain one, and the pool against its members."""
 
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -202,10 +203,13 @@ def test_pooled_answers_are_the_weighted_ones_of_the_members(model):
     codes = [c.place(_values(frame, c.name)) for c in model.columns_]
     codes[place] = None
     joint = np.full((2, 40), 0.5)
-    only = pool.mixed(place, codes, joint) - weights["joint"] * joint
+    own = pool.columns[place]
+    plain = replace(pool, columns=tuple(replace(each, sharpness=1.0) for each in pool.columns))
+    only = plain.mixed(place, codes, joint) - weights["joint"] * joint
     found = np.asarray(model.predict_proba(frame, "state")).T
     alone = np.asarray([model.query("state", _others(frame, i)).table for i in range(3)]).T
-    np.testing.assert_allclose(found[:, :3], only[:, :3] + weights["joint"] * alone, atol=1e-9)
+    mixed = raised(only[:, :3] + weights["joint"] * alone, own.sharpness)
+    np.testing.assert_allclose(found[:, :3], mixed, atol=1e-9)
 
 
 def _others(frame, i):
