@@ -1,5 +1,6 @@
 """Hypothesis draws the same examples everywhere, unless --hypothesis-profile=explore."""
 
+import signal
 from collections.abc import Iterator, Sequence
 
 import networkx as nx
@@ -13,6 +14,10 @@ from latentia.structure.graph import LatentGraph
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile("ci")
+
+# Shells start what runs in the background with interrupts ignored; tests of Ctrl-C would hang.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=["off", "base", "avx2"])

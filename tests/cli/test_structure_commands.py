@@ -36,6 +36,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
+@pytest.mark.usefixtures("short_search")
 def test_a_structure_is_found_drawn_and_told(rows: Path) -> None:
     picture = rows.parent / "graph.svg"
     shown = run("structure", rows, "--method", "tree", "--out", picture)
@@ -48,6 +49,7 @@ def test_a_structure_is_found_drawn_and_told(rows: Path) -> None:
     assert direct or parents["age"] & parents["answer 1"]
 
 
+@pytest.mark.usefixtures("short_search")
 def test_rows_are_drawn_like_those_of_the_table(rows: Path) -> None:
     out = rows.parent / "drawn.csv"
     run("synthesize", rows, "--out", out, "--seed", 3, "--quiet")

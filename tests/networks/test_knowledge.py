@@ -168,7 +168,7 @@ class TestHmmlearn:
         h = rng.integers(2, size=(rows, 1)).repeat(steps, 1)
         X = rng.normal(2.5 * h, 1.0)
         graph = hidden_markov(steps, 2)
-        learner = lt.EM(5, 400, 1e-10, tied=homogeneous(graph), variance_floor=0, random_state=0)
+        learner = lt.EM(3, 400, 1e-10, tied=homogeneous(graph), variance_floor=0, random_state=0)
         frame = {f"X{t}": X[:, t] for t in range(steps)}
         model = lt.LatentModel(graph, learner=learner).fit(frame)
         other = hmm.GaussianHMM(

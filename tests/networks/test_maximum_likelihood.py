@@ -68,7 +68,7 @@ def test_equals_stepmix(n, items, states, count, holes):
     stepmix = pytest.importorskip("stepmix", reason="needs the rival: pip install stepmix")
     frame = survey(n, n, items, states, count, holes)
     rival = stepmix.StepMix(
-        count, measurement="categorical_nan" if holes else "categorical", n_init=5, max_iter=2000,
+        count, measurement="categorical_nan" if holes else "categorical", n_init=3, max_iter=2000,
         abs_tol=1e-8, rel_tol=0, random_state=0, verbose=0, progress_bar=0,
     )  # fmt: skip
     with warnings.catch_warnings():

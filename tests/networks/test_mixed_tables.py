@@ -79,7 +79,7 @@ def model(request: pytest.FixtureRequest) -> lt.LatentModel:
     learner = LEARNERS[request.param]
     if isinstance(learner, lt.EM | lt.StepwiseEM):
         learner = OnPieces(learner)
-    return lt.LatentModel(GRAPH, LATENTS, learner=learner).fit(rows())
+    return lt.LatentModel(GRAPH, LATENTS, learner=learner).fit(rows(2000))
 
 
 ROW = {"a": 1, "b": 0, "c": 1, "d": 1, "x": 1.37, "y": -0.4}

@@ -65,7 +65,7 @@ def assert_alike(one, two):
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.filterwarnings("ignore::latentia.errors.ConvergenceWarning")
 def test_discrete_rows(learner, graph, weight):
-    rows, plan = discrete_rows(graph, 1500, weight), make_plan(graph)
+    rows, plan = discrete_rows(graph, 600, weight), make_plan(graph)
     one = LEARNERS[learner].learn(plan, LocalRows(rows))
     two = LEARNERS[learner].learn(plan, FoldOnly.of(rows, 4))
     assert_alike(one, two)
