@@ -17,7 +17,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.model import choice
 from latentia.networks import discrete_network, tables_candidate
 from latentia.networks.accelerate import Prior
-from latentia.networks.tables_candidate import _has_loops, tables_promise
+from latentia.networks.tables_candidate import _has_loops, as_met, tables_promise
 from latentia.structure import templates
 from latentia.structure.plan import make_plan
 from latentia.testing import random_model
@@ -224,3 +224,18 @@ def test_a_graph_too_wide_for_a_plan_may_have_continuous_columns() -> None:
     data["x"] = np.digitize(data["x"], [-1, 0, 1])
     model = lt.LatentModel(graph, latents={"H": 2}, kinds={**kinds, "x": "discrete"}).fit(data)
     assert np.asarray(model.query("x", {"z": 1})).shape == (4,)
+
+
+def test_states_are_numbered_as_rows_show_them():
+    """Against looking at one row after the other; unseen states come last, holes stay holes."""
+    rng = np.random.default_rng(3)
+    graph = lt.as_graph("H->a,b,c", {"H": 2}).with_states({"a": 1, "b": 4, "c": 9})
+    for n in (1, 6, 30):
+        own = [rng.integers(-1, graph.states[v], size=n).astype(np.int8) for v in graph.observed]
+        found, orders = as_met(graph, Rows(tuple(own)))
+        for v, codes, new in zip(graph.observed, own, found.codes, strict=True):
+            met = [x for x in dict.fromkeys(codes.tolist()) if x >= 0]
+            order = met + [x for x in range(graph.states[v]) if x not in met]
+            assert orders[v].tolist() == order
+            assert new.tolist() == [order.index(x) if x >= 0 else -1 for x in codes.tolist()]
+            assert new.dtype == codes.dtype

@@ -11,7 +11,7 @@ import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -31,12 +31,31 @@ class Coordinates:
     """One side of a separator: the coordinates are Σ_b tables[b][x_b], missing blocks adding 0."""
 
     blocks: tuple[Block, ...]
-    tables: tuple[Array, ...]  # (states of the block, r - 1), centred
+    stacked: Array  # tables of all blocks, one below the other: (states, r - 1), centred
+    starts: Codes  # where the states of each block begin, and the end
+
+    @classmethod
+    def of(cls, blocks: tuple[Block, ...], tables: Sequence[Array]) -> Self:
+        """From the table of each block, (states of the block, r - 1)."""
+        starts = np.cumsum([0, *map(len, tables)])
+        return cls(blocks, np.concatenate(tables) if tables else np.zeros((0, 0)), starts)
+
+    @property
+    def tables(self) -> tuple[Array, ...]:
+        """Of each block: (states of the block, r - 1)."""
+        return tuple(self.stacked[a:b] for a, b in itertools.pairwise(self.starts.tolist()))
 
     @property
     def size(self) -> int:
         """r - 1."""
-        return self.tables[0].shape[1] if self.tables else 0
+        return int(self.stacked.shape[1])
+
+
+def state_places(side: Coordinates, begins: Codes) -> Codes:
+    """Where each row of `stacked` lies if the states of each block begin there."""
+    starts = side.starts
+    shift = np.repeat(begins - starts[:-1], starts[1:] - starts[:-1])
+    return np.asarray(shift + np.arange(len(side.stacked)))
 
 
 @final
@@ -69,7 +88,7 @@ class Basis:
     @property
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
-        tables = [t for side in (*self.inside, *self.outside) if side for t in side.tables]
+        tables = [side.stacked for side in (*self.inside, *self.outside) if side]
         maps = [m for done in self.rounds for r in done.values() for m in (r.inside, r.outside)]
         if tables or maps:  # many small ones
             digest.update(np.concatenate([array.ravel() for array in (*tables, *maps)]).tobytes())
@@ -187,8 +206,8 @@ class PanelCovariance:
         """What all separators need of these blocks."""
         places, features = [self.places[b] for b in blocks], self.features(blocks)
         spans = [self.spans[i] for i in places]
-        empty = [np.zeros(0, dtype=int)]
-        states = np.concatenate([np.arange(s.start, s.stop) for s in spans] or empty)
+        every = np.arange(len(self.marginals))
+        states = np.concatenate([every[s] for s in spans] or [every[:0]])
         scale = None if self.complete else self.total / np.diagonal(self.weights)[places]
         return PanelSide(
             blocks=blocks,
@@ -226,14 +245,13 @@ class PanelSide:
         """Per block the table of its states' coordinates, centred and divided by its presence."""
         tables = U.T @ self.contrasts  # (r - 1, states)
         if not self.blocks:
-            return Coordinates((), ())
-        counts = np.diff(self.starts)
+            return Coordinates.of((), ())
+        counts = self.starts[1:] - self.starts[:-1]
         means = np.add.reduceat(tables * self.marginals, self.starts[:-1], axis=1)
         tables -= np.repeat(means, counts, axis=1)
         if self.scale is not None:
             tables *= np.repeat(self.scale, counts)
-        rows, ends = tables.T, self.starts.tolist()
-        return Coordinates(self.blocks, tuple(rows[a:b] for a, b in itertools.pairwise(ends)))
+        return Coordinates(self.blocks, tables.T, self.starts)
 
 
 def panel_covariance(layout: PairLayout, panel: int, moments: Moments) -> PanelCovariance:

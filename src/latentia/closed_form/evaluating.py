@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from latentia.closed_form.basis import Basis, Coordinates, Round
+from latentia.closed_form.basis import Basis, Coordinates, Round, state_places
 from latentia.closed_form.pairs import PairLayout, leaf_codes, one_hot
 from latentia.data.rows import Rows
 from latentia.structure.plan import Plan
@@ -233,8 +233,9 @@ def _wanted(
 
 
 def _reach(layout: PairLayout, panel: int, side: Coordinates) -> tuple[int, int]:
-    spans = [layout.span(panel, block) for block in side.blocks]
-    return min((s.start for s in spans), default=0), max((s.stop for s in spans), default=0)
+    own = layout.spans[panel]
+    spans = [own[block] for block in side.blocks]
+    return min([s.start for s in spans], default=0), max([s.stop for s in spans], default=0)
 
 
 def _stack(layout: PairLayout, panel: int, sides: Sequence[Coordinates]) -> Array:
@@ -243,11 +244,12 @@ def _stack(layout: PairLayout, panel: int, sides: Sequence[Coordinates]) -> Arra
     Each side has an empty row first, for its ones.
     """
     stacked = np.zeros((sum(1 + side.size for side in sides), layout.width(panel)))
+    own = layout.spans[panel]
     start = 0
     for side in sides:
         start += 1
         stop = start + side.size
-        for block, table in zip(side.blocks, side.tables, strict=True):
-            stacked[start:stop, layout.span(panel, block)] = table.T
+        begins = np.array([own[block].start for block in side.blocks], dtype=np.intp)
+        stacked[start:stop, state_places(side, begins)] = side.stacked.T
         start = stop
     return stacked

@@ -151,7 +151,7 @@ def _cut(basis: Basis, counts: Mapping[int, int]) -> Basis:
     def side(k: int, found: Coordinates | None) -> Coordinates | None:
         if found is None:
             return None
-        return Coordinates(found.blocks, tuple(t[:, : counts.get(k, 0)] for t in found.tables))
+        return replace(found, stacked=found.stacked[:, : counts.get(k, 0)])
 
     return replace(
         basis,

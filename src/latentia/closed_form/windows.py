@@ -16,7 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.closed_form.basis import Basis, Coordinates
+from latentia.closed_form.basis import Basis, Coordinates, state_places
 from latentia.closed_form.compiled_windows import Want, WindowProgram, window_programs
 from latentia.closed_form.pairs import PairLayout, leaf_codes, some_rows
 from latentia.data.moments import Moments, add_to, outer_sum
@@ -67,7 +67,7 @@ class Window:
     """Some cliques. `lean` leaves out the last state of each leaf: right if nothing is missing."""
 
     factors: tuple[tuple[int, tuple[Want, ...]], ...]  # node -> what its product is made of
-    sides: Mapping[Want, Mapping[int, Array]]  # coordinates by leaf, (states, r - 1)
+    sides: Mapping[Want, Coordinates]  # each of single leaves
     sizes: tuple[int, ...]  # states of all leaves
 
     @cached_property
@@ -93,7 +93,7 @@ class Windows:
     def programs(self) -> tuple[WindowProgram, ...] | None:
         """For the kernel, where ranks are small enough to pay."""
         factors = [each for w in self.windows for each in w.factors]
-        sides = {want: side for w in self.windows for want, side in w.sides.items()}
+        sides = {want: _leaf_tables(x) for w in self.windows for want, x in w.sides.items()}
         sizes = self.windows[0].sizes if self.windows else ()
         return window_programs(factors, sides, sizes, self.leaves)
 
@@ -231,56 +231,50 @@ def _window(plan: Plan, basis: Basis, nodes: Sequence[int], sizes: tuple[int, ..
     wants = [
         w for _, some in factors for w in some if not plan.nodes[w[0]].is_leaf or w[1] == "eta"
     ]
-    sides = {want: _leaf_tables(_side(basis, want)) for want in wants}
-    return Window(factors, sides, sizes)
+    return Window(factors, {want: _side(basis, want) for want in wants}, sizes)
 
 
 def _leaf_tables(side: Coordinates) -> dict[int, Array]:
     return {x: table for (x,), table in zip(side.blocks, side.tables, strict=True)}
 
 
-def _form(sides: Mapping[Want, Mapping[int, Array]], sizes: Sequence[int], lean: bool) -> Form:
+def _form(sides: Mapping[Want, Coordinates], sizes: Sequence[int], lean: bool) -> Form:
     """Lay out the indicators of all leaves that the sides need; with rows of ones if lean."""
     marks: dict[int, slice] = {}
     ones: list[int] = []
     width = 0
-    for place, x in enumerate(sorted({x for tables in sides.values() for x in tables})):
+    for place, x in enumerate(sorted({x for side in sides.values() for (x,) in side.blocks})):
         if lean and place % EVERY == 0:
             ones.append(width)
             width += 1
         marks[x] = slice(width, width + sizes[x] - lean)
         width = marks[x].stop
-    rows = {want: _row(tables, marks, ones, width, lean) for want, tables in sides.items()}
+    rows = {want: _row(side, marks, ones, width, lean) for want, side in sides.items()}
     groups = tuple(_group(rows, some) for some in _together(rows))
     return Form(tuple(marks.items()), tuple(ones), width, groups)
 
 
 def _row(
-    tables: Mapping[int, Array],
-    marks: Mapping[int, slice],
-    ones: Sequence[int],
-    width: int,
-    lean: bool,
+    side: Coordinates, marks: Mapping[int, slice], ones: Sequence[int], width: int, lean: bool
 ) -> Array:
     """The matrix from marks to the coordinates of one side: (r - 1, width)."""
-    size = next(iter(tables.values())).shape[1] if tables else 0
-    found = np.zeros((size, width))
-    if not lean:
-        for x, table in tables.items():
-            found[:, marks[x]] = table.T
+    found = np.zeros((side.size, width))
+    if not side.blocks:
         return found
-    if tables:
-        every = np.concatenate(list(tables.values()))
-        ends = np.cumsum([len(table) for table in tables.values()])
-        last, spread = every[ends - 1], np.diff(ends, prepend=0)
-        kept = np.ones(len(every), dtype=bool)
-        kept[ends - 1] = False
-        places = [np.arange(marks[x].start, marks[x].stop) for x in tables]
-        # T[x] = T[last] + (T[x] - T[last])
-        found[:, np.concatenate(places)] = (every - np.repeat(last, spread, axis=0))[kept].T
-        rest = last.sum(axis=0)
-        middle = (marks[min(tables)].start + marks[max(tables)].stop) / 2
-        found[:, min(ones, key=lambda row: abs(row - middle))] = rest
+    begins = np.array([marks[x].start for (x,) in side.blocks], dtype=np.intp)
+    places, table = state_places(side, begins), side.stacked
+    if not lean:
+        found[:, places] = table.T
+        return found
+    starts = side.starts
+    last = table[starts[1:] - 1]
+    kept = np.ones(len(table), dtype=bool)
+    kept[starts[1:] - 1] = False
+    # T[x] = T[last] + (T[x] - T[last])
+    apart = table - np.repeat(last, starts[1:] - starts[:-1], axis=0)
+    found[:, places[kept]] = apart[kept].T
+    middle = (int(begins.min()) + marks[max(side.blocks)[0]].stop) / 2
+    found[:, min(ones, key=lambda row: abs(row - middle))] = last.sum(axis=0)
     return found
 
 

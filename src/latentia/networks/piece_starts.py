@@ -148,10 +148,10 @@ def membership_counts(piece: Piece, soft: Mapping[int, Array], rows: Rows) -> di
     graph = piece.graph
     states, parents = [n or 1 for n in graph.states], graph.parents()
     place = {v: i for i, v in enumerate(graph.observed)}
-    marks = dict(soft)
+    marks, weights = dict(soft), rows.weights
     for v, i in place.items():
         if rows.codes[i].min(initial=0) < 0:
-            marks[v] = _filled_marks(rows.codes[i], states[v], rows.weights)
+            marks[v] = _filled_marks(rows.codes[i], states[v], weights)
     found = {}
     for k in sorted(piece.inside(dict.fromkeys(piece.families))):
         family = (*parents[k], k)
@@ -160,10 +160,10 @@ def membership_counts(piece: Piece, soft: Mapping[int, Array], rows: Rows) -> di
         flat = np.zeros(len(rows), dtype=np.intp)
         for u in known:
             flat = flat * states[u] + rows.codes[place[u]]
-        left = rows.weights[None]
+        left = weights[None]
         for u in open_:
             left = (left[:, None, :] * marks[u]).reshape(-1, len(rows))
-        cells = int(np.prod([states[u] for u in known], dtype=np.int64))
+        cells = math.prod([states[u] for u in known])
         total = np.stack([np.bincount(flat, own, cells) for own in left]).astype(float)
         order = [*open_, *known]
         shaped = total.reshape([states[u] for u in order])

@@ -130,11 +130,14 @@ def as_met(graph: LatentGraph, rows: Rows) -> tuple[Rows, dict[int, Codes]]:
     And the old number of every new one.
     """
     codes, orders = [], {}
+    backwards = np.arange(len(rows))[::-1]
     for v, own in zip(graph.observed, rows.codes, strict=True):
-        seen, first = np.unique(own[own >= 0], return_index=True)
-        unseen = np.setdiff1d(np.arange(graph.states[v] or 1), seen)
-        orders[v] = np.concatenate([seen[np.argsort(first)], unseen]).astype(np.int64)
-        new = np.append(np.argsort(orders[v]), -1)  # code -1 picks the last: missing stays so
+        states = graph.states[v] or 1
+        first = np.full(states + 1, len(rows))  # of unseen ones: behind all rows
+        first[own[::-1]] = backwards  # the last one written is the first row; missing fall behind
+        orders[v] = np.argsort(first[:-1], kind="stable").astype(np.int64)
+        new = np.full(states + 1, -1)  # code -1 picks the last: missing stays so
+        new[orders[v]] = np.arange(states)
         codes.append(new[own].astype(own.dtype))
     return Rows(tuple(codes), rows.weight), orders
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from scipy.special import betainc
+from scipy.special import betainc, logsumexp
 
 from latentia.linear_algebra import pseudo_inverse
 from latentia.typing import Array, Codes
@@ -91,6 +91,18 @@ def sharpness_gains(masses: Array, order: Codes, truth: Codes, weight: Array) ->
     below = np.where(own > 0, levels[np.maximum(own - 1, 0), row], 0.0)
     told = [betainc(a, a, above) - betainc(a, a, below) for a in SHARPNESS]
     return np.array([weight @ np.log(np.maximum(mass, LEAST_MASS)) for mass in told])
+
+
+def power_gains(masses: Array, truth: Codes, weight: Array) -> Array:
+    """Log-likelihoods of true states at every `SHARPNESS` of a mixture (states, n).
+
+    None below one: members that know how sure they are make a mixture that is too unsure.
+    """
+    logs = np.log(np.maximum(masses, 1e-300))
+    own = logs[truth, np.arange(len(truth))]
+    told = [np.exp(a * own - logsumexp(a * logs, axis=0)) for a in SHARPNESS]
+    found = np.array([weight @ np.log(np.maximum(mass, LEAST_MASS)) for mass in told])
+    return np.where(np.array(SHARPNESS) < 1.0, -np.inf, found)
 
 
 def settled_sharpness(gains: Array) -> list[float]:

@@ -179,7 +179,7 @@ def _read_sides(plan: Plan, left: Any, inner: bool) -> tuple[Coordinates | None,
                 raise StoreError(f"a table of node {k} has shape {table.shape}.")
             if table.shape[1] != tables[0].shape[1]:
                 raise StoreError(f"the tables of node {k} differ in their coordinates.")
-        sides.append(Coordinates(blocks, tables))
+        sides.append(Coordinates.of(blocks, tables))
     return tuple(sides)
 
 

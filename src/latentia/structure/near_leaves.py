@@ -14,10 +14,10 @@ from typing import final
 import numpy as np
 
 from latentia.structure.junction import JunctionTree
+from latentia.structure.sides import MOST_TIED
 from latentia.structure.triangulate import Adjacency
 from latentia.typing import Codes
 
-MOST_TIED = 64  # leaves at equal distance are all taken, up to this many
 HUB = 128  # a variable with more neighbours is never walked around as a whole, if it can be helped
 
 

@@ -25,8 +25,8 @@ from latentia.structure.local_ranks import (
     has_rank,
     sides_of_part,
 )
-from latentia.structure.near_leaves import MOST_TIED, Ball, Surroundings, nearest, surround
-from latentia.structure.sides import Block, Side, SideSearch
+from latentia.structure.near_leaves import Ball, Surroundings, nearest, surround
+from latentia.structure.sides import MOST_TIED, Block, Side, SideSearch
 from latentia.structure.skeleton import Skeleton
 from latentia.structure.triangulate import Adjacency
 

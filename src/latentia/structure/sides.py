@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from latentia.structure.near_leaves import MOST_TIED
-
 if TYPE_CHECKING:
     from latentia.structure.generic_rank import GenericModel
 
 Block: TypeAlias = tuple[int, ...]  # leaves, by number, whose joint states are one feature map
 
 LARGEST_GROUP = 2**14  # joint states of a core group
+MOST_TIED = 64  # leaves at equal distance are all taken, up to this many
 
 
 @final
