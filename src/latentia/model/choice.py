@@ -46,9 +46,11 @@ from latentia.networks.discrete_network import (
     polish,
     started,
 )
-from latentia.networks.knowledge import least_smoothing
-from latentia.networks.own_tables import LearnedTables
+from latentia.networks.knowledge import AUTO, least_smoothing
+from latentia.networks.own_tables import LearnedTables, climb_tables
+from latentia.networks.piece_learning import TableSettings
 from latentia.networks.small_classes import race_small_class, small_class_rows
+from latentia.networks.tables_beside import first_tables
 from latentia.networks.tables_candidate import (
     candidate_operators,
     finish_candidate,
@@ -162,13 +164,16 @@ def _learn_best_of_few(
         trials.append(_trial(statistics, part, made, held))
     choice = decide(trials)
     best = made
-    if choice.chosen == "refined":
+    rows = sum(part.total for part in deals[0])
+    if choice.chosen == "tables" and tables_promise(plan, rows):
+        best = replace(made, tables=learn_candidate(plan, source, rng, smoothing))
+    elif choice.chosen in VALID:
         network = started(gather_statistics(plan, source), source, rng, least_smoothing(smoothing))
-        rows = sum(part.total for part in deals[0])
         network = raced_start(plan, network, source, rng, smoothing, rows)
         best = replace(made, network=network)
-    elif choice.chosen == "tables":
-        best = replace(made, tables=learn_candidate(plan, source, rng, smoothing))
+        if choice.chosen == "tables":
+            network = climbed(network, source, ENOUGH, PATIENCE)[0]
+            best = replace(made, tables=_told_tables(plan, network, source, smoothing))
     return _finished(choice.chosen, plan, source, best, smoothing).told(choice=choice), best
 
 
@@ -189,9 +194,27 @@ def _candidates(
         network = climbed(network, source, enough, PATIENCE)[0]
     except PlanError as error:  # its tables would be too large
         network = str(error)
-    if not tables_promise(plan, source.rows.total):
+    if tables_promise(plan, source.rows.total):
+        return Candidates(network, learn_candidate(plan, source, rng, smoothing))
+    if isinstance(network, str):
         return Candidates(network)
-    return Candidates(network, learn_candidate(plan, source, rng, smoothing))
+    return Candidates(network, _told_tables(plan, network, source, smoothing))
+
+
+def _told_tables(
+    plan: Plan, network: Network, source: Source, smoothing: Smoothed
+) -> LearnedTables | None:
+    """The graph's own tables, as a network of separators tells them; None: it has or tells none.
+
+    They have fewer parameters, and as many pseudo-counts as their counts ask for.
+    """
+    if network.plan.graph == plan.graph or not plan.graph.directed:
+        return None
+    start = first_tables(plan, network.plan.graph, network.tables)
+    if start is None:
+        return None
+    settings = TableSettings(smoothing=smoothing, closely=ENOUGH)
+    return climb_tables(plan.graph, source, start, settings, PATIENCE)
 
 
 def _trial(found: Statistics, part: LocalRows, made: Candidates, held: Rows) -> Trial:
@@ -230,8 +253,19 @@ def _thorough(plan: Plan, network: Network, source: Source, smoothing: Smoothed)
     few = small_class_rows(plan.graph, source) if network.plan.graph == plan.graph else None
     if few is None:
         return network
-    found = race_small_class(plan.graph, few, least_smoothing(smoothing), network.tables)
+    found = race_small_class(plan.graph, few, smoothing, network.tables)
     return replace(network, tables=dict(found.tables))
+
+
+def _leaning(plan: Plan, found: Operators, source: Source, enough: float) -> Operators:
+    """Tables of the graph itself, climbed on with as many pseudo-counts as counts ask for."""
+    if found.plan.graph != plan.graph or not plan.graph.directed:
+        return found
+    settings = TableSettings(smoothing=AUTO, closely=enough)
+    whole = climb_tables(plan.graph, source, found.tables, settings, PATIENCE)
+    told = found.provenance
+    again = operators_of(found.plan, whole.tables, whole.weight, told.ascent)
+    return again.told(reports=told.reports)
 
 
 def _finished(
@@ -242,7 +276,8 @@ def _finished(
         assert isinstance(made.network, Network)
         network = _thorough(plan, made.network, source, smoothing)
         enough = CLOSELY if has_one_start(plan, network) else ENOUGH
-        return polish(network, source, enough, PATIENCE)
+        found = polish(network, source, enough, PATIENCE)
+        return _leaning(plan, found, source, enough) if smoothing == AUTO else found
     if name == "tables":
         assert isinstance(made.tables, LearnedTables)
         return finish_candidate(plan, made.tables, source, smoothing, PATIENCE)
