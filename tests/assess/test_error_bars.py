@@ -318,7 +318,7 @@ def test_without_latents_a_step_leads_to_the_frequencies_of_the_other_rows():
 
 @pytest.mark.parametrize("name", ["class", "chain"])
 def test_influence_is_what_climbing_again_without_the_group_finds(name):
-    model, plan, rows = draw(name, 4000, seed=5)
+    model, plan, rows = draw(name, 1500, seed=5)
     learner = lt.EM(restarts=2, tol=1e-8, max_iter=1000, smoothing=1.0, random_state=0)
     fitted = learner.learn(plan, LocalRows(rows))
     names = plan.graph.names

@@ -48,15 +48,15 @@ def test_planted_defects_are_found_and_the_truth_is_left_alone(learner) -> None:
         train, held = strong_chain(seed, 8_000)
         rng = np.random.default_rng(seed)
 
-        def check(graph: str, latents: dict[str, int], frame: dict[str, np.ndarray]) -> bool:
-            model = lt.LatentModel(graph, latents, learner=learner).fit(train)  # noqa: B023
-            return model.check(frame).ok
+        def fitted(graph: str, latents: dict[str, int]) -> lt.LatentModel:
+            return lt.LatentModel(graph, latents, learner=learner).fit(train)  # noqa: B023
 
-        calm += check(TRUE, LATENTS, held)
-        few += not check(TRUE, dict.fromkeys(LATENTS, 2), held)
+        true = fitted(TRUE, LATENTS)
+        calm += true.check(held).ok
+        few += not fitted(TRUE, dict.fromkeys(LATENTS, 2)).check(held).ok
         mixed_up = {**held, "x2": rng.permutation(held["x2"])}
-        shuffled += not check(TRUE, LATENTS, mixed_up)
-        wrong += not check(WRONG, LATENTS, held)
+        shuffled += not true.check(mixed_up).ok
+        wrong += not fitted(WRONG, LATENTS).check(held).ok
     assert calm >= 19
     assert shuffled == 20
     assert few >= 19

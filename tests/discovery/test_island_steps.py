@@ -9,8 +9,13 @@ import pytest
 
 from latentia.discovery.cell_bells import cell_line
 from latentia.discovery.compiled_islands import CompiledSteps
-from latentia.discovery.island_network import IslandLayout, island_layout, random_islands
-from latentia.discovery.island_steps import IslandSteps, PlainSteps
+from latentia.discovery.island_network import (
+    IslandLayout,
+    island_counts,
+    island_layout,
+    random_islands,
+)
+from latentia.discovery.island_steps import IslandSteps, PlainSteps, expected_counts
 from latentia.discovery.islands import cut_islands
 from latentia.native.loading import VARIABLE, kernel
 from latentia.typing import Array
@@ -90,3 +95,17 @@ def test_codes_that_no_table_has_are_an_error() -> None:
     codes[5, 3] = 5
     with pytest.raises(IndexError, match="states"):
         CompiledSteps(compiled, own, codes, None, codes, 1.0)
+
+
+@pytest.mark.parametrize("wish", ["on", "off"])
+def test_counts_of_all_rows_are_those_of_one_batch(
+    wish: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, wish)
+    own, codes = layout(3, True, 4, (1,)), rows((1,), 3)
+    weight = np.random.default_rng(5).random(ROWS)
+    tables = random_islands(own, [np.full(m, 1 / m) for m in SIZES], np.random.default_rng(6))
+    found = expected_counts(own, tables, codes, weight)
+    slow, _ = island_counts(own, tables, own.of_rows(codes), weight.astype(np.float32))
+    for a, b in zip((*found.links, *found.features), (*slow.links, *slow.features), strict=True):
+        np.testing.assert_allclose(a, b, atol=SINGLE * ROWS)

@@ -254,6 +254,26 @@ def test_edges_of_a_wide_star_do_not_pass_through_other_columns() -> None:
                     assert not (min(ends) < right and left < max(ends)), (b, v)
 
 
+def test_long_edges_do_not_pass_behind_other_columns() -> None:
+    """Lines are smooth: curves around corners, from middle to middle of their sides."""
+    text = "L -> model, cyl, trans, hwy, maker, drive, class, displacement, year, city, fuel"
+    more = "model -> maker, drive, class; cyl -> displacement, city; trans -> year; maker -> fuel"
+    graph = lt.as_graph(f"{text}; {more}", ["L"])
+    shapes = [_shape(graph, v) for v in range(len(graph.names))]
+    places, paths = _places(graph, shapes)
+    share = np.linspace(0.0, 1.0, 50)[:, None]
+    for (a, b), corners in paths.items():
+        points = np.array([places[a], *corners, places[b]])
+        middles = (points[1:] + points[:-1]) / 2
+        knots = [points[0], *middles[1:-1], points[-1]]
+        for here, corner, there in zip(knots, points[1:-1], knots[1:], strict=False):
+            once, twice = here + share * (corner - here), corner + share * (there - corner)
+            curve = once + share * (twice - once)
+            for v in set(graph.observed) - {a, b}:
+                apart = np.abs(curve - places[v]) - [shapes[v].width / 2, shapes[v].height / 2]
+                assert (apart > 0).any(axis=1).all(), (graph.names[b], graph.names[v])
+
+
 def test_measured_columns_have_no_number_of_states() -> None:
     rng = np.random.default_rng(5)
     h = rng.integers(2, size=200)

@@ -47,6 +47,7 @@ from latentia.networks.knowledge import Knowledge
 from latentia.networks.lockstep import Lockstep
 from latentia.networks.piece_problem import TableProblem, pose_piece
 from latentia.networks.piece_starts import drawn_tables
+from latentia.pooling.node_rows import grow_nodes
 from latentia.sequences.chain_questions import Chain, decode_states, filter_states, smooth_states
 from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
@@ -218,6 +219,14 @@ def island_case(rng: np.random.Generator) -> list[np.ndarray]:
     return [steps.likelihoods(), *steps.counts.links, *steps.counts.features]
 
 
+def node_case(rng: np.random.Generator) -> list[np.ndarray]:
+    n, width = int(rng.integers(1, 40)), int(rng.integers(1, 4))
+    x = rng.normal(size=(n, width))
+    forest, _ = grow_nodes(x, x[:, 0], x[:, 0], 2, 1.0, False, 0.7, rng)
+    tree = rng.integers(2, size=n)
+    return [forest.nodes(x, tree, least) for least in (1, 3, 10)]
+
+
 def main(path: str, cases: int) -> None:
     own = loading.loaded(Path(path))
     assert own.library is not None, own.reason
@@ -232,7 +241,7 @@ def main(path: str, cases: int) -> None:
             rng = np.random.default_rng(seed)
             powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
             found = [*chain_case(rng), *estep_case(rng), *class_case(rng), *message_case(rng)]
-            exact = [*found, *products_case(rng), powers]
+            exact = [*found, *products_case(rng), *node_case(rng), powers]
             answers.append([(x, 1e-10) for x in exact] + [(x, 1e-5) for x in island_case(rng)])
         for (a, small), (b, _) in zip(*answers, strict=True):
             limit = small * max(1.0, float(np.abs(b).max(initial=0.0)))

@@ -13,7 +13,7 @@ import pytest
 from latentia.native import building
 
 ROOT = Path(__file__).parents[2]
-CASES = 60
+CASES = 20
 
 
 def sanitizer_library() -> str | None:

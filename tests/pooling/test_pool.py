@@ -1,6 +1,7 @@
 """Pooled answers: each part against a plain one, and the pool against its members."""
 
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from scipy import stats
 
 import latentia as lt
-from latentia.pooling.column_pool import MEMBERS, sharpened
+from latentia.pooling.column_pool import MEMBERS, raised, sharpened
 from latentia.pooling.gaussian_scores import GaussianScores, drawn_scores, fit_gaussian
 from latentia.pooling.leaf_forest import grow_forest
 from latentia.pooling.pool_weights import (
@@ -16,6 +17,7 @@ from latentia.pooling.pool_weights import (
     crps_form,
     least_form,
     likeliest,
+    power_gains,
     settled_sharpness,
     sharpness_gains,
 )
@@ -170,6 +172,20 @@ def test_mixtures_that_are_too_wide_are_narrowed(wide):
     assert ((levels > 0.05) & (levels < 0.95)).mean() == pytest.approx(0.9, abs=0.06)
 
 
+def test_a_mixture_of_states_is_as_sharp_as_rows_say():
+    """P ∝ P^a: the power that the truth has is found, and none below one."""
+    rng = np.random.default_rng(0)
+    told = rng.dirichlet(np.ones(3), size=2000).T
+    for power, expected in ((2.0, 2.0), (0.6, 1.0)):
+        sharp = raised(told, power)
+        np.testing.assert_allclose(sharp, told**power / (told**power).sum(axis=0))
+        truth = (rng.random(2000) > np.cumsum(sharp, axis=0)).sum(axis=0)
+        gains = power_gains(told, truth, np.ones(2000))
+        slow = np.log(raised(told, 1.5)[truth, np.arange(2000)]).sum()
+        assert gains[SHARPNESS.index(1.5)] == pytest.approx(slow, rel=1e-3)  # tiny ones are cut
+        assert settled_sharpness(gains[None]) == [expected]
+
+
 def test_few_rows_take_the_sharpness_of_all_columns():
     some = np.zeros((5, len(SHARPNESS)))
     some[:4] = -40.0 * (np.log(SHARPNESS) - np.log(1.5)) ** 2  # four columns say 1.5, one nothing
@@ -187,10 +203,13 @@ def test_pooled_answers_are_the_weighted_ones_of_the_members(model):
     codes = [c.place(_values(frame, c.name)) for c in model.columns_]
     codes[place] = None
     joint = np.full((2, 40), 0.5)
-    only = pool.mixed(place, codes, joint) - weights["joint"] * joint
+    own = pool.columns[place]
+    plain = replace(pool, columns=tuple(replace(each, sharpness=1.0) for each in pool.columns))
+    only = plain.mixed(place, codes, joint) - weights["joint"] * joint
     found = np.asarray(model.predict_proba(frame, "state")).T
     alone = np.asarray([model.query("state", _others(frame, i)).table for i in range(3)]).T
-    np.testing.assert_allclose(found[:, :3], only[:, :3] + weights["joint"] * alone, atol=1e-9)
+    mixed = raised(only[:, :3] + weights["joint"] * alone, own.sharpness)
+    np.testing.assert_allclose(found[:, :3], mixed, atol=1e-9)
 
 
 def _others(frame, i):

@@ -45,9 +45,11 @@ def model() -> lt.LatentModel:
     return lt.LatentModel(lt.Structure(time_budget=0.3)).fit(tied_table())
 
 
+@pytest.mark.parametrize("kernel", ["on", "off"])
 @pytest.mark.parametrize("classes", [False, True])
-def test_nodes_hold_the_rows_that_go_through_them(classes):
+def test_nodes_hold_the_rows_that_go_through_them(classes, kernel, monkeypatch):
     """Against walking down for every row; larger nodes are those above."""
+    monkeypatch.setenv("LATENTIA_KERNEL", kernel)
     rng = np.random.default_rng(0)
     features = rng.normal(size=(150, 3))
     held = (features[:, 0] > 0).astype(float) if classes else features[:, 0] + features[:, 1]
@@ -140,6 +142,11 @@ def test_distances_are_gowers(model):
             far.append(np.mean(parts))
         # values beyond the grid of the model's own rows lie at its ends
         assert found[i] == pytest.approx(min(far), abs=0.02)
+    whole = LearnedRows.of(columns, rows.where(np.arange(4, 12)))
+    asked = [np.append(x, np.nan) for x in whole.measures]  # a row that is missing is far from all
+    np.testing.assert_allclose(
+        whole.nearest([x + 0.1 for x in asked])[:-1], whole.nearest([x[:-1] + 0.1 for x in asked])
+    )
 
 
 def _places(column, frame):

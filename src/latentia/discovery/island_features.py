@@ -64,12 +64,16 @@ class IslandFeatures:
 
     def of_rows(self, codes: Codes) -> Single:
         """φ of rows, (n, features); codes (n, columns of the table)."""
-        found = np.empty((len(codes), self.width), dtype=np.float32)
+        found = np.zeros((len(codes), self.width), dtype=np.float32)
         found[:, 0] = 1.0
-        there = codes[:, self.column] == self.state
-        pair = np.flatnonzero(self.parent >= 0)
-        there[:, pair] &= codes[:, self.parent[pair]] == self.parent_state[pair]
-        found[:, 1:] = there
+        rows = np.arange(len(codes))
+        for c, p in {*zip(self.column.tolist(), self.parent.tolist(), strict=True)}:
+            own = np.flatnonzero((self.column == c) & (self.parent == p))
+            above, state = self.parent_state[own] + 1, self.state[own] + 1  # 0: none, or missing
+            place = np.zeros((above.max() + 1, state.max() + 1), dtype=np.intp)
+            place[above, state] = own + 1  # others are at the feature that is one anyway
+            at = codes[:, p] + 1 if p >= 0 else np.zeros(len(codes), dtype=np.intp)
+            found[rows, place[at, codes[:, c] + 1]] = 1.0
         return found
 
     def tables(self, counts: Single) -> list[Single]:

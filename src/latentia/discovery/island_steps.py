@@ -66,6 +66,16 @@ def island_steps(
     return PlainSteps(layout, found, weight, pseudo_count)
 
 
+def expected_counts(
+    layout: IslandLayout, tables: IslandTables, codes: Codes, weight: Array | None
+) -> IslandCounts:
+    """The E-step of all rows."""
+    steps = island_steps(layout, codes, weight, codes[:0], 1.0)
+    steps.start(tables)
+    steps.count_all()
+    return steps.counts
+
+
 @final
 class PlainSteps:
     """Steps by numpy."""

@@ -18,7 +18,6 @@ from latentia.discovery.island_network import (
     IslandCounts,
     IslandLayout,
     IslandTables,
-    island_counts,
     maximise_islands,
 )
 from latentia.discovery.island_race import (
@@ -29,6 +28,7 @@ from latentia.discovery.island_race import (
     race_islands,
     restart_leaders,
 )
+from latentia.discovery.island_steps import expected_counts
 from latentia.discovery.members import Members, grow_members
 from latentia.discovery.small_tables import judged_in_folds
 from latentia.errors import DataError, GraphError
@@ -255,5 +255,4 @@ def polish_islands(
 def _block_counts(layout: IslandLayout, tables: IslandTables, rows: Rows) -> IslandCounts:
     """Expected counts of one block of rows."""
     known = known_rows(rows)
-    weight = None if known.weight is None else known.weight.astype(np.float32)
-    return island_counts(layout, tables, layout.of_rows(known.codes), weight)[0]
+    return expected_counts(layout, tables, known.codes, known.weight)

@@ -19,6 +19,7 @@ FANNED = 0.07  # of how far an edge reaches aside: so much further is its layer 
 WIDEST_STEP = 160.0  # … at most
 SHALLOW = 2.5  # an edge that reaches so many times as far aside as down comes from above at last …
 ABOVE = 40.0  # … from this far above the centre of its node, over its neighbours
+BESIDE = 22.0  # half of the height along which a long edge goes straight past nodes of a layer
 NARROWEST = 600.0  # a row of nodes that nothing ties, at least
 LONG = 2.2  # layers per node of the widest layer from which on a graph is drawn sideways
 
@@ -166,7 +167,10 @@ def _downwards(
     for aside in reach[1:]:
         depth.append(depth[-1] + min(STEP + FANNED * aside, WIDEST_STEP))
     places = [(x, depth[k]) for x, k in zip(layout.across, layout.layer, strict=True)]
-    paths = {e: [(x, depth[k]) for x, k in c] for e, c in layout.corners.items()}
+    paths = {
+        e: [(x, depth[k] + y) for x, k in c for y in (-BESIDE, BESIDE)]
+        for e, c in layout.corners.items()
+    }
     for (a, b), corners in paths.items():
         (x, y), (to, below) = places[a], places[b]
         if not corners and abs(to - x) > SHALLOW * (below - y) > 0:

@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -25,7 +26,7 @@ MORE = ("-ffp-contract=fast", "-Wno-psabi")  # a·b + c in one instruction, wher
 LEVELS = {"base": (), "avx2": ("-mavx2", "-mfma")}  # chosen among at run time (level.c)
 UNITS = (
     *("chain.c", "classes.c", "climbs.c", "exponential.c", "forest.c"),
-    *("islands.c", "messages.c", "products.c", "rows.c"),
+    *("islands.c", "messages.c", "nodes.c", "products.c", "rows.c"),
 )
 X86 = ("x86_64", "amd64", "i686", "i386")
 PATIENCE = 120  # seconds for one file
@@ -61,11 +62,13 @@ def compiler() -> list[str]:
 def build(folder: Path, extra: Sequence[str] = ()) -> Path:
     """The library, in `folder`; one that was there is replaced once the new one is whole."""
     with tempfile.TemporaryDirectory() as scratch:
-        command, objects = compiler(), list[str]()
+        command, objects, steps = compiler(), list[str](), list[list[str]]()
         for unit, flags in _units():
             objects.append(str(Path(scratch, f"{len(objects)}.o")))
             own = [*FLAGS, *MORE, *flags, *extra]
-            _run([*command, *own, "-c", str(HERE / unit), "-o", objects[-1]])
+            steps.append([*command, *own, "-c", str(HERE / unit), "-o", objects[-1]])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for a compiler of its own
+            list(pool.map(_run, steps))
         made = Path(scratch, NAME)
         _run([*command, *extra, "-shared", *objects, "-o", str(made), "-lm"])
         folder.mkdir(parents=True, exist_ok=True)

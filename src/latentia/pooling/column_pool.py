@@ -52,7 +52,7 @@ class ColumnPool:
     spread: float = 1.0  # by which the Gaussian's standard deviations are widened
     logit: LogitMember | None = None  # of states
     forest: LeafForest | None = None
-    sharpness: float = 1.0  # of the mixture of a number's members: see `sharpened`
+    sharpness: float = 1.0  # of the mixture of the members: see `sharpened` and `raised`
 
     def beside(self, member: int, cells: int, own: CellScores, told: ToldScores) -> Array:
         """P(cell | row) of a member beside the joint model, (cells, n)."""
@@ -94,6 +94,12 @@ def sharpened(masses: Array, order: Codes, sharpness: float) -> Array:
     return found
 
 
+def raised(masses: Array, sharpness: float) -> Array:
+    """P(state)^a over their sum, (states, n), a the sharpness: the same for states."""
+    found = (masses / masses.max(axis=0)) ** sharpness
+    return np.asarray(found / found.sum(axis=0))
+
+
 def floored(masses: Array) -> Array:
     """No state is impossible."""
     return np.asarray((1.0 - FLOOR) * masses + FLOOR / len(masses))
@@ -131,8 +137,12 @@ class Pool:
                 said = pool.beside(member, len(joint), self.scores.columns[place], told)
                 found[:, rows] += pool.weights[member] * said
         if pool.sharpness != 1.0:
-            along = self.scores.columns[place].order
-            found[:, rows] = sharpened(found[:, rows], along, pool.sharpness)
+            own = self.scores.columns[place]
+            found[:, rows] = (
+                sharpened(found[:, rows], own.order, pool.sharpness)
+                if len(own.middle)
+                else raised(found[:, rows], pool.sharpness)
+            )
         return found
 
     def _told(self, place: int, codes: Sequence[Any], rows: int) -> ToldScores:

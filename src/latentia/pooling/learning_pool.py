@@ -21,10 +21,13 @@ from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
 from latentia.pooling.leaf_forest import LeafForest, grow_forest
 from latentia.pooling.learning_chain import learn_row_chain
 from latentia.pooling.pool_weights import (
+    DRAWN_POWER,
+    DRAWN_SHARPNESS,
     chances_of,
     crps_form,
     least_form,
     likeliest,
+    power_gains,
     settled_sharpness,
     sharpness_gains,
 )
@@ -82,7 +85,7 @@ def learn_pool(
         whole = _Members(columns, scores, rows, trees)
         pools = [
             whole.learned_again(i, own, weighed[i].freedom)
-            for i, own in enumerate(_sharpened(weighed))
+            for i, own in enumerate(_sharpened(columns, weighed))
         ]
         chain = learn_row_chain(columns, scores, rows, seen, rng)
     return Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows), chain)
@@ -189,18 +192,25 @@ class _Weighed:
     """A column's members weighed by rows held out."""
 
     pool: ColumnPool
-    gains: Array | None = None  # of a number: what each sharpness gains
+    gains: Array | None = None  # what each sharpness gains
     freedom: float = FREEDOMS[1]  # of states: of the logit
 
 
-def _sharpened(weighed: Sequence[_Weighed]) -> list[ColumnPool]:
-    """Pools of all columns, as sharp as rows held out say."""
-    gains = [own.gains for own in weighed if own.gains is not None]
-    settled = iter(settled_sharpness(np.stack(gains)) if gains else ())
-    return [
-        own.pool if own.gains is None else replace(own.pool, sharpness=next(settled))
-        for own in weighed
-    ]
+def _sharpened(columns: Sequence[Column], weighed: Sequence[_Weighed]) -> list[ColumnPool]:
+    """Pools of all columns, as sharp as rows held out say; numbers and states by themselves."""
+    found = [own.pool for own in weighed]
+    for kind in (True, False):
+        gains = {
+            i: own.gains
+            for i, own in enumerate(weighed)
+            if own.gains is not None and columns[i].continuous == kind
+        }
+        if gains:
+            pull = DRAWN_SHARPNESS if kind else DRAWN_POWER
+            settled = settled_sharpness(np.stack([*gains.values()]), pull)
+            for i, sharpness in zip(gains, settled, strict=True):
+                found[i] = replace(found[i], sharpness=sharpness)
+    return found
 
 
 def _weighed(trial: _Members, place: int, held: Rows, joint: Array) -> _Weighed:
@@ -235,10 +245,11 @@ def _weighed(trial: _Members, place: int, held: Rows, joint: Array) -> _Weighed:
     else:
         found = likeliest(np.maximum(chances_of(masses, cells), 1e-9), rows.weights)
     first, second, third = map(float, found)
-    gains = None
+    mixed = np.einsum("m,mcn->cn", found, masses)
     if column.continuous:
-        mixed = np.einsum("m,mcn->cn", found, masses)
         gains = sharpness_gains(mixed, scores.order, cells, rows.weights)
+    else:
+        gains = power_gains(mixed, cells, rows.weights)
     return _Weighed(replace(pool, weights=(first, second, third)), gains, freedom)
 
 

@@ -6,14 +6,26 @@ rest tells how good it is. Nodes come in preorder, so that the rows below a node
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from latentia.native.loading import kernel
 from latentia.typing import Array, Bools, Codes
 
 SMALLEST = 3  # rows of a leaf
+
+
+class _Descent(ctypes.Structure):
+    """As nodes.c has it."""
+
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("rows", "width", "least")),
+        *((name, ctypes.c_void_p) for name in ("features", "feature", "threshold")),
+        *((name, ctypes.c_void_p) for name in ("left", "right", "size", "node")),
+    ]
 
 
 @final
@@ -36,8 +48,19 @@ class NodeRows:
 
     def nodes(self, features: Array, tree: Codes, least: int) -> Codes:
         """The lowest node of at least `least` rows on the way down one tree for each row, (n,)."""
-        own = features.astype(np.float32)
-        node, row = self.roots[tree], np.arange(len(own))
+        own = np.ascontiguousarray(features, dtype=np.float32)
+        node = np.array(self.roots[tree], dtype=np.int64)
+        arrays = (self.feature, self.threshold, self.left, self.right, self.size)
+        kinds = (np.int64, np.float64, np.int64, np.int64, np.int64)
+        compiled = kernel()
+        if compiled is not None:
+            held = [np.ascontiguousarray(x, dtype=k) for x, k in zip(arrays, kinds, strict=True)]
+            everything: list[np.ndarray[Any, Any]] = [own, *held, node]
+            at = (x.ctypes.data for x in everything)
+            call = _Descent(*own.shape, least, *at)
+            compiled.function("nodes_descend")(ctypes.byref(call))
+            return node
+        row = np.arange(len(own))
         while True:
             low = own[row, self.feature[node]] <= self.threshold[node]
             after = np.where(low, self.left[node], self.right[node])

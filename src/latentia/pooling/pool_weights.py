@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from scipy.special import betainc
+from scipy.special import betainc, logsumexp
 
 from latentia.linear_algebra import pseudo_inverse
 from latentia.typing import Array, Codes
@@ -22,6 +22,7 @@ LEAST = 0.03  # of a weight: less is none
 STEPS = 200
 SHARPNESS = (0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.5, 5.0)
 DRAWN_SHARPNESS = 10.0  # nats that a column must gain to be e times as sharp as all are
+DRAWN_POWER = 20.0  # the same for states, whose rows held out tell less
 LEAST_MASS = 1e-4  # of a true cell: outliers are not what sharpness is for
 
 
@@ -93,11 +94,23 @@ def sharpness_gains(masses: Array, order: Codes, truth: Codes, weight: Array) ->
     return np.array([weight @ np.log(np.maximum(mass, LEAST_MASS)) for mass in told])
 
 
-def settled_sharpness(gains: Array) -> list[float]:
+def power_gains(masses: Array, truth: Codes, weight: Array) -> Array:
+    """Log-likelihoods of true states at every `SHARPNESS` of a mixture (states, n).
+
+    None below one: members that know how sure they are make a mixture that is too unsure.
+    """
+    logs = np.log(np.maximum(masses, 1e-300))
+    own = logs[truth, np.arange(len(truth))]
+    told = [np.exp(a * own - logsumexp(a * logs, axis=0)) for a in SHARPNESS]
+    found = np.array([weight @ np.log(np.maximum(mass, LEAST_MASS)) for mass in told])
+    return np.where(np.array(SHARPNESS) < 1.0, -np.inf, found)
+
+
+def settled_sharpness(gains: Array, pull: float = DRAWN_SHARPNESS) -> list[float]:
     """The sharpness of each column from gains (columns, sharpnesses), drawn to that of all."""
     logs = np.log(SHARPNESS)
-    of_all = logs[int(np.argmax(gains.sum(axis=0) - DRAWN_SHARPNESS * logs**2))]
-    drawn = gains - DRAWN_SHARPNESS * (logs - of_all) ** 2
+    of_all = logs[int(np.argmax(gains.sum(axis=0) - pull * logs**2))]
+    drawn = gains - pull * (logs - of_all) ** 2
     return [SHARPNESS[i] for i in drawn.argmax(axis=1)]
 
 
