@@ -17,7 +17,7 @@ CASES = int(os.environ.get("LATENTIA_FUZZ", "1500"))
 WHOLE = sum(share for _, share in KINDS.values())
 
 
-@pytest.mark.usefixtures("short_search")
+@pytest.mark.usefixtures("quick_fits")
 @pytest.mark.parametrize("kind", KINDS)
 def test_hostile_inputs(kind: str) -> None:
     case, share = KINDS[kind]

@@ -81,6 +81,9 @@ def folder(tmp_path_factory):
     return place
 
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java that need not become fast
+
+
 @pytest.fixture(scope="session")
 def spark():
     pyspark = pytest.importorskip("pyspark")
@@ -94,6 +97,7 @@ def spark():
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", QUICK_JAVA)
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "400")
         .getOrCreate()
     )

@@ -21,6 +21,8 @@ from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
 from latentia.pooling.leaf_forest import LeafForest, grow_forest
 from latentia.pooling.learning_chain import learn_row_chain
 from latentia.pooling.pool_weights import (
+    DRAWN_POWER,
+    DRAWN_SHARPNESS,
     chances_of,
     crps_form,
     least_form,
@@ -204,7 +206,8 @@ def _sharpened(columns: Sequence[Column], weighed: Sequence[_Weighed]) -> list[C
             if own.gains is not None and columns[i].continuous == kind
         }
         if gains:
-            settled = settled_sharpness(np.stack([*gains.values()]))
+            pull = DRAWN_SHARPNESS if kind else DRAWN_POWER
+            settled = settled_sharpness(np.stack([*gains.values()]), pull)
             for i, sharpness in zip(gains, settled, strict=True):
                 found[i] = replace(found[i], sharpness=sharpness)
     return found

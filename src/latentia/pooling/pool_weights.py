@@ -22,6 +22,7 @@ LEAST = 0.03  # of a weight: less is none
 STEPS = 200
 SHARPNESS = (0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.5, 5.0)
 DRAWN_SHARPNESS = 10.0  # nats that a column must gain to be e times as sharp as all are
+DRAWN_POWER = 20.0  # the same for states, whose rows held out tell less
 LEAST_MASS = 1e-4  # of a true cell: outliers are not what sharpness is for
 
 
@@ -105,11 +106,11 @@ def power_gains(masses: Array, truth: Codes, weight: Array) -> Array:
     return np.where(np.array(SHARPNESS) < 1.0, -np.inf, found)
 
 
-def settled_sharpness(gains: Array) -> list[float]:
+def settled_sharpness(gains: Array, pull: float = DRAWN_SHARPNESS) -> list[float]:
     """The sharpness of each column from gains (columns, sharpnesses), drawn to that of all."""
     logs = np.log(SHARPNESS)
-    of_all = logs[int(np.argmax(gains.sum(axis=0) - DRAWN_SHARPNESS * logs**2))]
-    drawn = gains - DRAWN_SHARPNESS * (logs - of_all) ** 2
+    of_all = logs[int(np.argmax(gains.sum(axis=0) - pull * logs**2))]
+    drawn = gains - pull * (logs - of_all) ** 2
     return [SHARPNESS[i] for i in drawn.argmax(axis=1)]
 
 
