@@ -49,8 +49,9 @@ def stay(monkeypatch):
     monkeypatch.setattr(table_rows, "FETCHED_BYTES", 0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
+    """One for all tests; that which kills a worker is the last."""
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"

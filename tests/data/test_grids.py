@@ -79,7 +79,7 @@ def test_marginals_have_the_levels_of_the_rows(name, learner):
     """Within three standard errors of what N rows tell; nothing below the smallest value."""
     rng = np.random.default_rng(len(name))
     x = CELLS[name](rng)
-    learner = {"em": lt.EM(4, random_state=0), "stepwise": FEW}.get(learner, learner)
+    learner = {"em": lt.EM(2, random_state=0), "stepwise": FEW}.get(learner, learner)
     model = lt.LatentModel("h->x; h->b0; h->b1; h->b2", {"h": 2}, learner)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lt.errors.ConvergenceWarning)

@@ -105,16 +105,16 @@ def in_the_page(facts: dict[str, Any], evidence: list[Any]) -> Any:
     return json.loads(done.stdout)
 
 
-def lines_and_logits(graph: str) -> lt.LatentModel:
+def lines_and_logits(graph: str, n: int = 400) -> lt.LatentModel:
     """H behind a number x, which tells a word and another number."""
     rng = np.random.default_rng(0)
-    h = rng.integers(2, size=400)
-    x = 2.0 * h + rng.normal(size=400)
+    h = rng.integers(2, size=n)
+    x = 2.0 * h + rng.normal(size=n)
     rows = {
         "x": x,
-        "word": np.where(rng.random(400) < 1 / (1 + np.exp(-2 * x)), "yes", "no"),
-        "y": 0.5 * x + rng.normal(size=400),
-        "b": h ^ (rng.random(400) < 0.1),
+        "word": np.where(rng.random(n) < 1 / (1 + np.exp(-2 * x)), "yes", "no"),
+        "y": 0.5 * x + rng.normal(size=n),
+        "b": h ^ (rng.random(n) < 0.1),
     }
     return lt.LatentModel(graph, {"H": 2}, learner="tables").fit(rows)
 
@@ -142,4 +142,4 @@ def test_lines_and_logits_are_answered_over_cells() -> None:
 
 def test_covariates_have_no_page() -> None:
     with pytest.raises(NotLearnedError, match=r"covariates \(x\)"):
-        as_explored(lines_and_logits("x -> word, y; H -> word, b"))
+        as_explored(lines_and_logits("x -> word, y; H -> word, b", 80))
