@@ -17,6 +17,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.model import choice
 from latentia.networks import discrete_network, tables_candidate
 from latentia.networks.accelerate import Prior
+from latentia.networks.small_classes import race_small_class
 from latentia.networks.tables_candidate import _has_loops, as_met, tables_promise
 from latentia.structure import templates
 from latentia.structure.plan import make_plan
@@ -145,6 +146,46 @@ def test_rows_elsewhere_are_learned_from_alike() -> None:
     assert here.provenance.choice == there.provenance.choice
     for v, table in here.tables.items():
         np.testing.assert_allclose(there.tables[v], table, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [200, 1000])
+def test_separators_that_tell_the_tables_make_them_a_candidate(rows: int) -> None:
+    """Of a hidden chain: they climb from what the network of separators says of them."""
+    graph = templates.hidden_markov(5, 3)
+    graph = graph.with_states({graph.names[v]: 4 for v in graph.observed})
+    plan, rng = make_plan(graph), np.random.default_rng(1)
+    truth = random_model(graph, rng, 0.5)
+    source = LocalRows(Rows(tuple(np.asarray(truth.sample(rows, rng)).T)))
+    assert not tables_promise(plan, rows)
+    found = choice.choose_best(plan, source, np.random.default_rng(0), "auto")
+    told = found.operators.provenance.choice
+    assert told is not None
+    assert {"refined", "tables"} <= {*told.losses}
+    if told.chosen == "tables":
+        assert found.operators.plan is plan
+        assert found.operators.tables.keys() == {*range(len(graph.names))}
+
+
+def test_the_graph_itself_leans_as_tables_do() -> None:
+    """A refined network of the graph's own tables has the pseudo-counts of auto."""
+    graph = templates.latent_class(6, 3)
+    graph = graph.with_states({graph.names[v]: 4 for v in graph.observed})
+    plan, rng = make_plan(graph), np.random.default_rng(2)
+    truth = random_model(graph, rng, 0.3)
+    rows = Rows(tuple(np.asarray(truth.sample(800, rng)).T))
+    found, plain = (lt.PBP(smoothing=s).learn(plan, LocalRows(rows)) for s in ("auto", 1.0))
+    assert found.provenance.choice is not None
+    assert found.provenance.choice.chosen == "refined"
+    tables = race_small_class(graph, rows, "auto", None).tables
+    own, theirs, others = (sorted_classes(t) for t in (found.tables, tables, plain.tables))
+    np.testing.assert_allclose(own, theirs, atol=3e-3)  # pseudo-counts are found on the way
+    assert abs(own - others).max() > 1e-2
+
+
+def sorted_classes(tables: Any) -> np.ndarray:
+    """All tables of a latent class side by side, the largest class first."""
+    share = tables[0]
+    return np.concatenate([t[np.argsort(-share)] for t in tables.values() if t.ndim > 1], axis=1)
 
 
 def test_few_rows_hold_out_each_fold_once() -> None:

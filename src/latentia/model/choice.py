@@ -1,8 +1,9 @@
 """Choosing a model of discrete columns on held-out rows (design 6).
 
 Candidates are the plain marginals, the closed form, the refined network, and the graph's own tables
-where that network has many times their parameters; each is learned from a part of the rows. The
-rest tells their loss. The winner is then learned from all rows.
+where that network has many times their parameters, or tells them; each is learned from a part of
+the rows. The rest tells their loss. The winner is then learned from all rows; tables of the graph
+itself have as many pseudo-counts as their counts ask for.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows, keep_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent, smooth_unseen
+from latentia.inference.provenance import SeparatorReport
 from latentia.model.trials import (
     FLOOR,
     HELD_OUT,
@@ -50,6 +52,7 @@ from latentia.networks.knowledge import AUTO, least_smoothing
 from latentia.networks.own_tables import LearnedTables, climb_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.networks.small_classes import race_small_class, small_class_rows
+from latentia.networks.tables import doubts_of, told_pieces
 from latentia.networks.tables_beside import first_tables
 from latentia.networks.tables_candidate import (
     candidate_operators,
@@ -253,19 +256,22 @@ def _thorough(plan: Plan, network: Network, source: Source, smoothing: Smoothed)
     few = small_class_rows(plan.graph, source) if network.plan.graph == plan.graph else None
     if few is None:
         return network
-    found = race_small_class(plan.graph, few, smoothing, network.tables)
+    found = race_small_class(plan.graph, few, least_smoothing(smoothing), network.tables)
     return replace(network, tables=dict(found.tables))
 
 
-def _leaning(plan: Plan, found: Operators, source: Source, enough: float) -> Operators:
+def _leaning(plan: Plan, network: Network, source: Source, enough: float) -> Operators:
     """Tables of the graph itself, climbed on with as many pseudo-counts as counts ask for."""
-    if found.plan.graph != plan.graph or not plan.graph.directed:
-        return found
-    settings = TableSettings(smoothing=AUTO, closely=enough)
-    whole = climb_tables(plan.graph, source, found.tables, settings, PATIENCE)
-    told = found.provenance
-    again = operators_of(found.plan, whole.tables, whole.weight, told.ascent)
-    return again.told(reports=told.reports)
+    few = small_class_rows(plan.graph, source)
+    if few is not None:
+        whole = race_small_class(plan.graph, few, AUTO, network.tables)
+    else:
+        settings = TableSettings(smoothing=AUTO, closely=enough)
+        whole = climb_tables(plan.graph, source, network.tables, settings, PATIENCE)
+    made = operators_of(network.plan, whole.tables, whole.weight)
+    nodes = enumerate(network.plan.nodes)
+    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in nodes if n.parent != k}
+    return made.told(reports=ranks, pieces=told_pieces(whole), doubts=doubts_of(whole))
 
 
 def _finished(
@@ -274,10 +280,10 @@ def _finished(
     """The candidate of this name, learned from all rows; tables climb on from where they are."""
     if name == "refined":
         assert isinstance(made.network, Network)
-        network = _thorough(plan, made.network, source, smoothing)
-        enough = CLOSELY if has_one_start(plan, network) else ENOUGH
-        found = polish(network, source, enough, PATIENCE)
-        return _leaning(plan, found, source, enough) if smoothing == AUTO else found
+        enough = CLOSELY if has_one_start(plan, made.network) else ENOUGH
+        if smoothing == AUTO and made.network.plan.graph == plan.graph and plan.graph.directed:
+            return _leaning(plan, made.network, source, enough)
+        return polish(_thorough(plan, made.network, source, smoothing), source, enough, PATIENCE)
     if name == "tables":
         assert isinstance(made.tables, LearnedTables)
         return finish_candidate(plan, made.tables, source, smoothing, PATIENCE)
