@@ -15,7 +15,7 @@ from latentia.discovery.island_network import (
     island_layout,
     random_islands,
 )
-from latentia.discovery.island_steps import IslandSteps, PlainSteps, expected_counts
+from latentia.discovery.island_steps import IslandSteps, PlainSteps, counts_of_codes
 from latentia.discovery.islands import cut_islands
 from latentia.native.loading import VARIABLE, kernel
 from latentia.typing import Array
@@ -105,7 +105,7 @@ def test_counts_of_all_rows_are_those_of_one_batch(
     own, codes = layout(3, True, 4, (1,)), rows((1,), 3)
     weight = np.random.default_rng(5).random(ROWS)
     tables = random_islands(own, [np.full(m, 1 / m) for m in SIZES], np.random.default_rng(6))
-    found = expected_counts(own, tables, codes, weight)
+    found = counts_of_codes(own, tables, codes, weight)
     slow, _ = island_counts(own, tables, own.of_rows(codes), weight.astype(np.float32))
     for a, b in zip((*found.links, *found.features), (*slow.links, *slow.features), strict=True):
         np.testing.assert_allclose(a, b, atol=SINGLE * ROWS)

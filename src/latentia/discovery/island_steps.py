@@ -66,7 +66,7 @@ def island_steps(
     return PlainSteps(layout, found, weight, pseudo_count)
 
 
-def expected_counts(
+def counts_of_codes(
     layout: IslandLayout, tables: IslandTables, codes: Codes, weight: Array | None
 ) -> IslandCounts:
     """The E-step of all rows."""

@@ -28,7 +28,7 @@ from latentia.discovery.island_race import (
     race_islands,
     restart_leaders,
 )
-from latentia.discovery.island_steps import expected_counts
+from latentia.discovery.island_steps import counts_of_codes
 from latentia.discovery.members import Members, grow_members
 from latentia.discovery.small_tables import judged_in_folds
 from latentia.errors import DataError, GraphError
@@ -255,4 +255,4 @@ def polish_islands(
 def _block_counts(layout: IslandLayout, tables: IslandTables, rows: Rows) -> IslandCounts:
     """Expected counts of one block of rows."""
     known = known_rows(rows)
-    return expected_counts(layout, tables, known.codes, known.weight)
+    return counts_of_codes(layout, tables, known.codes, known.weight)
