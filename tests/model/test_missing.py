@@ -9,7 +9,7 @@ import pytest
 
 import latentia as lt
 from latentia.closed_form import evaluating
-from latentia.closed_form.basis import canonical_basis
+from latentia.closed_form.basis import Coordinates, canonical_basis
 from latentia.closed_form.pairs import one_hot, pair_layout, sum_pairs
 from latentia.closed_form.solving import learn_closed_form, solve_operators, sum_products
 from latentia.data.rows import Rows, block_codes
@@ -201,7 +201,7 @@ def filled_by_regression(plan, source):
     shrink = [
         None
         if side is None
-        else replace(side, tables=tuple(t * whole[b] for b, t in pairs_of(side)))
+        else Coordinates.of(side.blocks, [t * whole[b] for b, t in pairs_of(side)])
         for side in (*found.inside, *found.outside)
     ]
     half = len(found.inside)

@@ -28,7 +28,6 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows, keep_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent, smooth_unseen
-from latentia.inference.provenance import SeparatorReport
 from latentia.model.trials import (
     FLOOR,
     HELD_OUT,
@@ -62,7 +61,7 @@ from latentia.networks.tables_candidate import (
     raced_start,
     tables_promise,
 )
-from latentia.networks.to_operators import operators_of
+from latentia.networks.to_operators import operators_of, planned_ranks
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
@@ -269,8 +268,7 @@ def _leaning(plan: Plan, network: Network, source: Source, enough: float) -> Ope
         settings = TableSettings(smoothing=AUTO, closely=enough)
         whole = climb_tables(plan.graph, source, network.tables, settings, PATIENCE)
     made = operators_of(network.plan, whole.tables, whole.weight)
-    nodes = enumerate(network.plan.nodes)
-    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in nodes if n.parent != k}
+    ranks = planned_ranks(network.plan)
     return made.told(reports=ranks, pieces=told_pieces(whole), doubts=doubts_of(whole))
 
 

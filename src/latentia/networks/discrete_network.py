@@ -25,7 +25,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import keep_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators
-from latentia.inference.provenance import Ascent, SeparatorReport
+from latentia.inference.provenance import Ascent
 from latentia.networks.accelerate import (
     ENOUGH,
     MOST_STEPS,
@@ -44,7 +44,7 @@ from latentia.networks.knowledge import Knowledge
 from latentia.networks.soft_states import first_counts, memberships, shared_parts
 from latentia.networks.starts import random_tables
 from latentia.networks.tied import matched
-from latentia.networks.to_operators import operators_of
+from latentia.networks.to_operators import operators_of, planned_ranks
 from latentia.structure.plan import Plan, make_plan
 from latentia.structure.state_network import PositiveNetwork, own_network, positive_network
 from latentia.typing import Array
@@ -129,10 +129,8 @@ def polish(
 
 
 def _reported(plan: Plan, tables: Tables, weight: float, ascent: Ascent) -> Operators:
-    """Operators of tables; every separator has all states that it was planned to have."""
     found = operators_of(plan, tables, weight, ascent)
-    ranks = {k: SeparatorReport(n.rank, n.rank) for k, n in enumerate(plan.nodes) if n.parent != k}
-    return found.told(reports=ranks)
+    return found.told(reports=planned_ranks(plan))
 
 
 def climbed(

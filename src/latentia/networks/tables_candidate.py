@@ -23,7 +23,7 @@ from latentia.networks.discrete_network import Network, plan_refinement
 from latentia.networks.own_tables import LearnedTables, climb_tables, learn_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.networks.tables import doubts_of, told_pieces
-from latentia.networks.to_operators import check_operators, operators_of, renumbered
+from latentia.networks.to_operators import check_operators, operators_of, planned_ranks, renumbered
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.triangulate import moralise
@@ -175,4 +175,5 @@ def finish_candidate(
     whole = climb_tables(plan.graph, source, found.tables, settings, patience)
     made = operators_of(plan, whole.tables, whole.weight)
     told = (*told_pieces(found), *(f"on all rows: {line}" for line in told_pieces(whole)[1:]))
-    return made.told(notes=whole.notes, pieces=told, doubts=doubts_of(found))
+    ranks = planned_ranks(plan)
+    return made.told(reports=ranks, notes=whole.notes, pieces=told, doubts=doubts_of(found))

@@ -18,7 +18,7 @@ import numpy as np
 from latentia.errors import PlanError
 from latentia.exact.tabular_model import TabularModel
 from latentia.inference.operators import Operators
-from latentia.inference.provenance import Ascent, Provenance
+from latentia.inference.provenance import Ascent, Provenance, SeparatorReport
 from latentia.structure.generic_rank import calibrated, push
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree
@@ -53,6 +53,11 @@ def check_operators(plan: Plan) -> None:
                 f"(at most {LARGEST_TENSOR:.1e}); the widest is {{{names}}}. Give these latents "
                 "fewer states or drop edges, or use learner='pbp', which needs their rank only."
             )
+
+
+def planned_ranks(plan: Plan) -> dict[int, SeparatorReport]:
+    """Every separator has all states that it was planned to have."""
+    return {k: SeparatorReport(n.rank, n.rank) for k, n in enumerate(plan.nodes) if n.parent != k}
 
 
 def operators_of(
