@@ -216,7 +216,7 @@ def _told_tables(
     if start is None:
         return None
     settings = TableSettings(smoothing=smoothing, closely=ENOUGH)
-    return climb_tables(plan.graph, source, start, settings, PATIENCE)
+    return climb_tables(plan.graph, source, start, settings, PATIENCE, rested=False)
 
 
 def _trial(found: Statistics, part: LocalRows, made: Candidates, held: Rows) -> Trial:
@@ -266,7 +266,7 @@ def _leaning(plan: Plan, network: Network, source: Source, enough: float) -> Ope
         whole = race_small_class(plan.graph, few, AUTO, network.tables)
     else:
         settings = TableSettings(smoothing=AUTO, closely=enough)
-        whole = climb_tables(plan.graph, source, network.tables, settings, PATIENCE)
+        whole = climb_tables(plan.graph, source, network.tables, settings, PATIENCE, rested=False)
     made = operators_of(network.plan, whole.tables, whole.weight)
     ranks = planned_ranks(network.plan)
     return made.told(reports=ranks, pieces=told_pieces(whole), doubts=doubts_of(whole))

@@ -95,18 +95,19 @@ def climb_tables(
     settings: TableSettings | None = None,
     patience: float = math.inf,
     leaves: Mapping[int, LeafCells] | None = None,
+    rested: bool = True,
 ) -> LearnedTables:
     """The same from tables that are nearly right: one climb of each piece, and no race.
 
     After `patience` E-steps more and more is small enough. `leaves`: columns whose states are cells
-    of a grid, and whose tables are Gaussians there.
+    of a grid, and whose tables are Gaussians there. `rested`: only pseudo-counts are still to come.
     """
     own = settings or TableSettings()
 
     def learn(
         problem: TableProblem, piece: Piece, seed: np.random.Generator
     ) -> tuple[dict[int, Array], PieceReport]:
-        return climb_piece(problem, piece, start, own.closely, patience)
+        return climb_piece(problem, piece, start, own.closely, patience, rested)
 
     return _learn(graph, source, own, learn, np.random.default_rng(0), leaves)
 

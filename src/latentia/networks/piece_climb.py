@@ -6,10 +6,15 @@ import math
 from dataclasses import replace
 
 from latentia.exact.pieces import Piece
-from latentia.networks.accelerate import Tables, accelerate, free_parameters
+from latentia.networks.accelerate import ENOUGH, Refined, Tables, accelerate, free_parameters
 from latentia.networks.leaning import leaning_piece
 from latentia.networks.piece_learning import MOST_STEPS
-from latentia.networks.piece_problem import TableProblem, effective_parameters, pose_piece
+from latentia.networks.piece_problem import (
+    PieceProblem,
+    TableProblem,
+    effective_parameters,
+    pose_piece,
+)
 from latentia.networks.piece_reports import PieceReport, report_piece
 from latentia.typing import Array
 
@@ -22,17 +27,32 @@ def climb_piece(
     start: Tables,
     closely: float,
     patience: float = math.inf,
+    rested: bool = True,
 ) -> tuple[dict[int, Array], PieceReport]:
-    """From tables of the whole graph to those of the piece, by its own numbers; how it went."""
+    """From tables of the whole graph to those of the piece, by its own numbers; how it went.
+
+    Tables that are not at rest say little of how much they lean: a latent that has not found its
+    states yet would lean on what all have. They climb without leaning first.
+    """
     whole = pose_piece(problem, piece)
     first = whole.knowledge.imposed(piece.inside(start))
     if problem.leans:
+        if not rested:
+            first = _climbed(whole, first, ENOUGH, patience)[0]
         whole = leaning_piece(whole, first)
+    tables, best, effective = _climbed(whole, first, closely, patience)
+    report = report_piece(whole, (), best, effective)
+    return tables, replace(report, winner=GIVEN, agreed=1)
+
+
+def _climbed(
+    whole: PieceProblem, first: Tables, closely: float, patience: float
+) -> tuple[dict[int, Array], Refined, int]:
+    """Tables, how they were climbed to, and parameters that rows speak of."""
     effective = effective_parameters(whole.estep(first)[0], whole.knowledge, whole.leaves)
     moving = whole.shrink(first)
     enough = closely * effective / max(free_parameters(moving), 1)
     best = accelerate(
         moving, whole.climbed_prior, whole.climbed_estep, enough, MOST_STEPS, whole.hold, patience
     )
-    report = report_piece(whole, (), best, effective)
-    return dict(whole.grow(best.tables)), replace(report, winner=GIVEN, agreed=1)
+    return dict(whole.grow(best.tables)), best, effective

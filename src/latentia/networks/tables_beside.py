@@ -111,7 +111,7 @@ def _learned(
         if whole:
             return found
         start = found.tables
-    return climb_tables(graph, source, start, settings, PATIENCE)
+    return climb_tables(graph, source, start, settings, PATIENCE, rested=False)
 
 
 def first_tables(plan: Plan, inner: LatentGraph, tables: Tables) -> Tables | None:

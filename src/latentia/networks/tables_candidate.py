@@ -172,7 +172,7 @@ def finish_candidate(
 ) -> Operators:
     """The same tables, climbed on over all rows."""
     settings = TableSettings(smoothing=smoothing)
-    whole = climb_tables(plan.graph, source, found.tables, settings, patience)
+    whole = climb_tables(plan.graph, source, found.tables, settings, patience, rested=False)
     made = operators_of(plan, whole.tables, whole.weight)
     told = (*told_pieces(found), *(f"on all rows: {line}" for line in told_pieces(whole)[1:]))
     ranks = planned_ranks(plan)
