@@ -11,10 +11,12 @@ from latentia.errors import DataError
 from latentia.networks import leaning
 from latentia.networks.accelerate import Prior
 from latentia.networks.leaning import concentrations
-from latentia.networks.own_tables import learn_tables
+from latentia.networks.own_tables import climb_tables, learn_tables
 from latentia.networks.piece_learning import TableSettings
+from latentia.structure import templates
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
+from latentia.testing import random_model
 
 ONE = TableSettings(smoothing=1.0)
 
@@ -139,3 +141,19 @@ def test_learners_take_it_by_default():
         lt.LatentModel("a -> b; a -> c", learner=lt.Tables(smoothing="some")).fit(frame)
     with pytest.raises(DataError, match="smoothing"):  # EM has the prior that it is told to have
         lt.LatentModel("a -> b; a -> c", learner=lt.EM(smoothing="auto")).fit(frame)
+
+
+def test_tables_that_are_not_at_rest_climb_before_they_lean() -> None:
+    """Near the middle all states look alike, and would lean on what all have."""
+    graph = templates.latent_class(6, 3)
+    graph = graph.with_states({graph.names[v]: 4 for v in graph.observed})
+    rng = np.random.default_rng(0)
+    truth = random_model(graph, rng, 0.3)
+    source = LocalRows(Rows(tuple(np.asarray(truth.sample(600, rng)).T)))
+    near = {v: 0.97 / t.shape[-1] + 0.03 * t for v, t in enumerate(truth.cpts.values())}
+    levels = [
+        climb_tables(graph, source, near, rested=rested).log_likelihood for rested in (True, False)
+    ]
+    best = learn_tables(graph, source, TableSettings(), rng).log_likelihood
+    assert levels[0] < best - 50  # there is something to be had
+    assert abs(levels[1] - best) < 5
