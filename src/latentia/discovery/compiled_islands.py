@@ -27,6 +27,11 @@ NEVER = np.float32(-1e30)  # weight of states that only pad
 Numbers = NDArray[np.int64]
 
 
+def in_eights(states: int) -> int:
+    """States with those that pad them."""
+    return -(-states // EIGHT) * EIGHT
+
+
 class _Islands(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("islands", "columns", "size", "chunk", "wide")),
@@ -44,7 +49,7 @@ class PaddedIslands:
 
     def __init__(self, layout: IslandLayout) -> None:
         self.layout, tree = layout, layout.islands.tree
-        padded = [-(-k // EIGHT) * EIGHT for k in layout.states]
+        padded = [in_eights(k) for k in layout.states]
         above = [1 if a < 0 else padded[a] for a in tree.above]
         self.padded, self.above = padded, above
         self.weights_at, self.links_at = [], []

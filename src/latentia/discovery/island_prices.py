@@ -7,9 +7,9 @@ took; a core that is shared takes longer). numpy alone takes two to ten times as
 
 from __future__ import annotations
 
+from latentia.discovery.compiled_islands import in_eights
 from latentia.discovery.island_network import IslandLayout
 
-EIGHT = 8  # states are worked on in eights
 ROW = 5.2e-8  # seconds: a row of an island …
 ROW_STATE = 4.4e-9  # … and state of its latent …
 ROW_LINK = 1.25e-10  # … and state of the latent above
@@ -24,8 +24,8 @@ def row_price(layout: IslandLayout) -> float:
     total = 0.0
     for i, k in enumerate(layout.states):
         above = layout.islands.tree.above[i]
-        linked = 0 if above < 0 else ROW_LINK * _whole(layout.states[above])
-        total += ROW + _whole(k) * (ROW_STATE + linked)
+        linked = 0 if above < 0 else ROW_LINK * in_eights(layout.states[above])
+        total += ROW + in_eights(k) * (ROW_STATE + linked)
     return total
 
 
@@ -34,10 +34,6 @@ def batch_price(layout: IslandLayout) -> float:
     cells = 0
     for k, own in zip(layout.states, layout.features, strict=True):
         for group in own.groups:
-            rows = _whole(k) * max(group.parent_states, 1)
+            rows = in_eights(k) * max(group.parent_states, 1)
             cells += len(group.columns) * rows * group.states
     return BATCH + CELL * cells
-
-
-def _whole(states: int) -> int:
-    return -(-states // EIGHT) * EIGHT

@@ -28,6 +28,8 @@ from latentia.networks.arrow_blocks import pose_rows
 from latentia.networks.arrow_errors import ArrowErrors, arrow_errors
 from latentia.networks.arrow_order import in_order, renumbered_arrows
 from latentia.networks.arrow_starts import best_climb
+from latentia.networks.knowledge import least_smoothing
+from latentia.networks.learner import Abilities
 from latentia.networks.logit import check_covariates
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes, Label
@@ -81,6 +83,19 @@ def dense_parents(graph: LatentGraph, columns: Sequence[Column]) -> list[int]:
     above = {a for a, _ in graph.edges} if graph.directed else set()
     own = zip(graph.observed, columns, strict=True)
     return [v for v, c in own if c.continuous and v in above]
+
+
+def arrow_settings(learner: Any) -> tuple[float, Any]:
+    """Smoothing and seed of a learner; an error for what arrows cannot take."""
+    able: Abilities = learner.abilities
+    if isinstance(able.smoothing, Mapping):
+        raise DataError("expected one number as smoothing where continuous columns are parents.")
+    asked = {"known": able.known, "tied": able.tied, "mixture": able.mixture > 1}
+    for name, given in asked.items():
+        if given:
+            raise DataError(f"{name}=… is not made for graphs with continuous parents or logits.")
+    seed = 0 if able.random_state is None else able.random_state
+    return float(least_smoothing(able.smoothing)), seed
 
 
 def asked_links(graph: LatentGraph, columns: Sequence[Column], asked: Any) -> frozenset[int]:

@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from latentia.model.coefficients import Coefficients
     from latentia.model.opened_table import Opened
     from latentia.model.profile import Profile
-    from latentia.networks.learner import Abilities
-
-
-MATCHED = 1000  # rows drawn, by which states of two models are matched
 
 
 class ArrowQuestions(LinkedQuestions):
@@ -75,9 +71,11 @@ class ArrowQuestions(LinkedQuestions):
             counted = counted_latents(opened.graph, opened.columns, first)
             opened = replace(opened, graph=counted)
         super()._fit_opened(opened, learner, groups, progress)
-        if opened.wish is None and not groups and self._needs_names(opened):
+        if opened.wish is not None or groups:
+            return self
+        if self._needs_names(opened):
             self._add_names(opened)
-        elif opened.wish is None and not groups and self._needs_logits(opened):
+        elif self._needs_logits(opened):
             self._add_logits(opened)
         return self
 
@@ -113,7 +111,7 @@ class ArrowQuestions(LinkedQuestions):
     def _fit_arrows(self, opened: Opened, learner: Any, groups: int) -> Self:
         from latentia.assess.diagnostics import diagnose
         from latentia.data.sources.table_rows import missing_shares
-        from latentia.model.arrow_learning import asked_links, learn_arrows
+        from latentia.model.arrow_learning import arrow_settings, asked_links, learn_arrows
         from latentia.networks.tables import column_plan
 
         self.__dict__.pop("link_", None)
@@ -123,7 +121,7 @@ class ArrowQuestions(LinkedQuestions):
                 "error bars are not told where continuous columns are parents; coefficients have "
                 "errors. Leave error_bars out."
             )
-        smoothing, seed = _settings(learner)
+        smoothing, seed = arrow_settings(learner)
         linked = asked_links(opened.graph, opened.columns, self.link)
         found = learn_arrows(opened, linked, smoothing, seed, self.order_by)
         if not found.converged:
@@ -164,43 +162,27 @@ class ArrowQuestions(LinkedQuestions):
 
     def _needs_logits(self, opened: Opened) -> bool:
         """Has a latent continuous parents, and the model turned these arrows round?"""
-        from latentia.model.arrow_learning import dense_parents
+        from latentia.model.logits_beside import has_covariates
 
-        graph = opened.graph
-        if self._link is not None or opened.counted or not graph.directed:
+        if self._link is not None or opened.counted or not opened.graph.directed:
             return False
-        lines = dense_parents(graph, opened.columns)
-        return any(a in lines and b in graph.latent for a, b in graph.edges)
+        return has_covariates(opened.graph, opened.columns)
 
     def _add_logits(self, opened: Opened) -> None:
         """Coefficients beside a model that answers for latents, its states numbered as there."""
         from latentia.model.arrow_learning import asked_links, learn_arrows
+        from latentia.model.logits_beside import states_as_told
+
+        def like(network: ArrowNetwork, variables: Sequence[Column], h: int) -> Codes:
+            asking = self._asking_latent(network.graph.names[h], "missing")
+            known = [c.name for c in self.columns_]
+            return states_as_told(asking, known, network, variables, h)
 
         try:
             linked = asked_links(opened.graph, opened.columns, self.link)
-            self.logits_ = learn_arrows(opened, linked, 1.0, 0, alone=False, like=self._as_told)
+            self.logits_ = learn_arrows(opened, linked, 1.0, 0, alone=False, like=like)
         except LatentiaError as error:  # the model stands all the same
             self._no_logits = str(error)
-
-    def _as_told(self, network: ArrowNetwork, variables: Sequence[Column], h: int) -> Codes:
-        """Which state of the arrows is each state of this model: by rows that they draw."""
-        from scipy.optimize import linear_sum_assignment
-
-        from latentia.data.sources.table import read_table
-        from latentia.exact.arrow_answers import draw_arrows
-
-        cells = draw_arrows(network, MATCHED, np.random.default_rng(0))
-        names = {*(c.name for c in self.columns_)}
-        drawn = {c.name: c.of_measures(cells[:, v]) for v, c in enumerate(variables)}
-        asked = {name: x for name, x in drawn.items() if name in names}
-        asking = self._asking_latent(network.graph.names[h], "missing")
-        told = np.stack(list(asking.memberships(read_table(asked)).values()), axis=1)
-        states = network.graph.states[h] or 1
-        both = np.stack([told[cells[:, h] == k].sum(axis=0) for k in range(states)])
-        order = np.arange(states)
-        theirs, ours = linear_sum_assignment(both, maximize=True)
-        order[ours] = theirs
-        return order
 
     # -- what was learned ----------------------------------------------------------------------
 
@@ -403,18 +385,3 @@ class ArrowQuestions(LinkedQuestions):
                 "or logits tell. They answer query, map_query, predict, predict_proba, marginals, "
                 "transform, profile, coefficients, relate, sample, score and explore."
             )
-
-
-def _settings(learner: Any) -> tuple[float, Any]:
-    """Smoothing and seed of a learner; an error for what arrows cannot take."""
-    from latentia.networks.knowledge import least_smoothing
-
-    able: Abilities = learner.abilities
-    if isinstance(able.smoothing, Mapping):
-        raise DataError("expected one number as smoothing where continuous columns are parents.")
-    asked = {"known": able.known, "tied": able.tied, "mixture": able.mixture > 1}
-    for name, given in asked.items():
-        if given:
-            raise DataError(f"{name}=… is not made for graphs with continuous parents or logits.")
-    seed = 0 if able.random_state is None else able.random_state
-    return float(least_smoothing(able.smoothing)), seed
