@@ -151,7 +151,7 @@ def search_structure(
         )
     began = time.perf_counter()
     rng = np.random.default_rng(settings.seed)
-    most = rows_to_race(sizes)
+    most = sampled_rows(sizes)
     if settings.time_budget is not None:
         most = min(most, rows_in_time(settings.time_budget, len(sizes)))
     sample = source.sample(most, rng)
@@ -202,7 +202,7 @@ def search_structure(
     )
 
 
-def rows_to_race(sizes: Sequence[int]) -> int:
+def sampled_rows(sizes: Sequence[int]) -> int:
     """Rows that candidates see, at most."""
     return int(min(MOST_ROWS, max(2_000, SAMPLE_CELLS // max(sum(sizes), 1))))
 
