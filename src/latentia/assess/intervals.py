@@ -12,7 +12,7 @@ sees of one that falls as 1/N, such as shrinkage; the answer is left where it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,12 @@ import scipy
 
 from latentia.errors import EvidenceError
 from latentia.inference.operators import Operators
-from latentia.typing import Array
+from latentia.typing import Array, ByName, CellArray
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
 
-Found = Mapping[Any, np.ndarray[Any, Any]]
+Found = ByName[CellArray]
 
 
 class Bars(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.native.loading import Kernel
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 WHOLE = 4  # numbers to which vectors are rounded up, as in level.h
 BLOCK = 16  # rows at a time, as in products.c
@@ -89,7 +89,7 @@ class WindowProgram:
     """Tables and products of a window as the kernel reads them."""
 
     leaves: tuple[int, ...]
-    arrays: Mapping[str, np.ndarray[Any, Any]]
+    arrays: Mapping[str, CellArray]
     products: tuple[_Product, ...]
     size: int  # numbers of all sums
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentia.data.rows import Rows
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 Colours: TypeAlias = NDArray[np.uint64]
 
@@ -133,7 +133,7 @@ def _state_colours(part: _Part, old: Colours, counted: Colours) -> Colours:
     return np.asarray(own)
 
 
-def _position_colours(positions: NDArray[Any], units: Colours) -> Colours:
+def _position_colours(positions: CellArray, units: Colours) -> Colours:
     """Of the cells of a continuous column: by their ranks, whatever its units and its rounding.
 
     Ranks are counted from the middle, so that a column that is turned round has the same colours.

@@ -29,7 +29,7 @@ from latentia.discovery.structure_search import (
 )
 from latentia.errors import GraphError, UnknownNameError
 from latentia.linear_algebra import one_thread
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 BIN_SAMPLE = 20_000
 SEARCHING = "looking for a structure"
@@ -53,7 +53,7 @@ class Structure:
     time_budget: float | None = None
     seed: int = 0
 
-    def named(self, state_names: Mapping[Any, Any] | None) -> set[Label]:
+    def named(self, state_names: ByName[Cell] | None) -> set[Label]:
         """Columns that the user wants in the graph, whatever they look like."""
         return {*(state_names or {})}.union(*self.require)
 
@@ -81,8 +81,8 @@ def learn_structure(
     max_latents: int | None = None,
     require: Iterable[tuple[Any, Any]] = (),
     forbid: Iterable[tuple[Any, Any]] = (),
-    kinds: Mapping[Any, str] | None = None,
-    state_names: Mapping[Any, Sequence[Any]] | None = None,
+    kinds: ByName[str] | None = None,
+    state_names: ByName[Sequence[Any]] | None = None,
     sample_weight: Any = None,
     held_out: Any = None,
     time_budget: float | None = None,

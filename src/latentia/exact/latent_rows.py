@@ -18,7 +18,7 @@ from latentia.exact.own_network import OwnNetwork, between_cells
 from latentia.exact.row_posteriors import latent_posteriors
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, CellArray, Codes, Label
 
 
 @final
@@ -107,7 +107,7 @@ class AskingLatent:
 
 def _one_by_one(
     estep: EStep, tables: Mapping[int, Any], rows: Rows, v: int
-) -> tuple[Array, np.ndarray[Any, Any]]:
+) -> tuple[Array, CellArray]:
     """Posteriors (states, n); impossible rows are found by halving, marked, and left empty."""
     try:
         found = latent_posteriors(estep, tables, rows, [v])[v]

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from latentia.data.sources.table import read_table
 from latentia.errors import EvidenceError, UnknownNameError
 from latentia.exact.shafer_shenoy import log
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 StateCodes: TypeAlias = NDArray[np.int64]
-RowsGiven: TypeAlias = "Mapping[Any, Any] | NDArray[Any] | Sequence[Any] | None"
-Soft: TypeAlias = "Mapping[Any, Any] | None"
+RowsGiven: TypeAlias = "ByName[Cell] | CellArray | Sequence[Any] | None"
+Soft: TypeAlias = "ByName[Cell] | None"
 
 
 class Variables(Protocol):
@@ -61,7 +61,7 @@ def read_codes(model: Variables, evidence: Any, soft: Soft) -> tuple[StateCodes,
     return np.broadcast_to(codes, (max(rows, default=1), codes.shape[1])), weights
 
 
-def _codes(model: Variables, evidence: Any) -> NDArray[Any]:
+def _codes(model: Variables, evidence: Any) -> CellArray:
     """(rows, variables), -1 where unobserved, not yet checked against the states."""
     if evidence is None:
         return np.full((1, len(model.names)), -1, dtype=np.int64)
@@ -81,7 +81,7 @@ def _codes(model: Variables, evidence: Any) -> NDArray[Any]:
     return np.asarray(evidence)
 
 
-def _by_row(model: Variables, evidence: Sequence[Any]) -> NDArray[Any]:
+def _by_row(model: Variables, evidence: Sequence[Any]) -> CellArray:
     rows = []
     for k, row in enumerate(evidence):
         if not isinstance(row, Mapping):
@@ -90,7 +90,7 @@ def _by_row(model: Variables, evidence: Sequence[Any]) -> NDArray[Any]:
     return np.concatenate(rows)
 
 
-def _by_name(model: Variables, given: Mapping[Any, Any], rows: int | None = None) -> NDArray[Any]:
+def _by_name(model: Variables, given: ByName[Cell], rows: int | None = None) -> CellArray:
     """{variable: state} is one row, {variable: [state, …]} are many; None is unobserved."""
     number = {name: v for v, name in enumerate(model.names)}
     found: dict[int, int | list[int]] = {}
@@ -129,7 +129,7 @@ def _is_column(value: Any) -> bool:
     return hasattr(value, "__array__") and np.ndim(value) == 1
 
 
-def _code(name: Label, value: Any, place: Mapping[Any, int] | None) -> int:
+def _code(name: Label, value: Any, place: ByName[int] | None) -> int:
     if value is None or (isinstance(value, float) and value != value):
         return -1
     if place is not None:
@@ -146,7 +146,7 @@ def _code(name: Label, value: Any, place: Mapping[Any, int] | None) -> int:
         ) from None
 
 
-def _found(value: Any, place: Mapping[Any, int] | None) -> int | None:
+def _found(value: Any, place: ByName[int] | None) -> int | None:
     try:
         return (place or {}).get(value)
     except TypeError:  # what cannot be hashed is no state
@@ -166,7 +166,7 @@ def with_latents(model: Variables, observed: Sequence[int], columns: Any) -> Sta
     return checked_codes(wide, model)
 
 
-def checked_codes(codes: NDArray[Any], model: Variables) -> StateCodes:
+def checked_codes(codes: CellArray, model: Variables) -> StateCodes:
     n = len(model.names)
     if codes.ndim != 2 or codes.shape[1] != n:
         raise EvidenceError(

@@ -12,16 +12,14 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.exact.shafer_shenoy import Scope
 from latentia.structure.graph import LatentGraph
 from latentia.structure.triangulate import moralise
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 # Rows of a table sum to one this well: three shares of .333333 are off by 1e-6, and by rounding.
 SUM_TOLERANCE = 1.001e-6
 ROUNDING = 1e-14  # … and are left as they are if they do so this well
 
 
-def read_tables(
-    graph: LatentGraph, cpts: Mapping[Any, Any]
-) -> tuple[LatentGraph, dict[Scope, Array]]:
+def read_tables(graph: LatentGraph, cpts: ByName[Cell]) -> tuple[LatentGraph, dict[Scope, Array]]:
     """The graph with all states known, and the tables by the numbers of their variables."""
     if not isinstance(cpts, Mapping):
         raise DataError(f"expected tables as {{variable: array}}, got {type(cpts).__name__}.")
@@ -58,7 +56,7 @@ def read_tables(
     return graph if known == graph.states else replace(graph, states=known), tables
 
 
-def _directed_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope, Any]:
+def _directed_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, Any]:
     known = set(graph.names)
     for key in cpts:
         if key not in known:
@@ -70,7 +68,7 @@ def _directed_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope,
     return {(*above[v], v): name for v, name in enumerate(graph.names)}
 
 
-def _undirected_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope, Any]:
+def _undirected_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, Any]:
     number = {name: v for v, name in enumerate(graph.names)}
     near, found = moralise(graph), dict[Scope, Any]()
     for key in cpts:

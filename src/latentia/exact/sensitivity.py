@@ -24,7 +24,7 @@ from latentia.errors import EvidenceError, UnknownNameError
 from latentia.exact.reading_evidence import StateCodes, labels_of, read_codes
 from latentia.exact.table_answers import TableAnswers
 from latentia.spelling import printable, printable_evidence
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 MOST_CELLS = 10**5
 SHOWN = 10
@@ -91,9 +91,7 @@ class Sensitivity:
             "slope": [c.slope for c in self.cells],
         }
 
-    def cell(
-        self, variable: Any, state: Any, parents: Mapping[Any, Any] | None = None
-    ) -> TableCell:
+    def cell(self, variable: Any, state: Any, parents: ByName[Cell] | None = None) -> TableCell:
         """The cell P(variable = state | parents)."""
         for found in self.cells:
             if (found.variable, found.state) == (variable, state) and dict(found.parents) == dict(
@@ -117,7 +115,7 @@ class Sensitivity:
 def sensitivity_of(
     answers: TableAnswers,
     target: Any,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: ByName[Cell] | None = None,
     state: Any = None,
     of: Any = None,
 ) -> Sensitivity:

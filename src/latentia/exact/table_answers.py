@@ -29,7 +29,7 @@ from latentia.exact.reading_tables import checked_state_names, read_tables
 from latentia.exact.tabular_model import check_rows_possible, numbers_of
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.exact.sampled_answers import SampledTable
@@ -58,9 +58,9 @@ class TableAnswers:
     def __init__(
         self,
         graph: GraphLike,
-        cpts: Mapping[Any, Any],
+        cpts: ByName[Cell],
         latents: Latents = None,
-        state_names: Mapping[Any, Any] | None = None,
+        state_names: ByName[Cell] | None = None,
     ) -> None:
         read, tables = read_tables(as_graph(graph, latents), cpts)
         if not read.directed:

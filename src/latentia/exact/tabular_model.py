@@ -28,7 +28,7 @@ from latentia.inference.posterior import Assignment, Posterior
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence
 
@@ -69,10 +69,10 @@ class TabularModel:
     def __init__(
         self,
         graph: GraphLike,
-        cpts: Mapping[Any, Any],
+        cpts: ByName[Cell],
         latents: Latents = None,
         order: str = "min_fill",
-        state_names: Mapping[Any, Sequence[Any]] | None = None,
+        state_names: ByName[Sequence[Any]] | None = None,
     ) -> None:
         read, tables = read_tables(as_graph(graph, latents), cpts)
         network = wire(read, tables, order)
@@ -148,7 +148,7 @@ class TabularModel:
         variables: Any,
         evidence: RowsGiven = None,
         soft: Soft = None,
-        do: Mapping[Any, Any] | None = None,
+        do: ByName[Cell] | None = None,
     ) -> Posterior:
         """P(variables | one row of evidence): by state name, and an array of all its cells.
 
@@ -172,7 +172,7 @@ class TabularModel:
             evidence=self._told(evidence, soft),
         )
 
-    def set_by_hand(self, do: Mapping[Any, Any]) -> TabularModel:
+    def set_by_hand(self, do: ByName[Cell]) -> TabularModel:
         """The model after an intervention, which does not know what it was before."""
         tables = {scope[-1]: table for scope, table in self.tables.items()}
         check_can_be_set(self.graph)

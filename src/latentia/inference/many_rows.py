@@ -25,7 +25,7 @@ from latentia.inference.message_program import MessageProgram, message_program
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Provenance
 from latentia.inference.subtrees import Subtree, look_up, look_up_scores, subtree_tables
-from latentia.typing import Array, Bools, Codes, Label
+from latentia.typing import Array, Bools, CellArray, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_COMPILED, NUMBERS = 2**16, 2**22  # rows of a block that the kernel works on, and their numbers
@@ -77,7 +77,7 @@ class Asked:
 
     rows: int
     codes: tuple[Codes | None, ...]
-    place: np.ndarray[Any, Any] | None  # None: every row is its own
+    place: CellArray | None  # None: every row is its own
     unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
 
     def spread(self, found: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from latentia import doors
 from latentia.spelling import printable, printable_evidence
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -37,11 +37,11 @@ class Posterior:
     table: Array
     log_evidence: float = 0.0
     clipped: float = 0.0  # share of negative mass that was cut off (design 6)
-    evidence: Mapping[Any, Any] | None = None
+    evidence: ByName[Cell] | None = None
     lower: Array | None = None  # ends of intervals, shaped as the table, if a confidence was asked
     upper: Array | None = None
     confidence: float | None = None
-    do: Mapping[Any, Any] | None = None  # what was set by hand
+    do: ByName[Cell] | None = None  # what was set by hand
     standard_error: Array | None = None  # of an answer that was drawn, shaped as the table
 
     @property
@@ -68,7 +68,7 @@ class Posterior:
         except (KeyError, TypeError):
             raise KeyError(f"{state!r} is no state of {self.title}") from None
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> CellArray:
         return np.array(self.table, dtype=dtype or float)
 
     def __len__(self) -> int:
@@ -153,7 +153,7 @@ class Assignment(dict[Any, Any]):
     `exact` is False where the assignments were too many to enumerate and a search stands in.
     """
 
-    def __init__(self, values: Mapping[Any, Any], log_probability: float, exact: bool) -> None:
+    def __init__(self, values: ByName[Cell], log_probability: float, exact: bool) -> None:
         super().__init__(values)
         self.log_probability = log_probability
         self.exact = exact

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -17,7 +17,7 @@ from latentia.errors import EvidenceError
 from latentia.inference.posterior import Posterior
 from latentia.seeds import as_generator
 from latentia.spelling import printable, printable_evidence
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -41,7 +41,7 @@ class Density:
     masses: Array  # of the cells, atoms last
     log_evidence: float = 0.0
     clipped: float = 0.0  # share of negative mass that was cut off (design 6)
-    evidence: Mapping[Any, Any] | None = None
+    evidence: ByName[Cell] | None = None
     fallback: bool = False  # the evidence had no positive probability: this is the marginal
 
     @property
@@ -116,7 +116,7 @@ class Density:
         x, p = self.grid(256)
         return doors.plot_density(x, p, self._title(), "; ".join(self._facts()))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> CellArray:
         return np.array(self.masses, dtype=dtype or float)
 
     def _title(self) -> str:
@@ -168,7 +168,7 @@ def as_answer(
     table: Array,
     log_evidence: float = 0.0,
     clipped: float = 0.0,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: ByName[Cell] | None = None,
     fallback: bool = False,
     ends: tuple[Array | None, Array | None] = (None, None),
     confidence: float | None = None,

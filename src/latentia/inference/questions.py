@@ -9,7 +9,7 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.errors import EvidenceError, UnknownNameError
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 
 def named(variables: Any, known: Iterable[Label]) -> list[Label]:
@@ -46,8 +46,8 @@ def one_row(
     columns: Sequence[Column],
     known: Iterable[Label],
     asked: Sequence[Label],
-    evidence: Mapping[Any, Any],
-    soft: Mapping[Any, Any],
+    evidence: ByName[Cell],
+    soft: ByName[Cell],
 ) -> tuple[list[Any], dict[int, Array]]:
     """Codes and likelihoods by column; what is asked for must not be observed."""
     codes: list[Any] = [None] * len(columns)

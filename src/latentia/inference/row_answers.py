@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, final
@@ -35,12 +35,12 @@ from latentia.inference.many_rows import (
     row_scores,
 )
 from latentia.inference.operators import Operators
-from latentia.typing import Array, Bools, Label
+from latentia.typing import Array, Bools, ByName, CellArray, Label
 
 SCORE = "log_probability"
 UNKNOWN = ("error", "missing", "warn")  # what becomes of cells that are no states
 
-Found: TypeAlias = Mapping[Any, np.ndarray[Any, Any]]
+Found: TypeAlias = ByName[CellArray]
 
 
 @final
@@ -214,7 +214,7 @@ def filled_cells(
 
     Cells that are no states are holes where that is allowed.
     """
-    out: dict[Any, np.ndarray[Any, Any]] = {}
+    out: dict[Any, CellArray] = {}
     for column, guess in zip(columns, best, strict=True):
         if column.name not in table.names:
             out[column.name] = column.answers(column.settled(guess))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -26,7 +26,7 @@ from latentia.inference.row_answers import (
     note_unknown,
 )
 from latentia.model.arrow_learning import ArrowModel
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Label
 
 
 @final
@@ -158,7 +158,7 @@ class ArrowLatent:
         v = self.asking.model.graph.index(self.column.name)
         return self.asking.shares(self.asking.read(table), v, table)
 
-    def memberships(self, table: Table) -> Mapping[Any, Array]:
+    def memberships(self, table: Table) -> ByName[Array]:
         """P(state | present cells), by name of the state; (rows,) each."""
         return dict(zip(self.column.summary_names, self._shares(table), strict=True))
 

@@ -24,7 +24,7 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
 from latentia.model.effects import seen_only
 from latentia.spelling import printable
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -119,7 +119,7 @@ class Explanation:
 
 
 def explain_by(
-    ask: Callable[[Mapping[Any, Any]], Posterior],
+    ask: Callable[[ByName[Cell]], Posterior],
     target: Label,
     row: Any,
     known: Iterable[Label],
@@ -165,7 +165,7 @@ def explain_tables(
     """The explanation by a model whose tables are given."""
     model.graph.index(target)
 
-    def ask(evidence: Mapping[Any, Any]) -> Posterior:
+    def ask(evidence: ByName[Cell]) -> Posterior:
         found = model.query(target, evidence)
         assert isinstance(found, Posterior)
         return found
@@ -214,7 +214,7 @@ def read_row(row: Any, known: Iterable[Label]) -> dict[Any, Any]:
     )
 
 
-def _ordered(evidence: Mapping[Any, Any], left_out: Mapping[Any, float], order: Any) -> list[Any]:
+def _ordered(evidence: ByName[Cell], left_out: ByName[float], order: Any) -> list[Any]:
     if isinstance(order, str) and order == "given":
         return list(evidence)
     if isinstance(order, str) and order == "strength":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -25,7 +25,7 @@ from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows, discover_columns, open_rows
 from latentia.errors import DataError, UnknownNameError
 from latentia.spelling import printable
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Label
 
 CORRECTIONS = ("BCH", "ML", None)
 ASSIGNMENTS = ("modal", "proportional")
@@ -109,7 +109,7 @@ def relate_outcomes(
     outcomes: Sequence[Label],
     correction: str | None,
     assignment: str,
-    kinds: Mapping[Any, str] | None,
+    kinds: ByName[str] | None,
     sample_weight: Any,
 ) -> Relation:
     """The three steps for every outcome, one by one."""

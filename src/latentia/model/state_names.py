@@ -15,7 +15,7 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.inference.operators import Operators
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes
+from latentia.typing import Array, ByName, Codes
 
 if TYPE_CHECKING:
     from latentia.exact.table_answers import TableAnswers
@@ -30,7 +30,7 @@ def checked_names(graph: LatentGraph, name_states: Any) -> dict[Any, tuple[Any, 
     )
 
 
-def named_states(latents: Mapping[Any, int | None], name_states: Any) -> dict[Any, tuple[Any, ...]]:
+def named_states(latents: ByName[int | None], name_states: Any) -> dict[Any, tuple[Any, ...]]:
     """The same for latents with these numbers of states (None: not known yet)."""
     if name_states is None:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from latentia.model.latent_questions import (
     tables_to_draw,
 )
 from latentia.model.score_questions import ScoreQuestions
-from latentia.typing import Label
+from latentia.typing import ByName, Label
 
 if TYPE_CHECKING:
     from latentia.assess.intervals import Bars
@@ -130,7 +130,7 @@ class TableQuestions(ScoreQuestions):
         self,
         X: Any,
         ask: Any,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         place: int | None,
         confidence: float,
         unknown: str,

@@ -16,7 +16,7 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.exact.reading_tables import ROUNDING, row_off
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array, ByName, Cell, Codes
 
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Smoothing: TypeAlias = Mapping[int, float | Array]  # variable -> pseudo-counts, each or in all
@@ -84,7 +84,7 @@ class Knowledge:
 
 def read_knowledge(
     graph: LatentGraph,
-    known: Mapping[Any, Any] | None,
+    known: ByName[Cell] | None,
     tied: Sequence[Sequence[Any]] | None,
     smoothing: Any = 0.0,
 ) -> Knowledge:

@@ -7,7 +7,7 @@ all rows, holes and all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -51,7 +51,7 @@ from latentia.networks.race import (
 from latentia.networks.sampled_holes import MOST_ROWS as MOST_DRAWN_ROWS
 from latentia.networks.sampled_holes import climb_sampled
 from latentia.networks.tied import matched
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell
 
 RACE_ROWS = 5000  # of the sample that starts race on …
 LEAST_RACE_ROWS = 1000  # … and where a row is wide
@@ -78,7 +78,7 @@ class TableSettings:
     """How tables are learned; `smoothing`, `known` and `tied` as EM has them."""
 
     smoothing: Any = AUTO
-    known: Mapping[Any, Any] | None = None
+    known: ByName[Cell] | None = None
     tied: Sequence[Sequence[Any]] | None = None
     closed_form: int = 1  # starts of the first round …
     local: int = 5

@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.native.loading import kernel
-from latentia.typing import Array, Bools, Codes
+from latentia.typing import Array, Bools, CellArray, Codes
 
 SMALLEST = 3  # rows of a leaf
 
@@ -55,7 +55,7 @@ class NodeRows:
         compiled = kernel()
         if compiled is not None:
             held = [np.ascontiguousarray(x, dtype=k) for x, k in zip(arrays, kinds, strict=True)]
-            everything: list[np.ndarray[Any, Any]] = [own, *held, node]
+            everything: list[CellArray] = [own, *held, node]
             at = (x.ctypes.data for x in everything)
             call = _Descent(*own.shape, least, *at)
             compiled.function("nodes_descend")(ctypes.byref(call))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from latentia.sequences.signed_chain import (
 )
 from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 
 def joint_cells(chain: Chain, sequences: Sequences) -> Any:
@@ -142,7 +141,7 @@ class SignedOnline:
         self._state = signed.start[:, None]
         self.steps = 0
 
-    def observe(self, row: Mapping[Any, Any] | None = None) -> float:
+    def observe(self, row: ByName[Cell] | None = None) -> float:
         """Take in the next step, and tell log P(row | rows before); None or {}: nothing is seen."""
         row, chain = row or {}, self._chain
         columns = [chain.columns[v] for v in chain.slice.columns]

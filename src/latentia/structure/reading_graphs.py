@@ -12,15 +12,15 @@ from typing import Any, TypeAlias
 from latentia.errors import GraphError, UnknownNameError
 from latentia.structure.foreign_graphs import read_foreign
 from latentia.structure.graph import LatentGraph, spell
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
-Latents: TypeAlias = Mapping[Any, int | None] | Iterable[Any] | None
-GraphLike: TypeAlias = "str | LatentGraph | Mapping[Any, Any] | Iterable[Any]"
+Latents: TypeAlias = ByName[int | None] | Iterable[Any] | None
+GraphLike: TypeAlias = "str | LatentGraph | ByName[Cell] | Iterable[Any]"
 Edge: TypeAlias = tuple[Label, Label]
 
 
 def as_graph(
-    graph: GraphLike, latents: Latents = None, states: Mapping[Any, int] | None = None
+    graph: GraphLike, latents: Latents = None, states: ByName[int] | None = None
 ) -> LatentGraph:
     """Read a graph: text, edges, dict of parents, a graph of networkx, pgmpy or pyAgrum, or ready.
 
@@ -80,7 +80,7 @@ class _Reading:
         self.names.setdefault(_checked_label(b))
         self.edges.append((a, b))
 
-    def finish(self, latents: Latents, states: Mapping[Any, int] | None) -> LatentGraph:
+    def finish(self, latents: Latents, states: ByName[int] | None) -> LatentGraph:
         counts: dict[Label, int | None] = dict(self.states or {})
         hidden = dict(self.latents or {})
         for name, count in _pairs(latents):
@@ -196,7 +196,7 @@ def _read_other(graph: Any) -> _Reading:
     return read
 
 
-def _read_parents(parents: Mapping[Any, Any]) -> _Reading:
+def _read_parents(parents: ByName[Cell]) -> _Reading:
     read = _Reading(dict.fromkeys(_checked_label(v) for v in parents), [], directed=True)
     for child, above in parents.items():
         if isinstance(above, Mapping):
@@ -252,7 +252,7 @@ def _pairs(latents: Latents) -> list[tuple[Label, int | None]]:
     return [(_checked_label(name), None) for name in _sequence(latents)]
 
 
-def _counts(states: Mapping[Any, int] | None) -> list[tuple[Label, int]]:
+def _counts(states: ByName[int] | None) -> list[tuple[Label, int]]:
     try:
         return [] if states is None else list(dict(states).items())
     except (TypeError, ValueError):

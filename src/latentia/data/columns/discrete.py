@@ -18,7 +18,7 @@ from latentia.data.columns.values import Values, code_type, find_words, plain
 from latentia.data.columns.values import distinct_states as distinct_states
 from latentia.data.columns.values import sorted_states as sorted_states
 from latentia.errors import DataError, EvidenceError, UnknownNameError
-from latentia.typing import Array, Bools, Codes, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
 
 UNKNOWN = -2  # the code of a value that is no state
 WIDEST_TABLE = 2**16  # whole numbers so close together are looked up in a table
@@ -150,20 +150,20 @@ class DiscreteColumn:
     def of_places(self, places: Codes) -> Array:
         return self.coordinates(places)
 
-    def of_measures(self, measures: Array) -> np.ndarray[Any, Any]:
+    def of_measures(self, measures: Array) -> CellArray:
         return self.answers(measures)
 
     def best(self, p: Array) -> Array:
         """The most probable code, (n,)."""
         return np.asarray(p.argmax(axis=0), dtype=float)
 
-    def answers(self, best: Any) -> np.ndarray[Any, Any]:
+    def answers(self, best: Any) -> CellArray:
         return decode(self, np.asarray(best).astype(np.int64))
 
     def settled(self, best: Any) -> Any:
         return best
 
-    def filled(self, values: Values, best: Any) -> np.ndarray[Any, Any]:
+    def filled(self, values: Values, best: Any) -> CellArray:
         """The cells of a table, with the states of `best` codes where they are missing."""
         codes = encode(self, values)
         return decode(self, np.where(codes < 0, np.asarray(best).astype(np.int64), codes))
@@ -184,7 +184,7 @@ class DiscreteColumn:
     def bin_names(self, most: int) -> tuple[Any, ...]:
         return self.states
 
-    def draw(self, cells: Codes, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    def draw(self, cells: Codes, rng: np.random.Generator) -> CellArray:
         return decode(self, cells)
 
 
@@ -208,7 +208,7 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
     return codes.astype(code_type(len(column.states)), copy=False)
 
 
-def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
+def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, CellArray]:
     """The cells with those that are no state made missing; and which these are.
 
     >>> without_unknown(DiscreteColumn("D", (1, 3)), Values(np.array([3, 2])))[1].tolist()
@@ -220,14 +220,14 @@ def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.
     return values.without(odd), odd
 
 
-def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
+def decode(column: DiscreteColumn, codes: Codes) -> CellArray:
     """States of codes, in the plainest array that holds each of them exactly."""
     states = np.empty(len(column.states), dtype=object)
     states[:] = column.states
     kinds = {type(s) for s in column.states}
     kind = column.answer_type
     if kinds <= {int, float, bool} and kind is not str:
-        numbers: np.ndarray[Any, Any] = states.astype(kind)
+        numbers: CellArray = states.astype(kind)
         if numbers.tolist() == list(column.states):  # 2⁵³ + 1 and ½ are no floats together
             return numbers[codes]
     return states[codes]
@@ -279,7 +279,7 @@ def _whole_codes(column: DiscreteColumn, values: Values) -> Codes:
 
 
 def _close_codes(
-    cells: np.ndarray[Any, Any], known: list[tuple[int, int]], low: int, high: int, whole: bool
+    cells: CellArray, known: list[tuple[int, int]], low: int, high: int, whole: bool
 ) -> Codes:
     """Of states that lie close together: their distance from the first, or a table of it."""
     first, last = int(cells.min()), int(cells.max())
@@ -302,7 +302,7 @@ def _close_codes(
     return np.asarray(np.where(odd, UNKNOWN, table[place]))
 
 
-def _float_codes(states: tuple[Any, ...], cells: np.ndarray[Any, Any]) -> Codes:
+def _float_codes(states: tuple[Any, ...], cells: CellArray) -> Codes:
     """Codes of floats; a state that is no float (2⁵³ + 1) is met by none."""
     there = sorted((float(s), k) for k, s in enumerate(states) if _is_float(s))
     if not there:
@@ -311,7 +311,7 @@ def _float_codes(states: tuple[Any, ...], cells: np.ndarray[Any, Any]) -> Codes:
     return _looked_up(known, np.array([k for _, k in there]), cells.astype(float, copy=False))
 
 
-def _looked_up(known: Any, codes: Codes, cells: np.ndarray[Any, Any]) -> Codes:
+def _looked_up(known: Any, codes: Codes, cells: CellArray) -> Codes:
     """Codes of cells among rising values of the same type."""
     place = np.minimum(np.searchsorted(known, cells), len(known) - 1)
     return np.where(known[place] == cells, codes[place], UNKNOWN).astype(np.int64)
@@ -330,7 +330,7 @@ def _is_float(state: Any) -> bool:
 
 def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
     """Each different value is looked up once."""
-    code: Mapping[Any, int] = {s: k for k, s in enumerate(states)}
+    code: Mapping[Cell, int] = {s: k for k, s in enumerate(states)}
     words = find_words(values.cells) if values.words is None else values.words
     if words is None:  # a list or a dict is no state
         cells = values.cells.tolist()

@@ -25,6 +25,7 @@ import numpy as np
 from latentia.data.columns.column import Column
 from latentia.data.columns.values import Words, as_objects
 from latentia.errors import EvidenceError
+from latentia.typing import CellArray
 
 MISSING = (
     "",
@@ -53,7 +54,7 @@ NUMBER = (
 SURE = 15  # so many digits every decimal can hold
 FEW = 1000  # cells that are looked at first
 
-Cells: TypeAlias = np.ndarray[Any, Any] | Words
+Cells: TypeAlias = CellArray | Words
 Kind: TypeAlias = Literal["integers", "unsigned", "truths", "decimals", "text"]
 
 
@@ -226,7 +227,7 @@ def _meant(column: Column, text: str) -> Any:
     return find_state(column, text)
 
 
-def plain_cells(words: list[Any], codes: np.ndarray[Any, Any]) -> Cells:
+def plain_cells(words: list[Any], codes: CellArray) -> Cells:
     """words[code] for every row, in the plainest array that holds them; None is missing.
 
     What is neither numbers nor true and false stays words.
@@ -236,7 +237,7 @@ def plain_cells(words: list[Any], codes: np.ndarray[Any, Any]) -> Cells:
     """
     there = [word for word in words if word is not None]
     kinds = {type(word) for word in there}
-    found: np.ndarray[Any, Any]
+    found: CellArray
     if kinds == {float}:
         found = np.array([np.nan if word is None else word for word in words])
         return _taken(found, codes)
@@ -257,8 +258,8 @@ def _whole_kind(words: list[int]) -> type | None:
     return np.uint64 if low >= 0 and high < 2**64 else None
 
 
-def _taken(values: np.ndarray[Any, Any], codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    taken: np.ndarray[Any, Any] = values[codes]
+def _taken(values: CellArray, codes: CellArray) -> CellArray:
+    taken: CellArray = values[codes]
     return taken
 
 

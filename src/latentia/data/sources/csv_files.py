@@ -38,6 +38,7 @@ from latentia.data.sources.csv_rows import (
 from latentia.data.sources.located import Located, check_unchanged
 from latentia.data.sources.series_words import MET, arrow_words
 from latentia.errors import DataError, FileError
+from latentia.typing import CellArray
 
 DELIMITERS = (",", ";", "\t")
 MARK = b"\xef\xbb\xbf"  # of UTF-8
@@ -134,9 +135,7 @@ def array_cells(column: Any) -> Cells:
         if not column.null_count:
             return np.asarray(column.to_numpy())
         whole = column.fill_null(False if pa.types.is_boolean(kind) else 0)
-        masked: np.ndarray[Any, Any] = np.ma.array(
-            whole.to_numpy(), mask=column.is_null().to_numpy()
-        )
+        masked: CellArray = np.ma.array(whole.to_numpy(), mask=column.is_null().to_numpy())
         return masked
     words = arrow_words(column)
     return plain_cells(column.to_pylist(), np.arange(len(column))) if words is None else words

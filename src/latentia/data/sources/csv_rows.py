@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import IO, Any, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentia.errors import FileError
 
@@ -22,7 +23,7 @@ SWALLOWED = 3  # lines within a cell that look like rows: more than chance
 GZIP = b"\x1f\x8b"
 QUOTE = ord('"')
 
-Places: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Places: TypeAlias = NDArray[np.int64]
 
 
 @final

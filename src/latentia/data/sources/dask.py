@@ -18,7 +18,7 @@ from latentia.data.sources.handing_back import ToldOnce
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError
-from latentia.typing import Label
+from latentia.typing import ByName, Label
 
 Sum = TypeVar("Sum", bound=Additive)
 
@@ -62,7 +62,7 @@ class DaskEngine:
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
     ) -> Any:

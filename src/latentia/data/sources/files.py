@@ -18,7 +18,7 @@ from latentia.data.sources.located import Located, TableFile, format_of, locate
 from latentia.data.sources.stream import BLOCK_ROWS, Stream
 from latentia.data.sources.typed_files import common_schema, open_typed, typed_blocks
 from latentia.errors import DataError, FileError, FrameError
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 # names, blocks with some of them, and the number of rows
 Opened: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterator[Any]], int | None]
@@ -130,7 +130,7 @@ def _cut(table: Any) -> Iterator[Any]:
         yield table.slice(start, BLOCK_ROWS)
 
 
-def _cut_dict(cells: Mapping[Any, Any]) -> Iterator[Any]:
+def _cut_dict(cells: ByName[Cell]) -> Iterator[Any]:
     for start in range(0, len(next(iter(cells.values()))), BLOCK_ROWS):
         yield {name: values[start : start + BLOCK_ROWS] for name, values in cells.items()}
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from latentia.data.columns.values import Values
 from latentia.errors import DataError
+from latentia.typing import CellArray
 
 SHORT = 2**14  # rows: to read a column takes longer than to look at it, and to keep it no memory
 
@@ -32,7 +33,7 @@ def plain_numbers(frame: Any, place: int) -> Values | None:
     return number_values(series.to_numpy()) if _is_numeric(series.dtype) else None
 
 
-def short_matrix(frame: Any) -> np.ndarray[Any, Any] | None:
+def short_matrix(frame: Any) -> CellArray | None:
     """All columns of a short frame of pandas at once, if they are numbers of one type."""
     if not is_pandas(frame) or not 0 < len(frame) <= SHORT:
         return None
@@ -45,14 +46,14 @@ def _is_numeric(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "iufb" and dtype.itemsize <= 8
 
 
-def number_values(cells: np.ndarray[Any, Any]) -> Values:
+def number_values(cells: CellArray) -> Values:
     """Numbers of numpy as cells: NaN is missing."""
     if cells.dtype.kind != "f":
         return Values(cells)
     return checked_floats(cells.astype(float, copy=False), np.isnan(cells))
 
 
-def checked_floats(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> Values:
+def checked_floats(cells: CellArray, missing: CellArray) -> Values:
     """Finite numbers and missing ones; infinity is an error."""
     if np.isinf(cells).any():
         raise DataError(

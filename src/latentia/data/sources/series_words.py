@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentia.data.columns.values import Words, as_objects, code_type, is_missing
+from latentia.typing import CellArray
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -33,7 +35,7 @@ def series_words(series: nw.Series[Any]) -> Words | None:
     return None
 
 
-def _words(values: list[Any], codes: np.ndarray[Any, Any]) -> Words:
+def _words(values: list[Any], codes: CellArray) -> Words:
     return Words(as_objects(values), codes.astype(code_type(len(values)), copy=False))
 
 
@@ -88,10 +90,10 @@ def _polars_enum(native: Any) -> tuple[list[str], Any]:
     return words.to_list(), coded
 
 
-def _physical(native: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _physical(native: Any) -> NDArray[np.int64]:
     """The codes that polars keeps, -1 where missing."""
     if not native.null_count():
-        codes: np.ndarray[Any, Any] = native.to_physical().to_numpy()
+        codes: CellArray = native.to_physical().to_numpy()
         return codes.astype(np.int64)
     codes = native.to_physical().fill_null(0).to_numpy().astype(np.int64)
     return np.where(native.is_null().to_numpy(), -1, codes)
@@ -111,7 +113,7 @@ def arrow_words(column: Any) -> Words | None:
         except pa.ArrowNotImplementedError:  # views, once
             return None
     values: list[Any] = []
-    parts: list[np.ndarray[Any, Any]] = [np.zeros(0, dtype=np.int64)]
+    parts: list[CellArray] = [np.zeros(0, dtype=np.int64)]
     last, start = None, 0
     for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
         own, codes = _used(chunk)
@@ -160,7 +162,7 @@ def is_pool(field: Any) -> bool:
     return any(key.startswith(POOL) or key == MET for key in field.metadata or ())
 
 
-def _used(chunk: Any) -> tuple[Any, np.ndarray[Any, np.dtype[np.int64]]]:
+def _used(chunk: Any) -> tuple[Any, NDArray[np.int64]]:
     """The dictionary of a chunk and its codes; of a large one, what the chunk needs of it."""
     own, indices = chunk.dictionary, chunk.indices
     codes = indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -26,7 +26,7 @@ from latentia.data.columns.values import (
     sorted_states,
 )
 from latentia.errors import MomentsError
-from latentia.typing import Array, Label
+from latentia.typing import Array, CellArray, Label
 
 MOST_VALUES = 1001  # one more than any discrete column may have
 SAMPLE = 2**13  # different numbers that tell the range and shape of a continuous column
@@ -35,7 +35,7 @@ FEW_VALUES = 16  # small whole numbers that are counted one by one
 LOOKED_AT = 2**12  # cells that tell which numbers may be frequent …
 FREQUENT = 0.01  # … with such a share of a block
 
-Numbers = np.ndarray[Any, Any]
+Numbers = CellArray
 Ends = tuple[tuple[float, float], ...]
 
 
