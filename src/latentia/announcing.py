@@ -44,7 +44,7 @@ class Notes:
         finally:
             _NOTES.reset(token)
 
-    def add(self, key: Any, count: int, first: Any, say: Callable[[int, Any], str]) -> None:
+    def add(self, key: object, count: int, first: object, say: Callable[[int, Any], str]) -> None:
         before, earlier, _ = self.found.get(key, (0, first, say))
         self.found[key] = (before + count, earlier, say)
 
@@ -80,7 +80,7 @@ def tell_climb(steps: int, gain: float) -> None:
 
 
 def note(
-    kind: type[Warning], about: Any, count: int, first: Any, say: Callable[[int, Any], str]
+    kind: type[Warning], about: object, count: int, first: object, say: Callable[[int, Any], str]
 ) -> None:
     """A warning of so many cells or rows; of a question in blocks, kept until its end."""
     notes = _NOTES.get()
@@ -95,7 +95,7 @@ def _inside(path: str) -> bool:
 
 
 @contextmanager
-def announcing(verbose: Any, total: int, what: str) -> Iterator[Callable[[str], None]]:
+def announcing(verbose: object, total: int, what: str) -> Iterator[Callable[[str], None]]:
     """A function to be called with a line after each of `total` pieces of work.
 
     `verbose` True prints the lines, below a bar where stdout is a terminal and rich is there; a

@@ -117,7 +117,7 @@ def plot_effect(*shown: Any) -> Drawing:
     return plot_effect(*shown)
 
 
-def effect_of(*asked: Any, **how: Any) -> Any:
+def effect_of(*asked: object, **how: object) -> Any:
     from latentia.model.effects import effect_of
 
     return effect_of(*asked, **how)
@@ -129,19 +129,19 @@ def plot_explanation(*shown: Any) -> Drawing:
     return plot_explanation(*shown)
 
 
-def explain_tables(*asked: Any, **how: Any) -> Any:
+def explain_tables(*asked: object, **how: object) -> Any:
     from latentia.model.explaining import explain_tables
 
     return explain_tables(*asked, **how)
 
 
-def sensitivity_of_tables(*asked: Any, **how: Any) -> Any:
+def sensitivity_of_tables(*asked: object, **how: object) -> Any:
     from latentia.model.explaining import sensitivity_of_tables
 
     return sensitivity_of_tables(*asked, **how)
 
 
-def explore(model: Any, to: Any, **options: Any) -> Any:
+def explore(model: object, to: Any, **options: object) -> Any:
     """Show a model in the browser, or write it as a page."""
     from latentia.explore.opening_page import explore
 

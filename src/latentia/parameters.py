@@ -37,7 +37,7 @@ class Plain:
                 found |= {f"{name}__{of}": x for of, x in value.get_params().items()}
         return found
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Change parameters by name: ``learner="em"``, or ``learner__restarts=3``."""
         found: Self = as_estimator(self).set_params(**params)
         return found
@@ -54,7 +54,7 @@ class Plain:
     def _repr_html_inner(self) -> Any:
         return become_estimators()._repr_html_inner(self)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+    def _repr_mimebundle_(self, **kwargs: object) -> Any:
         return become_estimators()._repr_mimebundle_(self, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -68,11 +68,11 @@ class Plain:
 class Parameters(Plain):
     """The root of all estimators: what `__init__` takes is kept under the same names."""
 
-    def __init_subclass__(cls, **more: Any) -> None:
+    def __init_subclass__(cls, **more: object) -> None:
         super().__init_subclass__(**more)
         _become_if_loaded()
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: object, **__: object) -> Self:
         _become_if_loaded()
         return object.__new__(cls)
 
@@ -108,7 +108,7 @@ def _subclasses(kind: type) -> Iterator[type]:
         yield from _subclasses(heir)
 
 
-def shown_with(estimator: Any, shown: Mapping[str, Any], most: int) -> str:
+def shown_with(estimator: object, shown: Mapping[str, Any], most: int) -> str:
     """scikit-learn's line for an estimator, as if its parameters were these shorter ones."""
     if _shows_changes() and (short := _short_line(type(estimator), shown)):
         return short
@@ -168,7 +168,7 @@ class _Offered(Generic[Answered]):
         self.check = check
         self.__doc__ = method.__doc__
 
-    def __get__(self, owner: Any, kind: type | None = None) -> Callable[..., Answered]:
+    def __get__(self, owner: object, kind: type | None = None) -> Callable[..., Answered]:
         if owner is None:
             return self.method
         told = f"This {type(owner).__name__!r} has no attribute {self.method.__name__!r}"

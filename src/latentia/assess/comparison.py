@@ -12,7 +12,7 @@ from latentia import doors
 from latentia.assess.report import aligned
 from latentia.errors import DataError
 from latentia.spelling import printable
-from latentia.typing import Label
+from latentia.typing import Array, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -194,7 +194,7 @@ def _figures(c: Candidate) -> dict[str, Any]:
     }
 
 
-def mean_and_error(x: Any, weight: Any) -> tuple[float, float]:
+def mean_and_error(x: Array, weight: Array) -> tuple[float, float]:
     """Weighted mean over rows, and its standard error; a row of weight w is w rows."""
     total = float(weight.sum())
     mean = float(x @ weight) / total

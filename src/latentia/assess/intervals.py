@@ -20,7 +20,7 @@ import scipy
 
 from latentia.errors import EvidenceError
 from latentia.inference.operators import Operators
-from latentia.typing import Array, ByName, CellArray
+from latentia.typing import Array, ByName, CellArray, Given
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
@@ -36,7 +36,7 @@ class Bars(NamedTuple):
     upper: Any
 
 
-def checked_confidence(confidence: Any) -> float:
+def checked_confidence(confidence: Given) -> float:
     """A number between 0 and 1, or an error that says so."""
     number = isinstance(confidence, int | float | np.number) and not isinstance(confidence, bool)
     if not number or not 0 < confidence < 1:

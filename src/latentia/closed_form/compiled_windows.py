@@ -11,7 +11,7 @@ import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -271,7 +271,7 @@ class _Writer:
         return np.concatenate(parts, axis=1), runs
 
 
-def _integers(numbers: Any) -> Codes:
+def _integers(numbers: Sequence[int] | Sequence[tuple[int, ...]] | Codes) -> Codes:
     return np.array(numbers if len(numbers) else [0], dtype=np.int32)
 
 

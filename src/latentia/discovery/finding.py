@@ -29,7 +29,7 @@ from latentia.discovery.structure_search import (
 )
 from latentia.errors import GraphError, UnknownNameError
 from latentia.linear_algebra import one_thread
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, Label, TableLike, WeightLike
 
 BIN_SAMPLE = 20_000
 SEARCHING = "looking for a structure"
@@ -74,7 +74,7 @@ class Structure:
 
 
 def learn_structure(
-    table: Any,
+    table: TableLike,
     method: str = "auto",
     *,
     max_states: int | None = None,
@@ -83,8 +83,8 @@ def learn_structure(
     forbid: Iterable[tuple[Any, Any]] = (),
     kinds: ByName[str] | None = None,
     state_names: ByName[Sequence[Any]] | None = None,
-    sample_weight: Any = None,
-    held_out: Any = None,
+    sample_weight: WeightLike | None = None,
+    held_out: object = None,
     time_budget: float | None = None,
     random_state: int = 0,
     progress: Any = None,

@@ -129,7 +129,7 @@ def _looked_up(
     return running
 
 
-def _filled(value: Any, clique: Clique, size: int, n: int) -> Array:
+def _filled(value: Array | None, clique: Clique, size: int, n: int) -> Array:
     """The product on all its axes, (size, n); ones where nothing came in."""
     if value is None:
         return np.ones((size, n))

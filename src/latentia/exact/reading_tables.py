@@ -90,7 +90,7 @@ def _undirected_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, An
     return found
 
 
-def _checked_numbers(table: Any, key: Any, axes: Sequence[Label]) -> Array:
+def _checked_numbers(table: object, key: object, axes: Sequence[Label]) -> Array:
     try:
         numbers = np.array(table, dtype=np.float64)
     except (TypeError, ValueError):
@@ -130,7 +130,7 @@ def _normalised(table: Array) -> Array:
     return np.where(np.abs(sums - 1) > ROUNDING, table / sums, table)
 
 
-def checked_state_names(graph: LatentGraph, given: Any) -> dict[Label, tuple[Hashable, ...]]:
+def checked_state_names(graph: LatentGraph, given: object) -> dict[Label, tuple[Hashable, ...]]:
     """{variable: its states in the order of codes}, of those that were named."""
     if given is not None and not isinstance(given, Mapping):
         raise DataError(f"expected state_names as {{variable: [state, …]}}, got {given!r:.80}.")

@@ -28,7 +28,7 @@ from latentia.inference.posterior import Assignment, Posterior
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.typing import Array, ByName, Cell, Label
+from latentia.typing import Array, ByName, Cell, Given, Label, Names
 
 MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence
 
@@ -131,7 +131,7 @@ class TabularModel:
         return self._answer(self.network, evidence, soft, ())[0]
 
     def posteriors(
-        self, evidence: RowsGiven = None, variables: Any = None, soft: Soft = None
+        self, evidence: RowsGiven = None, variables: Names | None = None, soft: Soft = None
     ) -> dict[Label, Array]:
         """P(variable | all evidence), {name: (rows, states)}; an observed one is certain."""
         asked = range(len(self.names)) if variables is None else numbers_of(self.names, variables)
@@ -139,13 +139,13 @@ class TabularModel:
         check_rows_possible(log_total)
         return {self.names[v]: x for v, x in zip(asked, found, strict=True)}
 
-    def joint(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Array:
+    def joint(self, variables: Names, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """P(variables | evidence), (rows, states of the first, of the second, …)."""
         return self._joint(numbers_of(self.names, variables), evidence, soft)[1]
 
     def query(
         self,
-        variables: Any,
+        variables: Names,
         evidence: RowsGiven = None,
         soft: Soft = None,
         do: ByName[Cell] | None = None,
@@ -179,12 +179,14 @@ class TabularModel:
         graph, cpts = cut_tables(self.graph, tables, read_do(self, do))
         return TabularModel(graph, cpts, None, self.order, dict(self.state_names))
 
-    def effect(self, treatment: Any, outcome: Any, evidence: Any = None, **how: Any) -> Any:
+    def effect(
+        self, treatment: Label, outcome: Label, evidence: ByName[Cell] | None = None, **how: object
+    ) -> Any:
         """P(outcome | do treatment) for each of its states: see `LatentModel.effect`."""
         return doors.effect_of(self, treatment, outcome, evidence, **how)
 
     def map_query(
-        self, variables: Any = None, evidence: RowsGiven = None, soft: Soft = None
+        self, variables: Names | None = None, evidence: RowsGiven = None, soft: Soft = None
     ) -> Assignment:
         """The most probable joint state of variables given one row; of all that is not observed.
 
@@ -207,15 +209,17 @@ class TabularModel:
         values = dict(zip((self.names[v] for v in asked), labels, strict=True))
         return Assignment(values, min(found.log_joint - found.log_evidence, 0.0), True)
 
-    def explain(self, target: Any, row: Any, **how: Any) -> Any:
+    def explain(self, target: Names, row: Cell, **how: object) -> Any:
         """How far each piece of evidence has moved the answer: see `LatentModel.explain`."""
         return doors.explain_tables(self, target, row, **how)
 
-    def sensitivity(self, target: Any, evidence: Any = None, **how: Any) -> Any:
+    def sensitivity(
+        self, target: Names, evidence: ByName[Cell] | None = None, **how: object
+    ) -> Any:
         """How an answer depends on the cells of tables: see `LatentModel.sensitivity`."""
         return doors.sensitivity_of_tables(self, target, evidence, **how)
 
-    def joint_table(self, variables: Any) -> Array:
+    def joint_table(self, variables: Names) -> Array:
         """P(variables), (states of the first, of the second, …)."""
         return np.asarray(self.joint(variables)[0])
 
@@ -235,11 +239,11 @@ class TabularModel:
             codes = sample_tree(self.network, self.states, n, generator)
         return codes if latents else codes[:, self.graph.observed]
 
-    def evidence(self, columns: Any) -> StateCodes:
+    def evidence(self, columns: object) -> StateCodes:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         return with_latents(self, self.graph.observed, columns)
 
-    def explore(self, to: Any = None, **options: Any) -> Any:
+    def explore(self, to: object = None, **options: object) -> Any:
         """A page to look at, as `LatentModel.explore` makes it: `to` a file, or else served."""
         return doors.explore(self, to, **options)
 
@@ -350,7 +354,7 @@ def check_directed(graph: LatentGraph, what: str) -> None:
         )
 
 
-def numbers_of(names: Sequence[Label], variables: Any) -> list[int]:
+def numbers_of(names: Sequence[Label], variables: Given) -> list[int]:
     """The numbers of one variable or of several different ones."""
     number = {name: v for v, name in enumerate(names)}
     try:

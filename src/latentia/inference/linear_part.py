@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
@@ -161,7 +161,7 @@ def linear_masses(
     return explained, line / line.sum(axis=0)
 
 
-def _patterns(there: Bools) -> list[tuple[Any, Any]]:
+def _patterns(there: Bools) -> list[tuple[Bools, slice | Codes]]:
     """Which coordinates are there together, and in which rows."""
     if not there.shape[1]:
         return []
@@ -171,7 +171,7 @@ def _patterns(there: Bools) -> list[tuple[Any, Any]]:
     return [(kinds[:, k], np.flatnonzero(which.ravel() == k)) for k in range(kinds.shape[1])]
 
 
-def _regression(linear: Linear, pattern: Any, target: int) -> tuple[float, Array, float]:
+def _regression(linear: Linear, pattern: Bools, target: int) -> tuple[float, Array, float]:
     """Adjusted R², weights and residual deviation of one coordinate on others."""
     used = int(pattern.sum())
     left = linear.weight - used - 1.0

@@ -9,8 +9,9 @@ from threading import Lock
 from typing import Any, Protocol, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.sources.memory import in_parallel, told_in_blocks, usable_cores
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
@@ -36,7 +37,7 @@ COMPILED = 256  # rows from which their messages are made into a program for the
 FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
 
 
-def in_precision(operators: Operators, dtype: Any) -> Operators:
+def in_precision(operators: Operators, dtype: DTypeLike) -> Operators:
     """The same operators in single precision, which is enough for five digits and faster."""
     try:
         kind = np.dtype(dtype)
@@ -47,7 +48,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
     if kind != np.float32:
         raise DataError(f"expected dtype to be float64 or float32, got {dtype!r}.")
 
-    def single(array: Array) -> Any:
+    def single(array: Array) -> CellArray:
         return array.astype(np.float32)
 
     return replace(
@@ -65,7 +66,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
 class Pooling(Protocol):
     """Other models, whose answers for one column are mixed into those of operators."""
 
-    def mixed(self, place: int, codes: Sequence[Any], joint: Array) -> Array:
+    def mixed(self, place: int, codes: Sequence[Places | None], joint: Array) -> Array:
         """P(cell | row), (cells, n), from that of the operators; codes of all columns."""
         ...
 
@@ -80,7 +81,7 @@ class Asked:
     place: CellArray | None  # None: every row is its own
     unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
 
-    def spread(self, found: Any) -> Any:
+    def spread(self, found: CellArray) -> CellArray:
         """From answers (…, asked) to answers (…, rows)."""
         return found if self.place is None else found.take(self.place, axis=-1)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia import doors
 from latentia.spelling import printable, printable_evidence
@@ -62,13 +63,13 @@ class Posterior:
         """The most probable state (a tuple of states for several variables)."""
         return max(self.probabilities.items(), key=lambda item: item[1])[0]
 
-    def __getitem__(self, state: Any) -> float:
+    def __getitem__(self, state: Cell) -> float:
         try:
             return self.probabilities[state]
         except (KeyError, TypeError):
             raise KeyError(f"{state!r} is no state of {self.title}") from None
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> CellArray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> CellArray:
         return np.array(self.table, dtype=dtype or float)
 
     def __len__(self) -> int:

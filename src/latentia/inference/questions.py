@@ -9,10 +9,10 @@ import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.errors import EvidenceError, UnknownNameError
-from latentia.typing import Array, ByName, Cell, Label
+from latentia.typing import Array, ByName, Cell, Given, Label
 
 
-def named(variables: Any, known: Iterable[Label]) -> list[Label]:
+def named(variables: Given, known: Iterable[Label]) -> list[Label]:
     """One label or several; a tuple may be a label of its own."""
     single = isinstance(variables, str) or not isinstance(variables, Iterable)
     names = [variables] if single or _hashable_in(variables, known) else list(variables)
@@ -76,7 +76,7 @@ def one_row(
     return codes, likelihoods
 
 
-def column_likelihood(column: Column, given: Any) -> Array:
+def column_likelihood(column: Column, given: Cell) -> Array:
     """Soft evidence as likelihoods of the column's cells, (cells, 1)."""
     values = column.likelihood(given)
     if not np.isfinite(values).all() or (values < 0).any():
@@ -89,7 +89,7 @@ def column_likelihood(column: Column, given: Any) -> Array:
     return np.array(values)[:, None]
 
 
-def read_levels(quantile: Any) -> list[float]:
+def read_levels(quantile: object) -> list[float]:
     """Levels of quantiles, each between 0 and 1."""
     try:
         levels = [float(q) for q in np.atleast_1d(np.asarray(quantile, dtype=float))]
@@ -102,7 +102,7 @@ def read_levels(quantile: Any) -> list[float]:
     return levels
 
 
-def _hashable(name: Any) -> bool:
+def _hashable(name: object) -> bool:
     try:
         hash(name)
     except TypeError:
@@ -110,7 +110,7 @@ def _hashable(name: Any) -> bool:
     return True
 
 
-def _hashable_in(value: Any, known: Iterable[Label]) -> bool:
+def _hashable_in(value: object, known: Iterable[Label]) -> bool:
     try:
         return value in set(known)
     except TypeError:

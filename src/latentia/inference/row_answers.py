@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia.announcing import note
 from latentia.data.columns.column import Column
@@ -108,7 +109,7 @@ class Asking:
         quiet = "missing" if self.unknown == "warn" else self.unknown
         return replace(self, operators=operators, unknown=quiet, pool=None)
 
-    def in_precision(self, dtype: Any) -> Asking:
+    def in_precision(self, dtype: DTypeLike) -> Asking:
         return replace(self, operators=in_precision(self.operators, dtype))
 
     def read(self, table: Table, without: int | None = None) -> Asked:
@@ -247,7 +248,7 @@ def note_unknown(unknown: Iterable[tuple[Label, int, Any]]) -> None:
         note(UnknownStateWarning, name, count, first, partial(_unknown_text, name))
 
 
-def _unknown_text(name: Label, count: int, first: Any) -> str:
+def _unknown_text(name: Label, count: int, first: object) -> str:
     return (
         f"{count} cell(s) of {name!r} hold no state that was learned, such as "
         f"{plain(first)!r}; they count as missing. Map them to known states, or ask with "
@@ -279,7 +280,7 @@ def note_repaired(rows: int) -> None:
         note(RepairWarning, None, rows, None, _repaired_text)
 
 
-def _repaired_text(rows: int, _: Any) -> str:
+def _repaired_text(rows: int, _: object) -> str:
     return (
         f"the signed model gave {rows} row(s) no positive probability; their columns stand in as "
         "if they were independent. More rows, or a learner with a valid distribution, would help."

@@ -19,7 +19,7 @@ from latentia.data.columns.column import Column
 from latentia.errors import DataError, UnknownNameError
 from latentia.kernels.exponentials import exp_negative
 from latentia.linear_algebra import eigh
-from latentia.typing import Array
+from latentia.typing import Array, Foreign
 
 Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
 
@@ -50,7 +50,7 @@ def _matern(x: Array, y: Array) -> Array:
 KERNELS: dict[str, Kernel] = {"rbf": _rbf, "laplace": _laplace, "matern": _matern}
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: object) -> Kernel:
     """A kernel by name, a scikit-learn kernel object, or a function k(x, y) of arrays.
 
     Kernels see values divided by their bandwidth, one column at a time; products make blocks.
@@ -69,7 +69,7 @@ def as_kernel(kernel: Any) -> Kernel:
     )
 
 
-def _by_function(kernel: Any, x: Array, y: Array) -> Array:
+def _by_function(kernel: Foreign, x: Array, y: Array) -> Array:
     """A user's function on arrays that broadcast; its answer has to have their shape."""
     found = np.asarray(kernel(x, y), dtype=float)
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
@@ -81,7 +81,7 @@ def _by_function(kernel: Any, x: Array, y: Array) -> Array:
     return found
 
 
-def _by_object(kernel: Any, x: Array, y: Array) -> Array:
+def _by_object(kernel: Foreign, x: Array, y: Array) -> Array:
     """A scikit-learn kernel on (n,) or (m, 1) against (n,): all pairs."""
     return np.asarray(kernel(np.reshape(x, (-1, 1)), np.reshape(y, (-1, 1))), dtype=float)
 
@@ -191,7 +191,7 @@ def make_map(
     members: Sequence[int],
     sample: Array,
     bandwidth: float | str,
-    kernel: Any = "rbf",
+    kernel: object = "rbf",
     kind: str = "nystroem",
     features: int = 150,
     seed: int = 0,

@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.column import Column, Places, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows, Source
@@ -73,7 +73,7 @@ class PublishedKernel:
         return "rbf" if isinstance(self.kernel, str) and self.kernel == "delta" else self.kernel
 
 
-def as_published_kernel(given: Any) -> PublishedKernel:
+def as_published_kernel(given: object) -> PublishedKernel:
     """Settings from a kernel, a dict of settings, or as they are."""
     if isinstance(given, PublishedKernel):
         return given
@@ -238,7 +238,7 @@ def kernel_table(
     return table
 
 
-def _column_table(column: Column, codes: Any, settings: PublishedKernel) -> Array:
+def _column_table(column: Column, codes: Places, settings: PublishedKernel) -> Array:
     """Zero where the cell is missing."""
     if not isinstance(column, ContinuousColumn):
         return np.asarray(codes == np.arange(column.cells)[:, None], dtype=float)

@@ -53,5 +53,5 @@ class KernelSettings:
             raise UnknownNameError("feature map", self.map, MAPS)
 
 
-def _odd(name: str, expected: str, got: Any) -> DataError:
+def _odd(name: str, expected: str, got: object) -> DataError:
     return DataError(f"expected the kernel setting {name} to be {expected}, got {got!r}.")

@@ -202,7 +202,7 @@ def leaf_masses(leaf: Array, cells: int, pieces: Pieces | None = None) -> Array:
 def run_all(
     climbs: Sequence[Callable[[], Climb]],
     n_jobs: int | None,
-    verbose: Any,
+    verbose: object,
     steps: str = "iterations",
 ) -> list[Climb]:
     """Every climb, in processes of their own if there is more than one job.

@@ -24,13 +24,19 @@ from latentia.exact.leaf_pieces import WideGraph
 from latentia.exact.wide_layout import wide_layout
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
-from latentia.networks.knowledge import Knowledge, Smoothing, check_kinds, read_smoothing
+from latentia.networks.knowledge import (
+    Knowledge,
+    PseudoCounts,
+    Smoothing,
+    check_kinds,
+    read_smoothing,
+)
 from latentia.networks.leaf_cells import LeafCells
 from latentia.networks.tied import common_scales
 from latentia.networks.to_operators import check_operators
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Scale: TypeAlias = tuple[float, float]  # mean and standard deviation of a column
@@ -146,7 +152,7 @@ class Seen:
 def pose(
     plan: Plan,
     source: Source,
-    smoothing: Any = 0.0,
+    smoothing: PseudoCounts = 0.0,
     floor: float = 0.0,
     before: Seen | None = None,
     scales: Mapping[int, Scale] | None = None,
@@ -300,7 +306,7 @@ def _pseudo_rows(graph: LatentGraph, v: int, given: float | Array) -> float:
     return given
 
 
-def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
+def at_least(name: str, value: Given, lowest: float, whole: bool = False) -> None:
     """A number of at least so much, or an error that says so."""
     kinds = (int, np.integer) if whole else (int, float, np.number)
     wrong = not isinstance(value, kinds) or (whole and isinstance(value, bool))

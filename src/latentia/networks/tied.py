@@ -20,7 +20,7 @@ from latentia.data.columns.values import sorted_states
 from latentia.errors import DataError
 from latentia.networks.knowledge import Knowledge
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, Label
 
 SWEEPS = 5
 
@@ -112,7 +112,7 @@ def _from_the_top(graph: LatentGraph) -> list[int]:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def share_states(columns: Sequence[Column], tied: Any) -> list[Column]:
+def share_states(columns: Sequence[Column], tied: Sequence[Sequence[Label]] | None) -> list[Column]:
     """Tied discrete columns have the states of all of them, in one order; others go straight."""
     found = {c.name: c for c in columns}
     for names in tied if isinstance(tied, list | tuple) else ():

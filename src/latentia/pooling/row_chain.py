@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.data.columns import masses
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.pooling.cell_scores import CellScores, TableScores
 from latentia.pooling.node_rows import NodeRows
@@ -128,7 +128,7 @@ class RowChain:
             if isinstance(column, ContinuousColumn):
                 found.append(drawn.astype(np.int64) if column.whole else drawn)
             else:
-                found.append(column.draw(drawn, rng))
+                found.append(column.draw(drawn.astype(np.int64), rng))
         return found
 
     def measures(
@@ -159,7 +159,7 @@ class RowChain:
         return found
 
 
-def chain_features(column: Column, scores: CellScores, places: Any) -> Array:
+def chain_features(column: Column, scores: CellScores, places: Places) -> Array:
     """What a column tells those after it: z of numbers, indicators of states; NaN where missing."""
     if isinstance(column, ContinuousColumn):
         return column.coordinates(places)[:, None]

@@ -27,7 +27,7 @@ class ForeignGraph:
     latents: Mapping[Label, int | None] = field(default_factory=dict)
 
 
-def read_foreign(graph: Any) -> ForeignGraph | None:
+def read_foreign(graph: object) -> ForeignGraph | None:
     """The graph in an object of a library that is known; None if it is of none of these."""
     library = type(graph).__module__.split(".")[0].lower()
     if library == "pyagrum":
@@ -62,7 +62,7 @@ def _is_hidden(name: Label, attributes: Mapping[str, Any]) -> bool:
     raise DataError(f"expected latent=True or False of {name!r}, got {given!r:.80}.")
 
 
-def _states_of_node(states: Any) -> int | None:
+def _states_of_node(states: object) -> int | None:
     if isinstance(states, list | tuple):
         return len(states)
     return int(states) if isinstance(states, Integral) and not isinstance(states, bool) else None
@@ -71,7 +71,7 @@ def _states_of_node(states: Any) -> int | None:
 # --- pgmpy ----------------------------------------------------------------------------------------
 
 
-def _read_pgmpy(graph: Any) -> ForeignGraph:
+def _read_pgmpy(graph: object) -> ForeignGraph:
     """Directed and undirected networks; not those whose nodes are no variables."""
     kinds = _kinds(graph)
     if "DAG" in kinds and "DynamicBayesianNetwork" not in kinds:
@@ -98,7 +98,7 @@ def _read_pgmpy_network(graph: Any) -> ForeignGraph:
     return ForeignGraph(plain.names, tuple(edges), True, latents)
 
 
-def _states_of_cpd(cpd: Any) -> int | None:
+def _states_of_cpd(cpd: object) -> int | None:
     count = getattr(cpd, "variable_card", None)
     return None if count is None else int(count)
 
@@ -149,11 +149,11 @@ def _latents_of(graph: Any, names: Mapping[int, str]) -> dict[Label, int | None]
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def _kinds(graph: Any) -> set[str]:
+def _kinds(graph: object) -> set[str]:
     return {kind.__name__ for kind in type(graph).__mro__}
 
 
-def _not_read(graph: Any, library: str, known: str) -> GraphError:
+def _not_read(graph: object, library: str, known: str) -> GraphError:
     return GraphError(
         f"a {type(graph).__name__} of {library} cannot be read as a graph of variables; {known}. "
         "Pass its edges, [(parent, child), …]."

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from latentia.errors import GraphError, UnknownNameError
 from latentia.structure.foreign_graphs import read_foreign
 from latentia.structure.graph import LatentGraph, spell
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, Given, Label
 
 Latents: TypeAlias = ByName[int | None] | Iterable[Any] | None
 GraphLike: TypeAlias = "str | LatentGraph | ByName[Cell] | Iterable[Any]"
@@ -177,7 +177,7 @@ def _read_name(word: str, statement: str, read: _Reading) -> str:
     return name
 
 
-def _read_other(graph: Any) -> _Reading:
+def _read_other(graph: object) -> _Reading:
     """An object of another library, a model with a graph, or none that can be read."""
     own = getattr(graph, "graph", None)
     if isinstance(own, LatentGraph):
@@ -223,7 +223,7 @@ def _read_edges(edges: Iterable[Any]) -> _Reading:
     return read
 
 
-def _sequence(items: Any) -> list[Any]:
+def _sequence(items: Given) -> list[Label]:
     """A list in a fixed order: sets have none of their own, so they go by what they print."""
     if items is None:
         return []
@@ -236,7 +236,7 @@ def _sequence(items: Any) -> list[Any]:
     return list(items)
 
 
-def _is_listing(items: Any) -> bool:
+def _is_listing(items: object) -> bool:
     """Lists, tuples, sets, iterators, one-dimensional arrays; not all that can be iterated.
 
     A network or a table gives its nodes or columns, or pairs of something else than edges.
@@ -265,7 +265,7 @@ def _agreed(name: Label, before: int | None, count: int | None) -> int | None:
     return count if count is not None else before
 
 
-def _checked_label(name: Any) -> Label:
+def _checked_label(name: object) -> Label:
     try:
         hash(name)
     except TypeError:

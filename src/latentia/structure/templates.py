@@ -110,7 +110,7 @@ def grid(rows: int, columns: int, states: int | None = None) -> LatentGraph:
     return as_graph(edges, latents={f"H{i}_{j}": states for i, j in cells})
 
 
-def _positive(count: Any) -> bool:
+def _positive(count: object) -> bool:
     """A whole number of 1 or more; True is none."""
     return isinstance(count, Integral) and not isinstance(count, bool) and int(count) >= 1
 

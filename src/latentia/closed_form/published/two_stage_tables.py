@@ -28,7 +28,7 @@ from latentia.inference.provenance import Provenance, SeparatorReport
 from latentia.linear_algebra import Ridge, Solution, Truncated, pseudo_inverse
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array
+from latentia.typing import Array, Foreign
 
 LARGEST_TABLE = 2**26
 
@@ -37,7 +37,7 @@ def learn_as_published(
     plan: Plan,
     source: Source,
     ridge: tuple[float, float] | None = None,
-    stage1: Any = None,
+    stage1: Foreign = None,
     folds: int = 5,
     seed: int = 0,
 ) -> Operators:
@@ -57,7 +57,7 @@ def solve_tables(
     tables: Moments,
     ridge: tuple[float, float] | None = None,
     rows: Rows | None = None,
-    stage1: Any = None,
+    stage1: Foreign = None,
     folds: int = 5,
     seed: int = 0,
 ) -> Operators:
@@ -199,7 +199,7 @@ def _rows_of(source: Source) -> Rows:
 
 
 def _from_rows(
-    plan: Plan, k: int, rows: Rows, estimator: Any, folds: int, seed: int
+    plan: Plan, k: int, rows: Rows, estimator: Foreign, folds: int, seed: int
 ) -> Predictions:
     """Stage 1A and 1B by any regressor or classifier, cross-fitted."""
     sizes = plan.leaf_states()

@@ -38,7 +38,7 @@ class DiscreteColumn:
         if len(set(self.states)) != len(self.states):
             raise DataError(f"the states of {self.name!r} must differ, got {list(self.states)}.")
 
-    def code(self, state: Any) -> int:
+    def code(self, state: Cell) -> int:
         """The code of one state."""
         try:
             return self.states.index(plain(state))
@@ -67,11 +67,11 @@ class DiscreteColumn:
         return len(self.states)
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> tuple[Cell, ...]:
         return self.states
 
     @property
-    def summary_names(self) -> tuple[Any, ...]:
+    def summary_names(self) -> tuple[Cell, ...]:
         """The states; those that print alike (1 and '1') as Python writes them."""
         return printed_apart(self.states, f"the states of {self.name!r}")
 
@@ -114,13 +114,13 @@ class DiscreteColumn:
         """Codes as numbers, NaN where missing."""
         return np.where(places < 0, np.nan, places)
 
-    def place_of(self, state: Any) -> Codes:
+    def place_of(self, state: Cell) -> Codes:
         return np.array([self.code(state)])
 
-    def is_range(self, told: Any) -> bool:
+    def is_range(self, told: Cell) -> bool:
         return False
 
-    def likelihood(self, given: Any) -> Array:
+    def likelihood(self, given: Cell) -> Array:
         """By states; those that are not named have none."""
         if not isinstance(given, Mapping):
             raise EvidenceError(
@@ -132,7 +132,7 @@ class DiscreteColumn:
             found[self.code(state)] = self._number(state, likelihood)
         return found
 
-    def _number(self, state: Any, likelihood: Any) -> float:
+    def _number(self, state: Cell, likelihood: Cell) -> float:
         try:
             return float(likelihood)
         except (TypeError, ValueError, OverflowError):
@@ -157,13 +157,13 @@ class DiscreteColumn:
         """The most probable code, (n,)."""
         return np.asarray(p.argmax(axis=0), dtype=float)
 
-    def answers(self, best: Any) -> CellArray:
+    def answers(self, best: CellArray) -> CellArray:
         return decode(self, np.asarray(best).astype(np.int64))
 
-    def settled(self, best: Any) -> Any:
+    def settled(self, best: CellArray) -> CellArray:
         return best
 
-    def filled(self, values: Values, best: Any) -> CellArray:
+    def filled(self, values: Values, best: CellArray) -> CellArray:
         """The cells of a table, with the states of `best` codes where they are missing."""
         codes = encode(self, values)
         return decode(self, np.where(codes < 0, np.asarray(best).astype(np.int64), codes))
@@ -181,7 +181,7 @@ class DiscreteColumn:
     def bins(self, places: Codes, most: int) -> Codes:
         return np.where(places < 0, -1, places).astype(np.int64)
 
-    def bin_names(self, most: int) -> tuple[Any, ...]:
+    def bin_names(self, most: int) -> tuple[Cell, ...]:
         return self.states
 
     def draw(self, cells: Codes, rng: np.random.Generator) -> CellArray:
@@ -311,17 +311,17 @@ def _float_codes(states: tuple[Any, ...], cells: CellArray) -> Codes:
     return _looked_up(known, np.array([k for _, k in there]), cells.astype(float, copy=False))
 
 
-def _looked_up(known: Any, codes: Codes, cells: CellArray) -> Codes:
+def _looked_up(known: CellArray, codes: Codes, cells: CellArray) -> Codes:
     """Codes of cells among rising values of the same type."""
     place = np.minimum(np.searchsorted(known, cells), len(known) - 1)
     return np.where(known[place] == cells, codes[place], UNKNOWN).astype(np.int64)
 
 
-def _is_whole(state: Any) -> bool:
+def _is_whole(state: Cell) -> bool:
     return isinstance(state, int) or (isinstance(state, float) and state.is_integer())
 
 
-def _is_float(state: Any) -> bool:
+def _is_float(state: Cell) -> bool:
     try:
         return bool(float(state) == state)
     except OverflowError:  # a whole number beyond all floats
@@ -340,7 +340,7 @@ def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
     return words.taken(np.array(found, dtype=code_type(len(states))), -1)
 
 
-def _hashable(value: Any) -> bool:
+def _hashable(value: object) -> bool:
     try:
         hash(value)
     except TypeError:

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.errors import DataError
-from latentia.typing import Array, CellArray, Label
+from latentia.typing import Array, Bools, CellArray, Codes, Label, Selection
 
 EXACT = 2**53  # whole numbers up to this one are floats, too
 
@@ -27,23 +27,23 @@ class Words:
     """
 
     values: CellArray  # (k,) objects
-    codes: CellArray  # (n,) whole numbers
+    codes: Codes  # (n,) whole numbers
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, rows: Any) -> Words:
+    def __getitem__(self, rows: Selection) -> Words:
         """The words of some rows: a slice, places, or which of them."""
         return Words(self.values, self.codes[rows])
 
-    def taken(self, found: CellArray, nothing: Any) -> CellArray:
+    def taken(self, found: CellArray, nothing: object) -> CellArray:
         """What was `found` for each word, for every row; `nothing` where there is no word."""
         table = np.empty(len(found) + 1, dtype=found.dtype)
         table[:-1], table[-1] = found, nothing  # code -1 is the last one
         return table.take(self.codes)
 
     @property
-    def met(self) -> CellArray:
+    def met(self) -> Bools:
         """Which of the words some row holds: (k,)."""
         found = np.zeros(len(self.values) + 1, dtype=bool)
         found[self.codes] = True
@@ -56,10 +56,10 @@ class Values:
     """The cells of one column: an array or words, which of them are missing, and categories."""
 
     given: CellArray | Words  # numbers or objects
-    missing: CellArray | None = None  # (n,) bool; None: nothing is missing
+    missing: Bools | None = None  # (n,) bool; None: nothing is missing
     categories: tuple[Hashable, ...] | None = None
     first: int | None = 0  # row of the first cell in its table; None: in a part of it
-    rows: CellArray | None = None  # where not all are here: which cells these are
+    rows: Codes | None = None  # where not all are here: which cells these are
 
     def __len__(self) -> int:
         return len(self.given)
@@ -87,13 +87,13 @@ class Values:
     def present(self) -> CellArray:
         return self.cells if self.missing is None else self.cells[~self.missing]
 
-    def where(self, kept: Any) -> Values:
+    def where(self, kept: Selection) -> Values:
         """The cells of some rows only."""
         missing = None if self.missing is None else self.missing[kept]
         rows = (np.arange(len(self)) if self.rows is None else self.rows)[kept]
         return Values(self.given[kept], missing, self.categories, self.first, rows)
 
-    def without(self, odd: CellArray) -> Values:
+    def without(self, odd: Bools) -> Values:
         """The same with more cells missing."""
         gone = odd if self.missing is None else self.missing | odd
         return replace(self, missing=gone)
@@ -166,7 +166,7 @@ def word_values(
     return Values(words, away if away.any() else None, categories)
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN, NaT and pandas.NA."""
     if value is None:
         return True
@@ -178,7 +178,7 @@ def is_missing(value: Any) -> bool:
         return False
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Integers and floats, Python's and numpy's; True and False are none.
 
     >>> is_number(1), is_number(np.float32(1)), is_number(True), is_number("1")
@@ -211,7 +211,7 @@ def to_values(values: Values) -> Array:
     return x
 
 
-def are_numbers(values: Values) -> CellArray:
+def are_numbers(values: Values) -> Bools:
     """Which cells are numbers: (n,) bool; of those that are missing it does not matter."""
     if values.kind in "iuf":
         return np.ones(len(values), dtype=bool)
@@ -229,7 +229,7 @@ def first_odd(values: Values) -> tuple[int, Any] | None:
     return None if row is None else (row, plain(values.cell(row)))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Python's own number or string for a numpy scalar; whole floats as they are."""
     return value.item() if isinstance(value, np.generic) else value
 

@@ -38,7 +38,7 @@ from latentia.data.sources.csv_rows import (
 from latentia.data.sources.located import Located, check_unchanged
 from latentia.data.sources.series_words import MET, arrow_words
 from latentia.errors import DataError, FileError
-from latentia.typing import CellArray
+from latentia.typing import CellArray, Foreign
 
 DELIMITERS = (",", ";", "\t")
 MARK = b"\xef\xbb\xbf"  # of UTF-8
@@ -124,7 +124,7 @@ def known_blocks(
     check_unchanged(file)
 
 
-def array_cells(column: Any) -> Cells:
+def array_cells(column: Foreign) -> Cells:
     """An Arrow column as an array, masked where integers are missing; text as words."""
     import pyarrow as pa
 

@@ -11,7 +11,7 @@ from latentia.announcing import Notes
 from latentia.data.sources.engine import Answer
 from latentia.data.sources.progress import show_progress
 from latentia.data.sources.table import Table, part_of_table
-from latentia.typing import ByName, CellArray, Label
+from latentia.typing import ByName, CellArray, Foreign, Label, TableLike
 
 if TYPE_CHECKING:
     from latentia.data.sources.stream import Stream
@@ -87,7 +87,7 @@ def give_duckdb(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[La
 
 
 def give_polars_lazy(
-    data: Any, stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]
+    data: Foreign, stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]
 ) -> Any:
     """A lazy frame whose last step asks the model."""
     import polars as pl  # the frame is one of its
@@ -101,7 +101,7 @@ def give_polars_lazy(
     schema = {str(name): types.get(kind, pl.String) for name, kind in kinds.items()}
     once = ToldOnce(work)
 
-    def one_block(frame: Any) -> Any:
+    def one_block(frame: TableLike) -> Any:
         found = once(part_of_table(frame))
         return pl.DataFrame({str(k): _plain(v) for k, v in found.items()}, schema=schema)
 
@@ -122,7 +122,7 @@ def arrow_schema(kinds: Kinds) -> Any:
     return pa.schema([(str(name), types.get(kind, pa.string())) for name, kind in kinds.items()])
 
 
-def arrow_batch(found: ByName[CellArray], schema: Any) -> Any:
+def arrow_batch(found: ByName[CellArray], schema: Foreign) -> Any:
     """One block of an answer as a record batch."""
     import pyarrow as pa
 
@@ -139,5 +139,5 @@ def _plain(values: CellArray) -> Any:
     return [_text(v) for v in values] if values.dtype == object else values
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else str(value)

@@ -18,7 +18,7 @@ from latentia.data.sources.handing_back import ToldOnce, arrow_batch, arrow_sche
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError, LatentiaError
-from latentia.typing import ByName, Label
+from latentia.typing import ByName, Foreign, Label
 
 Sum = TypeVar("Sum", bound=Additive)
 
@@ -88,7 +88,7 @@ def _quoted(name: Label) -> str:
     return "`" + str(name).replace("`", "``") + "`"
 
 
-def _group_sum(sums: Any) -> Any:
+def _group_sum(sums: Foreign) -> Any:
     """The sums of neighbouring partitions as one, in their order."""
     ordered = sums.sort_values("part")
     try:
@@ -134,7 +134,7 @@ def _partition_answers(
     return run
 
 
-def open_spark(data: Any, progress: PassProgress) -> SparkEngine:
+def open_spark(data: Foreign, progress: PassProgress) -> SparkEngine:
     """The engine of a Spark DataFrame."""
     if not hasattr(data, "mapInArrow"):
         raise FrameError(

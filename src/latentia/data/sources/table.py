@@ -32,7 +32,7 @@ from latentia.data.sources.pandas_numbers import (
 )
 from latentia.data.sources.series_words import is_pool, series_categories, series_words
 from latentia.errors import DataError, FrameError, UnknownNameError
-from latentia.typing import ByName, CellArray, Label
+from latentia.typing import ByName, CellArray, Foreign, Label, TableLike
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -161,14 +161,14 @@ def _place_of(name: Label, names: Sequence[Label]) -> int:
     return (exact or found)[0]
 
 
-def _too_large(names: str, backend: Any) -> DataError:
+def _too_large(names: str, backend: Foreign) -> DataError:
     return DataError(
         f"the states of {names} are integers too large for a column of {backend.__name__}. "
         "Pass the rows as a dict of arrays, or the states as text."
     )
 
 
-def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
+def read_table(data: TableLike, graph_names: Sequence[Label] | None = None) -> Table:
     """Look at a table; nothing is copied yet."""
     if hasattr(data, "toarray"):
         raise FrameError(
@@ -210,7 +210,7 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     return Table(names, len(frame), data, frame, pools=pools)
 
 
-def part_of_table(data: Any) -> Table:
+def part_of_table(data: TableLike) -> Table:
     """A part of a table elsewhere; which rows these are, nobody knows."""
     return replace(read_table(data), first=None)
 
@@ -225,7 +225,7 @@ def _array_of_rows(data: Sequence[Any]) -> CellArray:
     return found
 
 
-def _check_names(data: Any) -> None:
+def _check_names(data: TableLike) -> None:
     """Columns that share a name cannot be told apart."""
     names = getattr(data, "column_names", data.columns)  # Arrow's columns are arrays
     listed = names.tolist() if is_pandas(data) else list(names)
@@ -238,7 +238,7 @@ def _check_names(data: Any) -> None:
         seen.add(name)
 
 
-def _as_array(values: Any, name: Label) -> CellArray:
+def _as_array(values: object, name: Label) -> CellArray:
     """An array; a list whose values would become others (1 the text "1") as objects."""
     try:
         found: CellArray = np.asanyarray(values)
@@ -265,7 +265,7 @@ def _changes(values: Sequence[Any], found: CellArray) -> bool:
     return any(isinstance(v, int | np.integer) and abs(int(v)) > EXACT for v in values)
 
 
-def _length(values: Any, name: Label) -> int:
+def _length(values: object, name: Label) -> int:
     if isinstance(values, Words):
         return len(values)
     cells = _as_array(values, name)
@@ -297,7 +297,7 @@ def _numpy_table(data: CellArray, graph_names: Sequence[Label] | None) -> Table:
     return Table(names, len(data), data, None)
 
 
-def _named_by_text(data: Any) -> nw.DataFrame[Any]:
+def _named_by_text(data: TableLike) -> nw.DataFrame[Any]:
     """narwhals wants names that are text, and 0 and "0" are two columns: numbered from the left."""
     import narwhals.stable.v2 as nw
 

@@ -30,7 +30,7 @@ from latentia.data.sources.stream import OneShot, Stream
 from latentia.data.sources.table import Table
 from latentia.data.sources.weights import check_total, checked_weight, weight_name
 from latentia.errors import DataError, UnknownNameError
-from latentia.typing import ByName, CellArray, Label
+from latentia.typing import ByName, CellArray, Label, TableLike, WeightLike
 
 KEPT_CELLS = 2**24  # of a table in blocks that is kept in memory as it is, and read once …
 KEPT_BYTES = 2**26  # … and bytes of its codes, instead of being read again and again
@@ -163,10 +163,10 @@ class TableRows:
 
 
 def open_rows(
-    X: Any,
+    X: TableLike,
     names: Sequence[Label] | None = None,
-    sample_weight: Any = None,
-    progress: Any = None,
+    sample_weight: WeightLike | None = None,
+    progress: object = None,
     known: Sequence[Column] = (),
 ) -> TableRows:
     """Any table; `names` are those of columns that come without (numpy).
