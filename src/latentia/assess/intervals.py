@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy
 
 from latentia.errors import EvidenceError
 from latentia.inference.operators import Operators
-from latentia.typing import Array, ByName, CellArray, Given
+from latentia.typing import Array, ByName, CellArray, Given, TableLike
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
@@ -31,9 +31,9 @@ Found = ByName[CellArray]
 class Bars(NamedTuple):
     """Probabilities and the ends of their intervals, each a table of the same kind."""
 
-    proba: Any
-    lower: Any
-    upper: Any
+    proba: TableLike
+    lower: TableLike
+    upper: TableLike
 
 
 def checked_confidence(confidence: Given) -> float:
@@ -84,7 +84,7 @@ def bars_of(
     operators: Operators,
     replicates: Replicates,
     confidence: float,
-    *question: Any,
+    *question: object,
 ) -> tuple[Found, Found, Found]:
     """What `ask(operators, *question)` finds, column by column, with both ends."""
     p, whole = ask(operators, *question), ask(replicates.whole, *question)

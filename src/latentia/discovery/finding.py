@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from latentia.discovery.structure_search import (
 )
 from latentia.errors import GraphError, UnknownNameError
 from latentia.linear_algebra import one_thread
-from latentia.typing import ByName, Cell, Label, TableLike, WeightLike
+from latentia.typing import ByName, Cell, Given, Label, TableLike, WeightLike
 
 BIN_SAMPLE = 20_000
 SEARCHING = "looking for a structure"
@@ -79,15 +79,15 @@ def learn_structure(
     *,
     max_states: int | None = None,
     max_latents: int | None = None,
-    require: Iterable[tuple[Any, Any]] = (),
-    forbid: Iterable[tuple[Any, Any]] = (),
+    require: Iterable[tuple[Label, Label]] = (),
+    forbid: Iterable[tuple[Label, Label]] = (),
     kinds: ByName[str] | None = None,
-    state_names: ByName[Sequence[Any]] | None = None,
+    state_names: ByName[Sequence[Cell]] | None = None,
     sample_weight: WeightLike | None = None,
     held_out: object = None,
     time_budget: float | None = None,
     random_state: int = 0,
-    progress: Any = None,
+    progress: Given = None,
 ) -> FoundStructure:
     """Find a graph for a table: which columns hang together, and the latents that tie them.
 

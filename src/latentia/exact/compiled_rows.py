@@ -10,10 +10,11 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from latentia.data.columns.column import Places
 from latentia.exact.estep_passes import RESCALE, Factors
 from latentia.exact.estep_wiring import Clique, EStep, Input, Placing
 from latentia.native.loading import Kernel
@@ -216,7 +217,7 @@ class LaidOutRows:
         self,
         kernel: Kernel,
         program: RowProgram,
-        codes: Sequence[Any],
+        codes: Sequence[Places],
         sizes: Sequence[int],  # of each pack: its codes are below this
         weight: Array | None,
         n: int,
@@ -292,7 +293,7 @@ def compiled_sums(
     kernel: Kernel,
     estep: EStep,
     factors: Factors,
-    codes: Sequence[Any],
+    codes: Sequence[Places],
     weight: Array | None,
     n: int,
     dense: Sequence[Array] = (),

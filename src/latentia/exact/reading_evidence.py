@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from latentia.exact.shafer_shenoy import log
 from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 StateCodes: TypeAlias = NDArray[np.int64]
-RowsGiven: TypeAlias = "ByName[Cell] | CellArray | Sequence[Any] | None"
+RowsGiven: TypeAlias = "ByName[Cell] | CellArray | Sequence[Cell] | None"
 Soft: TypeAlias = "ByName[Cell] | None"
 
 
@@ -83,7 +83,7 @@ def _codes(model: Variables, evidence: object) -> CellArray:
     return np.asarray(evidence)
 
 
-def _by_row(model: Variables, evidence: Sequence[Any]) -> CellArray:
+def _by_row(model: Variables, evidence: Sequence[Cell]) -> CellArray:
     rows = []
     for k, row in enumerate(evidence):
         if not isinstance(row, Mapping):

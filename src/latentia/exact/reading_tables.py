@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def read_tables(graph: LatentGraph, cpts: ByName[Cell]) -> tuple[LatentGraph, di
     return graph if known == graph.states else replace(graph, states=known), tables
 
 
-def _directed_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, Any]:
+def _directed_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, object]:
     known = set(graph.names)
     for key in cpts:
         if key not in known:
@@ -68,9 +67,9 @@ def _directed_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, Any]
     return {(*above[v], v): name for v, name in enumerate(graph.names)}
 
 
-def _undirected_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, Any]:
+def _undirected_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, object]:
     number = {name: v for v, name in enumerate(graph.names)}
-    near, found = moralise(graph), dict[Scope, Any]()
+    near, found = moralise(graph), dict[Scope, object]()
     for key in cpts:
         names = (key,) if key in number or not isinstance(key, tuple) else key
         for name in names:

@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Sensitivity:
     answer: float
     cells: tuple[TableCell, ...]
 
-    def frame(self) -> dict[str, list[Any]]:
+    def frame(self) -> dict[str, list[Cell]]:
         """A row for each cell, as columns for any data frame."""
         return {
             "variable": [c.variable for c in self.cells],

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class TableAnswers:
         object.__setattr__(self, "tables", MappingProxyType(own))
         object.__setattr__(self, "state_names", checked_state_names(read, state_names))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return TableAnswers, (self.graph, self.cpts, None, self.state_names)
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -28,7 +28,15 @@ from latentia.inference.posterior import Assignment, Posterior
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.typing import Array, ByName, Cell, Given, Label, Names
+from latentia.typing import Array, ByName, Cell, FilePath, Given, Label, Names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from latentia.exact.sensitivity import Sensitivity
+    from latentia.explore.local_server import PageServer
+    from latentia.model.effects import Effect
+    from latentia.model.explaining import Explanation
 
 MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence
 
@@ -72,7 +80,7 @@ class TabularModel:
         cpts: ByName[Cell],
         latents: Latents = None,
         order: str = "min_fill",
-        state_names: ByName[Sequence[Any]] | None = None,
+        state_names: ByName[Sequence[Cell]] | None = None,
     ) -> None:
         read, tables = read_tables(as_graph(graph, latents), cpts)
         network = wire(read, tables, order)
@@ -92,7 +100,7 @@ class TabularModel:
         ):
             object.__setattr__(self, name, value)  # as a frozen dataclass does it
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return TabularModel, (self.graph, self.cpts, None, self.order, dict(self.state_names))
 
     @property
@@ -106,7 +114,7 @@ class TabularModel:
         return tuple(count or 1 for count in self.graph.states)
 
     @property
-    def cpts(self) -> dict[Any, Array]:
+    def cpts(self) -> dict[Label, Array]:
         """The tables by name, as the constructor takes them."""
         if self.graph.directed:
             return {self.names[scope[-1]]: table for scope, table in self.tables.items()}
@@ -180,8 +188,8 @@ class TabularModel:
         return TabularModel(graph, cpts, None, self.order, dict(self.state_names))
 
     def effect(
-        self, treatment: Label, outcome: Label, evidence: ByName[Cell] | None = None, **how: object
-    ) -> Any:
+        self, treatment: Label, outcome: Label, evidence: ByName[Cell] | None = None, **how: Given
+    ) -> Effect:
         """P(outcome | do treatment) for each of its states: see `LatentModel.effect`."""
         return doors.effect_of(self, treatment, outcome, evidence, **how)
 
@@ -209,13 +217,13 @@ class TabularModel:
         values = dict(zip((self.names[v] for v in asked), labels, strict=True))
         return Assignment(values, min(found.log_joint - found.log_evidence, 0.0), True)
 
-    def explain(self, target: Names, row: Cell, **how: object) -> Any:
+    def explain(self, target: Names, row: Cell, **how: Given) -> Explanation:
         """How far each piece of evidence has moved the answer: see `LatentModel.explain`."""
         return doors.explain_tables(self, target, row, **how)
 
     def sensitivity(
-        self, target: Names, evidence: ByName[Cell] | None = None, **how: object
-    ) -> Any:
+        self, target: Names, evidence: ByName[Cell] | None = None, **how: Given
+    ) -> Sensitivity:
         """How an answer depends on the cells of tables: see `LatentModel.sensitivity`."""
         return doors.sensitivity_of_tables(self, target, evidence, **how)
 
@@ -243,7 +251,7 @@ class TabularModel:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         return with_latents(self, self.graph.observed, columns)
 
-    def explore(self, to: object = None, **options: object) -> Any:
+    def explore(self, to: FilePath | None = None, **options: Given) -> PageServer | Path:
         """A page to look at, as `LatentModel.explore` makes it: `to` a file, or else served."""
         return doors.explore(self, to, **options)
 
@@ -269,11 +277,11 @@ class TabularModel:
         found = one_in_forest(self.graph, tables, codes[0], likelihoods, asked[0])
         return None if found is None else (np.array([found[1]]), found[0][None])
 
-    def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Any] | None:
+    def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Cell] | None:
         """What one row of evidence says, by state name; soft evidence as likelihoods."""
         codes, weights = read_codes(self, evidence, soft)
         seen = np.flatnonzero(codes[0] >= 0).tolist()
-        found: dict[Label, Any] = {
+        found: dict[Label, Cell] = {
             self.names[v]: own[codes[0, v]]
             for v, own in zip(seen, labels_of_all(self, seen), strict=True)
         }

@@ -98,11 +98,11 @@ class WidePasses:
         self.looked_up: dict[int, Floats] = {}  # (joint codes, states) of each pack
         self.maps: list[Floats] = []
         self.cells = np.zeros(len(layout.every))  # sums, in the order of the places
-        self.pairs, self.columns = list[Any](), list[Any]()  # views of them
+        self.pairs, self.columns = list[Array](), list[Array]()  # views of them
         start = 0
         for clique in layout.cliques:
             size = math.prod(clique.sizes)
-            self.pairs.append(self.cells[start : start + size] if clique.families else None)
+            self.pairs.append(self.cells[start : start + (size if clique.families else 0)])
             start += size * len(clique.families)
         for pack, marks in zip(layout.estep.packs, self.marks, strict=True):
             shape = marks.shape[1], layout.estep.size(pack.scope)
@@ -162,7 +162,7 @@ class WidePasses:
     def up(self, codes: Codes, log: Array, bad: Bools) -> tuple[list[Floats], list[Floats]]:
         """P, (n, lower), and m, (n, upper), of every clique; at a root 1 / m."""
         n, cliques = len(log), self.layout.cliques
-        products: list[Any] = [None] * len(cliques)
+        products: list[Floats] = [np.empty(0)] * len(cliques)
         messages, depth = list(products), [0.0] * len(cliques)
         for k in reversed(range(len(cliques))):
             clique = cliques[k]
@@ -235,5 +235,5 @@ class WidePasses:
             for _ in clique.families:
                 self.cells[start : start + pairs.size] = pairs
                 start += pairs.size
-        found: Any = np.bincount(self.layout.every, self.cells, self.layout.size + 2)
+        found = np.bincount(self.layout.every, self.cells, self.layout.size + 2)
         return np.asarray(found[:-2], dtype=float)

@@ -60,7 +60,7 @@ def timelines(
     }
 
 
-def _columns(chain: Chain) -> list[dict[str, Any]]:
+def _columns(chain: Chain) -> list[dict[str, Cell]]:
     names = differing(chain.columns[v].name for v in chain.slice.told)
     found = []
     for name, v in zip(names, chain.slice.told, strict=True):
@@ -85,7 +85,7 @@ def _latent(model: SequenceModel, v: int) -> dict[str, Any]:
 
 def _sequences(
     chain: Chain, read: LongSteps, ahead: ByName[Cell] | None, steps: int
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Cell]]:
     """As many sequences as fit; of one that is too long, its last steps."""
     wide = len(chain.slice.told) + sum(chain.sizes[v] + 1 for v in chain.slice.latent) + 1
     most = max(MOST_NUMBERS // wide, 1)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -26,7 +26,7 @@ from latentia.inference.message_program import MessageProgram, message_program
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Provenance
 from latentia.inference.subtrees import Subtree, look_up, look_up_scores, subtree_tables
-from latentia.typing import Array, Bools, CellArray, Codes, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_COMPILED, NUMBERS = 2**16, 2**22  # rows of a block that the kernel works on, and their numbers
@@ -79,7 +79,7 @@ class Asked:
     rows: int
     codes: tuple[Codes | None, ...]
     place: CellArray | None  # None: every row is its own
-    unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
+    unknown: tuple[tuple[Label, int, Cell], ...] = ()  # column, how many of its cells, the first
 
     def spread(self, found: CellArray) -> CellArray:
         """From answers (…, asked) to answers (…, rows)."""
@@ -96,7 +96,7 @@ def read_asked(
     """
     there = set(table.names)
     codes: list[Codes | None] = [None] * len(columns)
-    unknown: list[tuple[Label, int, Any]] = []
+    unknown: list[tuple[Label, int, Cell]] = []
     for i, c in enumerate(columns):
         if c.name not in there or i == without:
             continue
@@ -144,7 +144,7 @@ def distinct(
 
 def _joint(used: Sequence[tuple[Codes, int]], part: slice) -> Codes:
     """One number per row: its codes, missing ones too."""
-    joint: Any = np.zeros(1, dtype=np.int64)
+    joint: Codes = np.zeros(1, dtype=np.int64)
     for codes, m in used:
         joint = joint * m + (codes[part].astype(np.int64) + 1)
     return np.asarray(joint)

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -46,7 +46,7 @@ class Posterior:
     standard_error: Array | None = None  # of an answer that was drawn, shaped as the table
 
     @property
-    def intervals(self) -> dict[Any, tuple[float, float]] | None:
+    def intervals(self) -> dict[Cell, tuple[float, float]] | None:
         """(lower, upper) by state name; None unless a confidence was asked for."""
         if self.lower is None or self.upper is None:
             return None
@@ -54,12 +54,12 @@ class Posterior:
         return dict(zip(map(self._key, itertools.product(*self.states)), ends, strict=True))
 
     @property
-    def probabilities(self) -> dict[Any, float]:
+    def probabilities(self) -> dict[Cell, float]:
         """By state name; by tuples of state names for several variables."""
         return {self._key(key): float(p) for key, p in self._cells()}
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Cell:
         """The most probable state (a tuple of states for several variables)."""
         return max(self.probabilities.items(), key=lambda item: item[1])[0]
 
@@ -78,7 +78,7 @@ class Posterior:
     def _cells(self) -> Iterator[tuple[tuple[Hashable, ...], float]]:
         return zip(itertools.product(*self.states), self.table.ravel().tolist(), strict=True)
 
-    def _key(self, key: tuple[Hashable, ...]) -> Any:
+    def _key(self, key: tuple[Hashable, ...]) -> Cell:
         return key[0] if len(key) == 1 else key
 
     @property
@@ -148,7 +148,7 @@ class Posterior:
         )
 
 
-class Assignment(dict[Any, Any]):
+class Assignment(dict[Label, Cell]):
     """The most probable states of some variables: a dict with its probability.
 
     `exact` is False where the assignments were too many to enumerate and a search stands in.

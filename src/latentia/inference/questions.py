@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.errors import EvidenceError, UnknownNameError
 from latentia.typing import Array, ByName, Cell, Given, Label
 
@@ -48,9 +47,9 @@ def one_row(
     asked: Sequence[Label],
     evidence: ByName[Cell],
     soft: ByName[Cell],
-) -> tuple[list[Any], dict[int, Array]]:
+) -> tuple[list[Places | None], dict[int, Array]]:
     """Codes and likelihoods by column; what is asked for must not be observed."""
-    codes: list[Any] = [None] * len(columns)
+    codes: list[Places | None] = [None] * len(columns)
     wanted = set(asked)
     for name in (*evidence, *soft):
         if name in wanted:

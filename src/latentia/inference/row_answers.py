@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -36,7 +36,7 @@ from latentia.inference.many_rows import (
     row_scores,
 )
 from latentia.inference.operators import Operators
-from latentia.typing import Array, Bools, ByName, CellArray, Label
+from latentia.typing import Array, Bools, ByName, Cell, CellArray, Label
 
 SCORE = "log_probability"
 UNKNOWN = ("error", "missing", "warn")  # what becomes of cells that are no states
@@ -49,7 +49,7 @@ Found: TypeAlias = ByName[CellArray]
 class Noted:
     """What is to be told of scores; `+` joins blocks, wherever they were scored."""
 
-    unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
+    unknown: tuple[tuple[Label, int, Cell], ...] = ()  # column, how many of its cells, the first
     impossible: int = 0
     first: str = ""  # the first impossible row
     repaired: int = 0
@@ -139,7 +139,7 @@ class Asking:
             for k, label in enumerate(labels)
         }
 
-    def all_columns(self, table: Table) -> dict[Any, Found]:
+    def all_columns(self, table: Table) -> dict[Label, Found]:
         """What `one` tells, of every column in one look."""
         found = every_column(self.operators, self.columns, self.read(table), summary, self.pool)
         note_impossible(found.impossible, table.first)
@@ -199,11 +199,11 @@ class Asking:
         counted = float(len(scores)) if own is None else float(own.sum())
         return ScoreSum(total, counted, len(scores), noted)
 
-    def everything_kinds(self) -> dict[Any, type]:
+    def everything_kinds(self) -> dict[Label, type]:
         """Names and types of what `everything` finds."""
         return {label: float for labels in joint_labels(self.columns) for label in labels}
 
-    def one_kinds(self, place: int) -> dict[Any, type]:
+    def one_kinds(self, place: int) -> dict[Label, type]:
         """Names and types of what `one` finds."""
         return dict.fromkeys(self.columns[place].summary_names, float)
 
@@ -215,7 +215,7 @@ def filled_cells(
 
     Cells that are no states are holes where that is allowed.
     """
-    out: dict[Any, CellArray] = {}
+    out: dict[Label, CellArray] = {}
     for column, guess in zip(columns, best, strict=True):
         if column.name not in table.names:
             out[column.name] = column.answers(column.settled(guess))
@@ -242,7 +242,7 @@ def summary(column: Column, p: Array) -> Array:
     return column.summary(p)
 
 
-def note_unknown(unknown: Iterable[tuple[Label, int, Any]]) -> None:
+def note_unknown(unknown: Iterable[tuple[Label, int, Cell]]) -> None:
     """Columns, how many of their cells hold no state, and the first of them."""
     for name, count, first in unknown:
         note(UnknownStateWarning, name, count, first, partial(_unknown_text, name))

@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 import scipy
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.errors import DataError, UnknownNameError
 from latentia.kernels.exponentials import exp_negative
 from latentia.linear_algebra import eigh
-from latentia.typing import Array, Foreign
+from latentia.typing import Array, Foreign, Given
 
 Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
 
@@ -86,7 +86,7 @@ def _by_object(kernel: Foreign, x: Array, y: Array) -> Array:
     return np.asarray(kernel(np.reshape(x, (-1, 1)), np.reshape(y, (-1, 1))), dtype=float)
 
 
-def coordinates(columns: Sequence[Column], codes: Sequence[Any]) -> Array:
+def coordinates(columns: Sequence[Column], codes: Sequence[Places]) -> Array:
     """(columns, n): values in units of their standard deviation, or codes; NaN where missing."""
     out = np.empty((len(columns), len(codes[0])))
     for i, (column, cells) in enumerate(zip(columns, codes, strict=True)):
@@ -104,7 +104,7 @@ class BlockMap:
     landmarks: Array  # (d, m)
     mixing: Array  # (features, m)
     bandwidth: float
-    kernel: Any
+    kernel: Given
     seen: tuple[Array, Array] = NOTHING  # (d, n) a few rows, (n,) their weights: for missing cells
     waves: tuple[Array, Array, Array] | None = None  # of random Fourier features
     unequal: float = UNEQUAL  # kernel between different states of a discrete member

@@ -48,7 +48,7 @@ class Alignment:
     model: Any  # a LatentModel
 
     @property
-    def mapping(self) -> dict[Label, dict[Any, Any]]:
+    def mapping(self) -> dict[Label, dict[Label, Cell]]:
         """{latent: {state of the first model: state of the second}}."""
         return {m.latent: dict(m.mapping) for m in self.matches}
 

@@ -276,7 +276,7 @@ class ArrowQuestions(LinkedQuestions):
         found = self._arrows
         return super()._is_told_latent(name) if found is None else name in found.hidden
 
-    def _latent_labels(self, name: Label) -> tuple[Any, ...]:
+    def _latent_labels(self, name: Label) -> tuple[Cell, ...]:
         if self._arrows is None:
             return super()._latent_labels(name)
         return self._latent_column(name).labels
@@ -354,7 +354,7 @@ class ArrowQuestions(LinkedQuestions):
         exact = not any(v in found.network.dense for v in places)
         return Assignment(values, min(log - whole, 0.0), exact)
 
-    def _draw_arrows(self, n: int, rng: np.random.Generator, latents: bool) -> dict[Any, Any]:
+    def _draw_arrows(self, n: int, rng: np.random.Generator, latents: bool) -> dict[Label, Cell]:
         """n rows; with latents, these come first."""
         from latentia.exact.arrow_answers import draw_arrows
 

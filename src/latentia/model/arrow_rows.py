@@ -47,11 +47,11 @@ class ArrowAsking:
     def in_precision(self, dtype: Any) -> ArrowAsking:
         return self
 
-    def one_kinds(self, place: int) -> dict[Any, type]:
+    def one_kinds(self, place: int) -> dict[Label, type]:
         """Names and types of what `one` finds."""
         return dict.fromkeys(self.columns[place].summary_names, float)
 
-    def everything_kinds(self) -> dict[Any, type]:
+    def everything_kinds(self) -> dict[Label, type]:
         """Names and types of what `everything` finds."""
         return {label: float for labels in joint_labels(self.columns) for label in labels}
 
@@ -100,7 +100,7 @@ class ArrowAsking:
             found.update(dict(zip(labels, p, strict=False)))
         return found
 
-    def all_columns(self, table: Table) -> dict[Any, Found]:
+    def all_columns(self, table: Table) -> dict[Label, Found]:
         """What `one` tells, of every column."""
         return {c.name: self.one(i, table) for i, c in enumerate(self.columns)}
 

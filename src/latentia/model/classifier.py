@@ -53,7 +53,7 @@ from latentia.model.opened_table import look_at
 from latentia.model.specification import Specification
 from latentia.model.training import place_columns
 from latentia.parameters import unfitted
-from latentia.typing import Array, ByName, CellArray, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 FOLDS = 5  # of the recalibration; one of them compares forms
 CLASS = "class"
@@ -104,7 +104,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         learner: Any = "pbp",
         kinds: ByName[str] | None = None,
         priors: Any = None,
-        state_names: ByName[Sequence[Any]] | None = None,
+        state_names: ByName[Sequence[Cell]] | None = None,
         calibrate: bool = False,
         n_jobs: int | None = None,
     ) -> None:

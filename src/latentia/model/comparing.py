@@ -42,7 +42,7 @@ def compare(
     smoothing: float = 0.0,
     bootstrap: int = 0,
     kinds: ByName[str] | None = None,
-    state_names: ByName[Sequence[Any]] | None = None,
+    state_names: ByName[Sequence[Cell]] | None = None,
     random_state: Any = 0,
 ) -> Comparison:
     """Candidates with different numbers of states, learned from the same rows, side by side.

@@ -61,7 +61,7 @@ class Explanation:
         """From the prior to the answer, in log-odds; ±inf where the answer is certain."""
         return _between(_log_odds(self.probability), _log_odds(self.prior))
 
-    def frame(self) -> dict[str, list[Any]]:
+    def frame(self) -> dict[str, list[Cell]]:
         """A row for each piece of evidence, as columns for any data frame."""
         return {
             "evidence": [p.name for p in self.pieces],
@@ -140,7 +140,7 @@ def explain_by(
     }
     full = _odds(whole, place)
     left_out = {name: _between(full, own) for name, own in without.items()}
-    before, seen, pieces = nothing, dict[Any, Any](), []
+    before, seen, pieces = nothing, dict[Label, Cell](), []
     for name in _ordered(evidence, left_out, order):
         seen[name] = evidence[name]
         after = whole if len(seen) == len(evidence) else ask(seen)
@@ -187,7 +187,7 @@ def sensitivity_of_tables(
     return sensitivity_of(answers, target, given, state, of)
 
 
-def read_row(row: Any, known: Iterable[Label]) -> dict[Any, Any]:
+def read_row(row: Any, known: Iterable[Label]) -> dict[Label, Cell]:
     """{variable: state} from a dict, a pandas series, or a frame of one row; holes left out.
 
     Of a table's row only what the model knows is evidence.

@@ -22,7 +22,7 @@ from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.specification import columns_of
 from latentia.seeds import as_generator
-from latentia.typing import ByName, Cell
+from latentia.typing import ByName, Cell, Label
 
 STRATEGIES = ("best", "draw")
 BLOCK = 2**12  # rows at a time
@@ -59,7 +59,7 @@ class LatentImputer(TransformerMixin, BaseEstimator):
         latents: Any = None,
         learner: Any = "pbp",
         kinds: ByName[str] | None = None,
-        state_names: ByName[Sequence[Any]] | None = None,
+        state_names: ByName[Sequence[Cell]] | None = None,
         strategy: str = "best",
         random_state: Any = None,
     ) -> None:
@@ -157,7 +157,7 @@ def _like_given(table: Table, name: Any, found: ByName[Cell]) -> Any:
 
 def drawn_cells(
     operators: Operators, columns: Sequence[Column], table: Table, rng: np.random.Generator
-) -> dict[Any, Any]:
+) -> dict[Label, Cell]:
     """Every column with its missing cells drawn, one after the other given all before them.
 
     So those of a row are drawn together: P(a, b | rest) = P(a | rest) P(b | a, rest).

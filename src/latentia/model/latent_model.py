@@ -32,7 +32,7 @@ from latentia.model.latent_questions import (
 from latentia.model.notices import note_outside
 from latentia.model.why_questions import WhyQuestions
 from latentia.seeds import as_generator
-from latentia.typing import ByName, Cell
+from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -218,7 +218,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         *,
         latents: bool = False,
         joint: bool = False,
-    ) -> dict[Any, Any]:
+    ) -> dict[Label, Cell]:
         """Rows drawn from the learned distribution: a dict of columns, ready for any data frame.
 
         With `latents` the states of latents come along, before the columns; that needs tables.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-StateNames = ByName[Sequence[Any]]
+StateNames = ByName[Sequence[Cell]]
 
 
 @final

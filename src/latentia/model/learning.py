@@ -20,7 +20,7 @@ from latentia.model.state_names import (
     with_ordered_states,
 )
 from latentia.parameters import offered_if, unfitted
-from latentia.typing import ByName, Label
+from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
@@ -61,11 +61,11 @@ class Learning(Learned):
         latents: Any = None,
         learner: Any = "pbp",
         kinds: ByName[str] | None = None,
-        state_names: ByName[Sequence[Any]] | None = None,
+        state_names: ByName[Sequence[Cell]] | None = None,
         order_by: Any = None,
-        name_states: ByName[Sequence[Any]] | None = None,
+        name_states: ByName[Sequence[Cell]] | None = None,
         link: ByName[str] | None = None,
-        mechanism: ByName[Sequence[Any]] | None = None,
+        mechanism: ByName[Sequence[Cell]] | None = None,
     ) -> None:
         self.graph = graph
         self.latents = latents
@@ -187,7 +187,7 @@ class Learning(Learned):
             self.error_bars_ = replicates
         return self
 
-    def with_state_names(self, name_states: ByName[Sequence[Any]]) -> Self:
+    def with_state_names(self, name_states: ByName[Sequence[Cell]]) -> Self:
         """Name the states of latents: {latent: names}, in the order of the model; {} forgets them.
 
         Answers, evidence, profiles and files go by these names from now on. It is the parameter

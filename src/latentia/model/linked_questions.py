@@ -139,7 +139,7 @@ class LinkedQuestions(LatentUses):
 
     def _told_by_covariates(
         self, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
-    ) -> tuple[dict[Any, Any], dict[Any, Any]] | None:
+    ) -> tuple[dict[Label, Cell], dict[Label, Cell]] | None:
         """Evidence without covariates, and soft evidence with what they say; None without them.
 
         Those that are not given are summed out, as in a row that lacks them.

@@ -309,13 +309,13 @@ class AskingSet:
         check_unknown(self.unknown)
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> tuple[Cell, ...]:
         from latentia.exact.reading_evidence import labels_of
 
         return labels_of(self.answers, self.variable)
 
     @property
-    def kinds(self) -> dict[Any, type]:
+    def kinds(self) -> dict[Label, type]:
         return dict.fromkeys(self.labels, float)
 
     def shares(self, table: Table) -> Found:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -226,7 +225,7 @@ class EM(Parameters):
         return matched(plan.graph, start_of_graph(plan, source, rng), problem.knowledge)
 
 
-def repr_of(learner: Parameters, shown: dict[str, Any], most: int) -> str:
+def repr_of(learner: Parameters, shown: dict[str, object], most: int) -> str:
     """As scikit-learn has it, without a function that listens to progress, and tables in short."""
     shown = {name: short_tables(value) for name, value in shown.items()}
     if callable(shown["verbose"]):

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeAlias, final
+from typing import Protocol, Self, TypeAlias, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.continuous import dense_columns
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
@@ -232,7 +232,7 @@ def standardised(graph: LatentGraph, rows: Rows, scales: Mapping[int, Scale]) ->
     """Continuous columns with mean 0 and variance 1."""
     if not scales:
         return rows
-    codes: list[Any] = list(rows.codes)
+    codes: list[Places] = list(rows.codes)
     for i, v in enumerate(graph.observed):
         if v in scales:
             codes[i] = (codes[i] - scales[v][0]) / scales[v][1]
@@ -268,7 +268,7 @@ def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> 
 
     Atoms have no units, and are not counted.
     """
-    weight, codes = rows.weights, list[Any](rows.codes)
+    weight, codes = rows.weights, list[Places](rows.codes)
     total = 0.0
     for i, column in dense_columns(range(len(columns)), columns).items():
         codes[i] = np.where(codes[i] < column.points, codes[i], np.nan)

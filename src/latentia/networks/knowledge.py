@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class Knowledge:
 def read_knowledge(
     graph: LatentGraph,
     known: ByName[Cell] | None,
-    tied: Sequence[Sequence[Any]] | None,
+    tied: Sequence[Sequence[Label]] | None,
     smoothing: PseudoCounts = 0.0,
 ) -> Knowledge:
     """Check names, shapes and sums; a tie passes known cells on to the whole group."""
@@ -192,7 +192,7 @@ def _read_groups(
     return tuple(group for group in groups if len(group) > 1)
 
 
-def check_kinds(graph: LatentGraph, knowledge: Knowledge, continuous: Mapping[int, Any]) -> None:
+def check_kinds(graph: LatentGraph, knowledge: Knowledge, continuous: Mapping[int, object]) -> None:
     """Tied discrete variables have as many states; known cells are of discrete variables."""
     for group in knowledge.tied:
         kinds = {v in continuous for v in group}

@@ -124,7 +124,7 @@ class GoingLearner(Learner, Protocol):
 
     def partial_learn(
         self, plan: Plan, columns: Sequence[Column], source: Source, previous: object
-    ) -> tuple[Operators, Any]:
+    ) -> tuple[Operators, object]:
         """`previous`: the state that the last call gave, a loaded model's operators, or None."""
         ...
 

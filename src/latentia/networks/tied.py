@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import scipy
@@ -20,7 +19,7 @@ from latentia.data.columns.values import sorted_states
 from latentia.errors import DataError
 from latentia.networks.knowledge import Knowledge
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Label
 
 SWEEPS = 5
 
@@ -126,7 +125,7 @@ def share_states(columns: Sequence[Column], tied: Sequence[Sequence[Label]] | No
     return [found[c.name] for c in columns]
 
 
-def _union(columns: Sequence[Column]) -> tuple[Any, ...]:
+def _union(columns: Sequence[Column]) -> tuple[Cell, ...]:
     """Sorted, if the states of each are; else in the order in which they are met."""
     met = tuple(dict.fromkeys(s for c in columns for s in c.labels))
     plain = all(c.labels == sorted_states(c.labels) for c in columns)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
@@ -94,7 +94,7 @@ class TableScores:
         """Which features are a column's."""
         return np.asarray(self.owner == place)
 
-    def of_codes(self, codes: Sequence[Any], rows: int) -> Array:
+    def of_codes(self, codes: Sequence[Places], rows: int) -> Array:
         """(rows, width), NaN where missing; a column that was not given is."""
         parts = [
             np.full((rows, c.width), np.nan) if x is None else c.of_places(x)

@@ -144,7 +144,7 @@ class _Reader:
         self.grids: dict[int, Array] = {}  # of a continuous column: (cells, states)
         self.blocks = [(n, f) for n, f in enumerate(layout.families) if f.variable == v]
         self.hidden = (v, 0) in layout.hidden
-        self.codes: dict[Any, int] = {}
+        self.codes: dict[Label, int] = {}
         self.line: tuple[float, float] | None = None  # centre and scale of a straight one
         if not self.column.continuous:
             self.codes = {label: k for k, label in enumerate(self.column.labels)}

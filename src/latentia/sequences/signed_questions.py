@@ -43,10 +43,10 @@ def _column_shares(signed: SignedChain, place: int, p: Array) -> Array:
     return np.asarray(shaped.sum(axis=axes))
 
 
-def told_columns(chain: Chain, signed: SignedChain, p: Array) -> dict[Any, Any]:
+def told_columns(chain: Chain, signed: SignedChain, p: Array) -> dict[Label, Cell]:
     """P(state) of every column, with headings such as ``word=a``."""
     columns = [chain.columns[v] for v in chain.slice.columns]
-    told: dict[Any, Any] = {}
+    told: dict[Label, Cell] = {}
     for place, (column, labels) in enumerate(
         zip(columns, joint_summary_labels(columns), strict=True)
     ):
@@ -55,7 +55,7 @@ def told_columns(chain: Chain, signed: SignedChain, p: Array) -> dict[Any, Any]:
     return told
 
 
-def signed_next(chain: Chain, signed: SignedChain, sequences: Sequences) -> dict[Any, Any]:
+def signed_next(chain: Chain, signed: SignedChain, sequences: Sequences) -> dict[Label, Cell]:
     """P(columns of a step | steps before), of all steps."""
     p = np.empty((len(signed.operators), sequences.steps))
 
@@ -68,7 +68,7 @@ def signed_next(chain: Chain, signed: SignedChain, sequences: Sequences) -> dict
 
 def signed_forecast(
     chain: Chain, signed: SignedChain, read: LongSteps, naming: Naming, count: int
-) -> dict[Any, Any]:
+) -> dict[Label, Cell]:
     """Columns of a long table: a row for each sequence and step ahead."""
     _, b = run_forward(signed, joint_cells(chain, read.sequences), read.sequences.offsets)
     parts = [predicted(signed, b)]
@@ -76,7 +76,7 @@ def signed_forecast(
         b = behind_nothing(signed, b)
         parts.append(predicted(signed, b))
     p = np.stack(parts, axis=2).reshape(len(signed.operators), -1)  # sequences, then steps
-    told: dict[Any, Any] = {
+    told: dict[Label, Cell] = {
         "sequence" if naming.sequence is None else naming.sequence: repeated_labels(
             read.labels, count
         ),

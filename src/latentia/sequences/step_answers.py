@@ -53,7 +53,7 @@ def new_table(tables: Sequence[Table], columns: ByName[Cell]) -> Any:
     return nw.from_dict(named, backend=backend).to_native()
 
 
-def repeated_labels(labels: tuple[Any, ...], count: int) -> Any:
+def repeated_labels(labels: tuple[Cell, ...], count: int) -> Any:
     """Every label so many times; whole numbers and text as such."""
     found = np.empty(len(labels), dtype=object)
     found[:] = labels

@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, final
+from typing import final
 
 from latentia.errors import DataError, GraphError
-from latentia.typing import Label
+from latentia.typing import Foreign, Label
 
 
 @final
@@ -42,7 +42,7 @@ def read_foreign(graph: object) -> ForeignGraph | None:
 # --- networkx -------------------------------------------------------------------------------------
 
 
-def _read_networkx(graph: Any) -> ForeignGraph:
+def _read_networkx(graph: Foreign) -> ForeignGraph:
     """Latents by the attribute `latent` of their nodes, and their `states`, as `to_networkx`."""
     names = tuple(graph.nodes)
     told = {name: graph.nodes[name] for name in names}
@@ -55,7 +55,7 @@ def _read_networkx(graph: Any) -> ForeignGraph:
     return ForeignGraph(names, edges, True, latents)
 
 
-def _is_hidden(name: Label, attributes: Mapping[str, Any]) -> bool:
+def _is_hidden(name: Label, attributes: Mapping[str, object]) -> bool:
     given = attributes.get("latent", False)
     if given in (True, False):
         return bool(given)
@@ -83,7 +83,7 @@ def _read_pgmpy(graph: object) -> ForeignGraph:
     raise _not_read(graph, "pgmpy", "its Bayesian networks, DAGs and Markov networks are")
 
 
-def _read_pgmpy_network(graph: Any) -> ForeignGraph:
+def _read_pgmpy_network(graph: Foreign) -> ForeignGraph:
     plain = _read_networkx(graph)
     find = getattr(graph, "get_cpds", None)
     cpds = {name: find(name) for name in plain.names} if find is not None else {}
@@ -106,7 +106,7 @@ def _states_of_cpd(cpd: object) -> int | None:
 # --- pyAgrum --------------------------------------------------------------------------------------
 
 
-def _read_pyagrum(graph: Any) -> ForeignGraph:
+def _read_pyagrum(graph: Foreign) -> ForeignGraph:
     """Networks by the names of their variables, plain graphs by the numbers of their nodes.
 
     The parents of a variable go as the axes of `bn.cpt(variable).toarray()`, which is its table.
@@ -130,7 +130,7 @@ def _read_pyagrum(graph: Any) -> ForeignGraph:
     raise _not_read(graph, "pyAgrum", "BayesNet, MarkovRandomField, DAG, DiGraph and UndiGraph are")
 
 
-def _latents_of(graph: Any, names: Mapping[int, str]) -> dict[Label, int | None]:
+def _latents_of(graph: Foreign, names: Mapping[int, str]) -> dict[Label, int | None]:
     """Those that `to_pyagrum` has noted in the property `latents`, with their numbers of states."""
     if not graph.existsProperty("latents"):
         return {}

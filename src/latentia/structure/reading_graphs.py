@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from latentia.errors import GraphError, UnknownNameError
 from latentia.structure.foreign_graphs import read_foreign
 from latentia.structure.graph import LatentGraph, spell
 from latentia.typing import ByName, Cell, Given, Label
 
-Latents: TypeAlias = ByName[int | None] | Iterable[Any] | None
-GraphLike: TypeAlias = "str | LatentGraph | ByName[Cell] | Iterable[Any]"
+Latents: TypeAlias = ByName[int | None] | Iterable[object] | None
+GraphLike: TypeAlias = "str | LatentGraph | ByName[Cell] | Iterable[object]"
 Edge: TypeAlias = tuple[Label, Label]
 
 
@@ -118,7 +118,7 @@ _FILE = re.compile(
 _NO_NAME = re.compile(r"[\[\]<>{}→←↔⟶⟵⇒⇐]|^-|-$")
 
 
-def _read_text(text: str | os.PathLike[Any]) -> _Reading:
+def _read_text(text: str | os.PathLike[str]) -> _Reading:
     """`A->B; A->C,D; c[3]`: chains of ->, <- or --, commas for several, [k] for a state count."""
     if not isinstance(text, str) or _looks_like_a_path(text):
         raise GraphError(
@@ -209,7 +209,7 @@ def _read_parents(parents: ByName[Cell]) -> _Reading:
     return read
 
 
-def _read_edges(edges: Iterable[Any]) -> _Reading:
+def _read_edges(edges: Iterable[object]) -> _Reading:
     read = _Reading({}, [], states={})
     for edge in _sequence(edges):
         if isinstance(edge, str):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def cross_fitted(
 
 def _fitted(
     estimator: Foreign, eta: Codes, target: Codes, sizes: tuple[int, int], weight: Array
-) -> Any:
+) -> Foreign:
     from sklearn.base import clone, is_classifier
     from sklearn.multioutput import MultiOutputRegressor
     from sklearn.utils import get_tags

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -263,7 +263,7 @@ def _find_codes(column: DiscreteColumn, values: Values) -> Codes:
 def _whole_codes(column: DiscreteColumn, values: Values) -> Codes:
     """Codes of integers, compared as integers; their own type may be too narrow to subtract in."""
     cells = values.cells.view(np.uint8) if values.cells.dtype.kind == "b" else values.cells
-    states: tuple[Any, ...] = column.states
+    states: tuple[Cell, ...] = column.states
     known = [(int(s), k) for k, s in enumerate(states) if _is_whole(s)]
     if not known or not len(cells):
         return np.full(len(cells), UNKNOWN, dtype=np.int64)
@@ -302,7 +302,7 @@ def _close_codes(
     return np.asarray(np.where(odd, UNKNOWN, table[place]))
 
 
-def _float_codes(states: tuple[Any, ...], cells: CellArray) -> Codes:
+def _float_codes(states: tuple[Cell, ...], cells: CellArray) -> Codes:
     """Codes of floats; a state that is no float (2⁵³ + 1) is met by none."""
     there = sorted((float(s), k) for k, s in enumerate(states) if _is_float(s))
     if not there:

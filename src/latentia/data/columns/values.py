@@ -133,7 +133,7 @@ def find_words(cells: CellArray) -> Words | None:
         if mixed:
             pairs = dict.fromkeys(zip(map(type, listed), listed, strict=True))
             values = [value for _, value in pairs]
-            place: dict[Any, int] = {key: k for k, key in enumerate(pairs)}
+            place: dict[Label, int] = {key: k for k, key in enumerate(pairs)}
             found = map(place.__getitem__, zip(map(type, listed), listed, strict=True))
         else:
             values = list(dict.fromkeys(listed))

@@ -38,7 +38,7 @@ from latentia.data.sources.csv_rows import (
 from latentia.data.sources.located import Located, check_unchanged
 from latentia.data.sources.series_words import MET, arrow_words
 from latentia.errors import DataError, FileError
-from latentia.typing import CellArray, Foreign
+from latentia.typing import CellArray, Foreign, Label
 
 DELIMITERS = (",", ";", "\t")
 MARK = b"\xef\xbb\xbf"  # of UTF-8
@@ -107,11 +107,11 @@ def known_blocks(
     looks: Mapping[str, CellLook],
     wanted: Sequence[str],
     known: Mapping[str, Column],
-) -> Iterator[dict[Any, Cells]]:
+) -> Iterator[dict[Label, Cells]]:
     """Dicts of columns; the cells of known columns are read as what these hold."""
     check_unchanged(file)
     for texts in _text_tables(file, found.head, wanted):
-        cells: dict[Any, Cells] = {}
+        cells: dict[Label, Cells] = {}
         for name in wanted:
             column, look, text = known.get(name), looks[name], texts.column(name)
             numeric = look.kind in ("integers", "unsigned", "decimals")

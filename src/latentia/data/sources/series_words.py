@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentia.data.columns.values import Words, as_objects, code_type, is_missing
-from latentia.typing import CellArray, Foreign
+from latentia.typing import CellArray, Foreign, Label
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -148,7 +148,7 @@ def _arrow_categories(column: Foreign) -> tuple[Any, ...] | None:
 
     if not pa.types.is_dictionary(column.type):
         return None
-    found: dict[Any, None] = {}
+    found: dict[Label, None] = {}
     last = None
     for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
         if last is None or not chunk.dictionary.equals(last):

@@ -49,7 +49,7 @@ class Table:
     frame: Any  # as narwhals has it; as it is, where it is a matrix; None: numpy or dict
     extra: Mapping[Label, CellArray] = field(default_factory=dict)  # besides the frame
     first: int | None = 0  # row where it begins in a longer table; None: nobody knows
-    known: dict[Any, Values] = field(default_factory=dict, compare=False)  # once found
+    known: dict[Label, Values] = field(default_factory=dict, compare=False)  # once found
     pools: frozenset[Label] = frozenset()  # columns whose dictionaries declare no states
     matrix: CellArray | None = None  # of a frame that is one, all numbers of one type
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from latentia.data.sources.stream import OneShot, Stream
 from latentia.data.sources.table import Table
 from latentia.data.sources.weights import check_total, checked_weight, weight_name
 from latentia.errors import DataError, UnknownNameError
-from latentia.typing import ByName, CellArray, Label, TableLike, WeightLike
+from latentia.typing import ByName, Cell, CellArray, Label, TableLike, WeightLike
 
 KEPT_CELLS = 2**24  # of a table in blocks that is kept in memory as it is, and read once …
 KEPT_BYTES = 2**26  # … and bytes of its codes, instead of being read again and again
@@ -202,7 +202,7 @@ def discover_columns(
     seen: Look,
     names: Sequence[Label],
     kinds: ByName[str] | None = None,
-    state_names: ByName[Sequence[Any]] | None = None,
+    state_names: ByName[Sequence[Cell]] | None = None,
 ) -> tuple[Column, ...]:
     """What each column is, from the first pass."""
     kinds, state_names = kinds or {}, state_names or {}
