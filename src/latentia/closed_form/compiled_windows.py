@@ -93,7 +93,7 @@ class WindowProgram:
     products: tuple[_Product, ...]
     size: int  # numbers of all sums
 
-    def sums(self, own: Kernel, codes: Sequence[Codes], weight: Array | None) -> dict[str, Array]:
+    def sums(self, own: Kernel, codes: Sequence[Codes], weight: Array | None) -> Array:
         """Σ w of the products of every node over these rows; codes of all leaves."""
         n, width = len(codes[0]), len(self.arrays["base"])
         mine = [np.ascontiguousarray(codes[x], dtype=np.int16) for x in self.leaves]
@@ -117,6 +117,10 @@ class WindowProgram:
         run.restype = ctypes.c_int
         if not run(ctypes.byref(told), ctypes.c_int64(n)):
             raise IndexError("a code of a row is out of bounds")
+        return sums
+
+    def tensors(self, sums: Array) -> dict[str, Array]:
+        """The tensor of every node, by name."""
         return {f"products/{p.node}": p.tensor(sums) for p in self.products}
 
 

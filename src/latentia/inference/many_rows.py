@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from latentia.data.columns.column import Column, Places
-from latentia.data.sources.memory import in_parallel, told_in_blocks, usable_cores
+from latentia.data.sources.all_cores import by_column, in_parallel, usable_cores
+from latentia.data.sources.memory import told_in_blocks
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
 from latentia.inference.answering import (
@@ -95,17 +96,12 @@ def read_asked(
     missing.
     """
     there = set(table.names)
+    used = [i for i, c in enumerate(columns) if c.name in there and i != without]
+    read = by_column(lambda i: _read_column(columns[i], table, lenient), used, table.length)
     codes: list[Codes | None] = [None] * len(columns)
-    unknown: list[tuple[Label, int, Cell]] = []
-    for i, c in enumerate(columns):
-        if c.name not in there or i == without:
-            continue
-        values = table.column(c.name)
-        if lenient:
-            values, odd = c.known(values)
-            if odd.any():
-                unknown.append((c.name, int(odd.sum()), values.cell(int(odd.argmax()))))
-        codes[i] = c.place(values)
+    for i, (own, _) in zip(used, read, strict=True):
+        codes[i] = own
+    unknown = [odd for _, odd in read if odd is not None]
     # one more for missing; rows of continuous columns differ
     sizes = [1 if c.continuous else c.cells + 1 for c in columns]
     found = distinct(codes, sizes, table.length)
@@ -114,6 +110,18 @@ def read_asked(
     first, place = found
     few = tuple(None if c is None else c[first] for c in codes)
     return Asked(len(first), few, place, tuple(unknown))
+
+
+def _read_column(
+    column: Column, table: Table, lenient: bool
+) -> tuple[Codes, tuple[Label, int, Cell] | None]:
+    """Codes of one column; how many of its cells are unknown and the first of them, if any."""
+    values, unknown = table.column(column.name), None
+    if lenient:
+        values, odd = column.known(values)
+        if odd.any():
+            unknown = (column.name, int(odd.sum()), values.cell(int(odd.argmax())))
+    return column.place(values), unknown
 
 
 def distinct(

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, final
 
 from latentia.data.rows import Additive
+from latentia.data.sources.all_cores import usable_cores
 from latentia.data.sources.engine import Answer, Form, add_up, plus
-from latentia.data.sources.memory import usable_cores
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import DataError
