@@ -274,4 +274,4 @@ def _checked_label(name: object) -> Label:
         ) from None
     if name is None or name != name:
         raise GraphError(f"{name!r} cannot name a variable. Use a string, a number or a tuple.")
-    return name  # type: ignore[no-any-return]
+    return name
