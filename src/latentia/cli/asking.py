@@ -12,6 +12,7 @@ from latentia.data.columns.column import KINDS, Column
 from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
+from latentia.networks.learner import TunedLearner
 from latentia.typing import Label
 
 WORDS = {"true": True, "false": False, "none": None}
@@ -99,7 +100,7 @@ def _split(text: str, option: str, example: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def read_learner(name: str, settings: Sequence[str]) -> Any:
+def read_learner(name: str, settings: Sequence[str]) -> TunedLearner:
     """A learner with `restarts=20` and the like.
 
     >>> read_learner("em", ["restarts=20", "tol=1e-8"])

@@ -53,17 +53,17 @@ def group_of(build: Callable[[], Any]) -> type[TyperGroup]:
     """A group that knows its commands by name; `build` makes them of the modules loaded so far."""
 
     class CommandGroup(TyperGroup):
-        def list_commands(self, ctx: Any) -> list[str]:
+        def list_commands(self, ctx: object) -> list[str]:
             return list(COMMANDS)
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        def get_command(self, ctx: object, cmd_name: str) -> Any:
             known = cmd_name in COMMANDS
             for module in {COMMANDS[cmd_name][0]} if known else {m for m, _ in COMMANDS.values()}:
                 import_module(f"latentia.cli.{module}")
             self.commands = build().commands  # for a name that is none: what may have been meant
             return self.commands.get(cmd_name)
 
-        def format_commands(self, ctx: Any, formatter: Any) -> None:
+        def format_commands(self, ctx: object, formatter: Any) -> None:
             with formatter.section("Commands"):
                 formatter.write_dl([(name, told) for name, (_, told) in COMMANDS.items()])
 

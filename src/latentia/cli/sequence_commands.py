@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -19,9 +20,11 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.files import open_files
 from latentia.data.sources.located import TableFile
 from latentia.errors import DataError, StoreError
+from latentia.model.state_names import OrderBy
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
 from latentia.store.file import load
+from latentia.typing import ByName, Cell
 
 BELIEFS = ("path", "smooth", "filter")
 
@@ -56,8 +59,8 @@ def fit_sequences(
     sequence: str | None,
     time: str | None,
     given: str,
-    order_by: Any = None,
-    name_states: Any = None,
+    order_by: OrderBy = None,
+    name_states: ByName[Sequence[Cell]] | None = None,
 ) -> None:
     """`latentia fit` with --sequence or --time: a model of sequences."""
     if slice_ is None:

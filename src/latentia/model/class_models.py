@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
@@ -33,6 +33,7 @@ from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous
 from latentia.model.opened_table import Opened
 from latentia.model.training import Training, counted_graph, plan_continuous, plan_for
+from latentia.networks.learner import Learner
 from latentia.parameters import unfitted
 from latentia.typing import Array, Codes, Label
 
@@ -91,7 +92,7 @@ def _count_last(classes: int, rows: Rows) -> Moments:
     return Moments("classes", rows.total, len(rows), {"classes": counts})
 
 
-def class_training(rows: ClassRows, k: int, learner: Any) -> Training:
+def class_training(rows: ClassRows, k: int, learner: Learner) -> Training:
     """The plan of one class, and its rows."""
     try:
         return _class_training(rows, k, learner)
@@ -103,7 +104,7 @@ def _cannot_learn(rows: ClassRows, k: int, error: LatentiaError) -> DataError:
     return DataError(f"class {rows.labels.labels[k]!r} cannot be learned: {error}")
 
 
-def _class_training(rows: ClassRows, k: int, learner: Any) -> Training:
+def _class_training(rows: ClassRows, k: int, learner: Learner) -> Training:
     opened, source = rows.opened, rows.of_class(k)
     there = source.fold(_count_present)
     missing = {
@@ -133,7 +134,7 @@ def _count_present(rows: Rows) -> Moments:
 
 
 def fit_classes(
-    base: LatentModel, rows: ClassRows, learner: Any, n_jobs: int | None = None
+    base: LatentModel, rows: ClassRows, learner: Learner, n_jobs: int | None = None
 ) -> list[LatentModel]:
     """One model per class."""
     from joblib import Parallel, delayed
@@ -145,7 +146,7 @@ def fit_classes(
     return found
 
 
-def _fit_class(model: LatentModel, rows: ClassRows, k: int, learner: Any) -> LatentModel:
+def _fit_class(model: LatentModel, rows: ClassRows, k: int, learner: Learner) -> LatentModel:
     training = class_training(rows, k, learner)
     try:
         with warnings.catch_warnings():

@@ -12,6 +12,7 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.linear_algebra import one_thread
 from latentia.model.learners import PBP
 from latentia.networks.em import EM
+from latentia.networks.learner import LearnerLike
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.stepwise_passes import batch_rows
 from latentia.seeds import as_generator
@@ -37,7 +38,7 @@ ONLY_DEFAULTS = ("init", "mixture", "variance_floor", "tied")  # settings that c
 
 
 def learn_as_told(
-    learner: Any,
+    learner: LearnerLike | None,
     layout: ChainLayout,
     sequences: Sequences,
     how: ChainLearning,
@@ -58,7 +59,7 @@ def learn_as_told(
 
 
 def prior_as_told(
-    learner: Any, layout: ChainLayout, sequences: Sequences, how: ChainLearning
+    learner: LearnerLike | None, layout: ChainLayout, sequences: Sequences, how: ChainLearning
 ) -> ChainPrior:
     """Pseudo-counts and known cells: those of the learner, if it has any, or those of the model."""
     if learner is None or isinstance(learner, PBP):
@@ -68,7 +69,7 @@ def prior_as_told(
     return chain_prior(layout, sequences, chosen.smoothing or how.pseudo_counts, known)
 
 
-def closed_form_asked(learner: Any) -> bool | None:
+def closed_form_asked(learner: LearnerLike | None) -> bool | None:
     """Is it the closed form, and regularised or not? None: it is another learner."""
     if isinstance(learner, str) and learner == CLOSED:
         return True
@@ -86,7 +87,7 @@ def closed_form_asked(learner: Any) -> bool | None:
     return bool(learner.regularize) if not (learner.refine and learner.regularize) else None
 
 
-def as_chain_learner(learner: Any) -> Any:
+def as_chain_learner(learner: LearnerLike) -> Any:
     """A learner by its name, or as it is; checked."""
     chosen = NAMED[learner]() if isinstance(learner, str) and learner in NAMED else learner
     if not isinstance(chosen, EM | StepwiseEM):
