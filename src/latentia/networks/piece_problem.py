@@ -19,9 +19,9 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows, unique_rows
 from latentia.errors import PlanError
 from latentia.exact.active_tree import TooWideError
-from latentia.exact.compiled_many import CompiledManyRows, compiled_many
+from latentia.exact.compiled_many import compiled_many
 from latentia.exact.estep import pack_rows, packed_counts, sum_counts
-from latentia.exact.estep_many import ManyRows, wire_many
+from latentia.exact.estep_many import wire_many
 from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
@@ -34,6 +34,7 @@ from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.leaf_cells import LeafCells, with_bells
 from latentia.networks.lockstep import EStepOfMany, in_turn
+from latentia.networks.many_starts import SumOfMany
 from latentia.networks.spoken_rows import SpokenRows, spoken_rows
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
@@ -165,25 +166,6 @@ class PieceProblem:
         """Numbers that an E-step works out for a row, about."""
         esteps = [part.estep for part in self.parts]
         return max(e.width + sum(e.size(p.scope) for p in e.packs) for e in esteps)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class SumOfMany:
-    """The E-step of many starts, over rows that are wired in different ways."""
-
-    parts: tuple[ManyRows | CompiledManyRows, ...]
-    in_turn: EStepOfMany  # one start after the other, with care
-
-    def __call__(self, X: Array) -> tuple[Array, Array]:
-        counts, fits = np.zeros(X.shape), np.zeros(len(X))
-        for part in self.parts:
-            found = part(X)
-            if found is None:
-                return self.in_turn(X)
-            counts += found[0]
-            fits += found[1]
-        return counts, fits
 
 
 def _counts_of_some(estep: EStep, tables: Tables, columns: Scope, rows: Rows) -> Moments:
