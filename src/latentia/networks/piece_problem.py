@@ -34,7 +34,7 @@ from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.leaf_cells import LeafCells, with_bells
 from latentia.networks.lockstep import EStepOfMany, in_turn
-from latentia.networks.many_starts import SumOfMany
+from latentia.networks.many_starts import MOST_LAID_OUT, SumOfMany
 from latentia.networks.spoken_rows import SpokenRows, spoken_rows
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
@@ -42,7 +42,6 @@ from latentia.typing import Array, Codes
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
 EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
 MOST_REPEATED = 2**18  # numbers of a product of a row, for all starts at once
-MOST_LAID_OUT = 2**16  # rows that differ: of more, E-steps are folds, block by block
 MOST_TRIED = 1000  # wirings that are tried for rows with different holes
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
