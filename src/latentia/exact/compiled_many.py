@@ -22,6 +22,7 @@ from latentia.exact.compiled_rows import (
     LaidOutRows,
     address,
     room_for,
+    row_program,
     write_program,
 )
 from latentia.exact.estep_wiring import Clique, EStep, Pack
@@ -54,7 +55,8 @@ class CompiledManyRows:
             for pack, codes in zip(estep.packs, rows.codes, strict=True)
         ]
         sizes = [own.shape[1] // estep.size(p.scope) for p, (own, _) in _both(estep.packs, packs)]
-        program = write_program(estep, sizes)
+        plain = sizes == [p.codes for p in estep.packs]
+        program = row_program(estep) if plain else write_program(estep, sizes)
         codes = [codes for _, codes in packs]
         self.laid_out = LaidOutRows(kernel, program, codes, sizes, rows.weight, len(rows))
         cliques = [_clique_places(estep, clique, places, cells) for clique in estep.cliques]

@@ -50,11 +50,10 @@ def _climbed(
     whole: PieceProblem, first: Tables, closely: float, patience: float
 ) -> tuple[dict[int, Array], Refined, int]:
     """Tables, how they were climbed to, and parameters that rows speak of."""
-    effective = effective_parameters(whole.estep(first)[0], whole.knowledge, whole.leaves)
-    moving = whole.shrink(first)
-    enough = closely * effective / max(free_parameters(moving), 1)
-    prior = whole.climbed_prior
+    moving, prior = whole.shrink(first), whole.climbed_prior
     many = whole.repeated(moving, 1) if whole.hold is None else None
+    effective = effective_parameters(whole.estep(first)[0], whole.knowledge, whole.leaves)
+    enough = closely * effective / max(free_parameters(moving), 1)
     best = compiled_climb(moving, prior, many, enough, MOST_STEPS, patience) or accelerate(
         moving, prior, whole.climbed_estep, enough, MOST_STEPS, whole.hold, patience
     )
