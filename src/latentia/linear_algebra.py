@@ -10,14 +10,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
 from threadpoolctl import ThreadpoolController
 
 from latentia.errors import DataError
-from latentia.typing import Array
+from latentia.typing import Array, CellArray, Foreign
 
 ROOT_CUT = 1e-8  # directions of relative variance below this are none
 SOUND = 1e-5  # pivots, as shares of the largest, down to which no direction is in doubt
@@ -35,7 +35,7 @@ class _OneThread:
     def __init__(self) -> None:
         self.lock = Lock()
         self.inside = 0
-        self.limit: Any = None
+        self.limit: Foreign = None
 
     def __enter__(self) -> None:
         with self.lock:
@@ -54,7 +54,7 @@ class _OneThread:
 _ONE_THREAD = _OneThread()
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def one_thread() -> AbstractContextManager[object]:
     """BLAS on one thread: thousands of small factorisations only wait for each other on more."""
     return _ONE_THREAD
 
@@ -135,7 +135,7 @@ def eigh(S: Array, largest: int | None = None) -> tuple[Array, Array]:
     return np.asarray(values), np.asarray(vectors)
 
 
-def eig(A: Array) -> tuple[Any, Any]:
+def eig(A: Array) -> tuple[CellArray, CellArray]:
     """Eigenvalues (k,) and right eigenvectors (k, k) of a square matrix, complex where need be."""
     if not np.isfinite(A).all():
         raise _undecomposed("eigenvalues", A)
