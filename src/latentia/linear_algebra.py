@@ -9,13 +9,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from threading import Lock
-from typing import Any, final
+from types import ModuleType
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from latentia.errors import DataError
-from latentia.typing import Array
+from latentia.typing import Array, CellArray, Foreign
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 ROOT_CUT = 1e-8  # directions of relative variance below this are none
 SOUND = 1e-5  # pivots, as shares of the largest, down to which no direction is in doubt
@@ -33,7 +38,7 @@ class _OneThread:
     def __init__(self) -> None:
         self.lock = Lock()
         self.inside = 0
-        self.limit: Any = None
+        self.limit: Foreign = None
 
     def __enter__(self) -> None:
         with self.lock:
@@ -52,24 +57,22 @@ class _OneThread:
 _ONE_THREAD = _OneThread()
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def one_thread() -> AbstractContextManager[object]:
     """BLAS on one thread: thousands of small factorisations only wait for each other on more."""
     return _ONE_THREAD
 
 
 @cache
-def _controller() -> Any:
+def _controller() -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 @cache
-def _linalg() -> Any:
+def _linalg() -> ModuleType:
     """scipy's, loaded when it is needed first: a question to a small model does without."""
-    import scipy.linalg
-
-    return scipy.linalg
+    return import_module("scipy.linalg")
 
 
 # --- decompositions -------------------------------------------------------------------------------
@@ -143,7 +146,7 @@ def eigh(S: Array, largest: int | None = None) -> tuple[Array, Array]:
     return np.asarray(values), np.asarray(vectors)
 
 
-def eig(A: Array) -> tuple[Any, Any]:
+def eig(A: Array) -> tuple[CellArray, CellArray]:
     """Eigenvalues (k,) and right eigenvectors (k, k) of a square matrix, complex where need be."""
     if not np.isfinite(A).all():
         raise _undecomposed("eigenvalues", A)

@@ -25,12 +25,13 @@ from latentia.inference.operators import Operators
 from latentia.networks.knowledge import read_knowledge
 from latentia.networks.learner import freeze_learner
 from latentia.structure.plan import Plan
+from latentia.typing import Given
 
 GROUPS = 20
 FEWEST_GROUPS = 5
 
 
-def group_count(error_bars: Any) -> int:
+def group_count(error_bars: Given) -> int:
     """True means so many groups as are usual."""
     if error_bars is True:
         return GROUPS

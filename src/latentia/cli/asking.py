@@ -172,10 +172,10 @@ def asked_evidence(
     return evidence
 
 
-def read_soft(model: LatentModel, soft: Sequence[str]) -> dict[Label, dict[Any, float]]:
+def read_soft(model: LatentModel, soft: Sequence[str]) -> dict[Label, dict[Label, float]]:
     """`G=0:.2,1:.8` for each variable with likelihoods of its states."""
     example = "NAME=STATE:LIKELIHOOD,…"
-    found: dict[Label, dict[Any, float]] = {}
+    found: dict[Label, dict[Label, float]] = {}
     for text in soft:
         word, value = _split(text, "--soft", example)
         name = find_label(model, word)

@@ -19,7 +19,7 @@ from latentia.model.latent_model import LatentModel
 from latentia.store.file import load
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Label
+from latentia.typing import Cell, Label
 
 if TYPE_CHECKING:
     from latentia.sequences.sequence_model import SequenceModel
@@ -157,7 +157,7 @@ def check_weights(table: TableFile, name: str | None, names: Sequence[Label]) ->
         raise DataError(f"the weights in {name!r} must be numbers.")
 
 
-def read_state_names(path: str | None) -> dict[str, list[Any]] | None:
+def read_state_names(path: str | None) -> dict[str, list[Cell]] | None:
     """`{"D": ["low", "mid", "high"]}`."""
     if path is None:
         return None

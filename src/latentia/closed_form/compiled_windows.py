@@ -11,12 +11,12 @@ import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia.native.loading import Kernel
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 WHOLE = 4  # numbers to which vectors are rounded up, as in level.h
 BLOCK = 16  # rows at a time, as in products.c
@@ -89,7 +89,7 @@ class WindowProgram:
     """Tables and products of a window as the kernel reads them."""
 
     leaves: tuple[int, ...]
-    arrays: Mapping[str, np.ndarray[Any, Any]]
+    arrays: Mapping[str, CellArray]
     products: tuple[_Product, ...]
     size: int  # numbers of all sums
 
@@ -275,7 +275,7 @@ class _Writer:
         return np.concatenate(parts, axis=1), runs
 
 
-def _integers(numbers: Any) -> Codes:
+def _integers(numbers: Sequence[int] | Sequence[tuple[int, ...]] | Codes) -> Codes:
     return np.array(numbers if len(numbers) else [0], dtype=np.int32)
 
 

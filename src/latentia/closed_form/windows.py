@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from latentia.data.rows import Rows
 from latentia.native.loading import kernel
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 MOST_STATES = 160  # indicators of a window
 CELLS = 2**20  # numbers of a window at a time: what a cache holds
@@ -133,16 +133,13 @@ class WindowSums:
     numbers: tuple[Array, ...]  # of programs
 
     def __add__(self, other: WindowSums) -> WindowSums:
-        names = {**self.sums, **other.sums}
-        both = {k: _plus(self.sums.get(k), other.sums.get(k)) for k in names}
+        both = dict(self.sums)
+        for name, tensor in other.sums.items():
+            both[name] = both[name] + tensor if name in both else tensor
         numbers = self.numbers or other.numbers
         if self.numbers and other.numbers:
             numbers = tuple(a + b for a, b in zip(self.numbers, other.numbers, strict=True))
         return WindowSums(self.weight + other.weight, self.rows + other.rows, both, numbers)
-
-
-def _plus(a: Array | None, b: Array | None) -> Any:
-    return b if a is None else a if b is None else a + b
 
 
 def sum_windows(windows: Windows, rows: Rows) -> Moments:
@@ -194,7 +191,7 @@ def _memory(name: str, rows: int, n: int, dtype: type = float) -> Array:
 
     One name is one place: who asks again for it overwrites what it holds.
     """
-    held: np.ndarray[Any, Any] | None = getattr(_MEMORY, name, None)
+    held: CellArray | None = getattr(_MEMORY, name, None)
     if held is None or held.size < rows * n:
         held = np.empty(rows * n, dtype=dtype)
         setattr(_MEMORY, name, held)

@@ -10,14 +10,15 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from latentia.data.columns.column import Places
 from latentia.exact.estep_passes import RESCALE, Factors
 from latentia.exact.estep_wiring import Clique, EStep, Input, Placing
 from latentia.native.loading import Kernel
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 WHOLE, BLOCK = 4, 64  # as in rows.c
 MOST_MAP = 2**10  # cells of a clique's table: of larger ones, products by numpy are cheaper
@@ -216,7 +217,7 @@ class LaidOutRows:
         self,
         kernel: Kernel,
         program: RowProgram,
-        codes: Sequence[Any],
+        codes: Sequence[Places],
         sizes: Sequence[int],  # of each pack: its codes are below this
         weight: Array | None,
         n: int,
@@ -267,7 +268,7 @@ class LaidOutRows:
         told.tables, told.maps = tables.ctypes.data, maps.ctypes.data
         told.pairs, told.counts = pairs.ctypes.data, counts.ctypes.data
 
-    def _call(self, name: str, *more: Any) -> int:
+    def _call(self, name: str, *more: object) -> int:
         run = self._kernel.function(name)
         run.restype = ctypes.c_int64
         done = int(run(ctypes.byref(self._told), *more))
@@ -292,7 +293,7 @@ def compiled_sums(
     kernel: Kernel,
     estep: EStep,
     factors: Factors,
-    codes: Sequence[Any],
+    codes: Sequence[Places],
     weight: Array | None,
     n: int,
     dense: Sequence[Array] = (),
@@ -324,10 +325,10 @@ def room_for(size: int, empty: bool = False) -> Array:
     return found[start : start + size]
 
 
-def _at(x: Any) -> ctypes.c_void_p:
+def _at(x: CellArray | None) -> ctypes.c_void_p:
     return ctypes.c_void_p(None if x is None else x.ctypes.data)
 
 
-def _pointers(arrays: Sequence[Any]) -> Any:
+def _pointers(arrays: Sequence[CellArray]) -> ctypes.c_void_p:
     found = (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
     return ctypes.cast(found, ctypes.c_void_p)

@@ -22,7 +22,7 @@ from latentia.model.latent_questions import OwnTables, kept_tables_without
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
-from latentia.typing import Array
+from latentia.typing import Array, ByName
 
 Scope = tuple[int, ...]
 LONGEST_NAME = 300  # characters that are shown
@@ -186,7 +186,7 @@ def _inner_network(model: LatentModel, graph: LatentGraph) -> TableNetwork:
 def _shown(
     graph: LatentGraph,
     labels: Sequence[Sequence[Hashable]],
-    columns: Mapping[Any, Column],
+    columns: ByName[Column],
 ) -> tuple[Shown, ...]:
     keys = differing(graph.names)
     found = []

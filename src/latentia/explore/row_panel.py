@@ -20,7 +20,7 @@ from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.exact.tabular_model import TabularModel
 from latentia.explore.explored import Explored
 from latentia.spelling import printable
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Label
 
 MOST_ROWS = 5_000  # that are scored and can be looked through
 MOST_SHOWN = 200  # in one answer
@@ -79,7 +79,7 @@ class RowPanel:
 
     def _column(
         self, k: int, part: Mapping[Label, list[Any]], chosen: Sequence[int]
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Cell]]:
         column, node = self.columns[k], self.nodes[k]
         texts = [self.texts[column.name][i] for i in chosen]
         if column.continuous:

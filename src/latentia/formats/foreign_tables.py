@@ -31,7 +31,7 @@ def assemble(
     graph: LatentGraph, tables: Sequence[ForeignTable], states: States, latents: Latents
 ) -> TabularModel:
     """The model with these tables, their states brought into the order of `states`."""
-    keyed: dict[Any, Array] = {}
+    keyed: dict[Label, Array] = {}
     for table in tables:
         key = table.axes[-1] if graph.directed else table.axes
         cells = _sorted_states(table, states)

@@ -21,7 +21,7 @@ from latentia.model.latent_model import LatentModel
 from latentia.networks.em import EM
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 PRIORS = ("dirichlet", "BDeu", "K2")
 STATES = 2  # of a latent of which nothing is known, as pgmpy has it
@@ -69,7 +69,7 @@ class PgmpyEM:
 
     def get_parameters(
         self,
-        latent_card: Mapping[Any, int] | None = None,
+        latent_card: ByName[int] | None = None,
         apply_smoothing: bool = False,
         max_iter: int = 200,
         atol: float = 1e-8,
@@ -118,7 +118,7 @@ class PgmpyEM:
 
 
 def _read(
-    network: Any, data: Any, latent_card: Mapping[Any, int] | None, state_names: Any
+    network: Any, data: Any, latent_card: ByName[int] | None, state_names: Any
 ) -> tuple[LatentGraph, dict[Label, list[Any]]]:
     """The graph of a pgmpy network with all numbers of states, and the states."""
     if type(network).__module__.split(".")[0] != "pgmpy":
@@ -162,7 +162,7 @@ def _seen(column: Any) -> list[Any]:
         return sorted(values, key=str)
 
 
-def _start(graph: LatentGraph, given: Any, states: Mapping[Any, Any]) -> Any:
+def _start(graph: LatentGraph, given: Any, states: ByName[Cell]) -> Any:
     """Tables to start from, of CPDs by variable."""
     if not given or given == "random":
         return "random"
@@ -183,7 +183,7 @@ def _start(graph: LatentGraph, given: Any, states: Mapping[Any, Any]) -> Any:
     return found
 
 
-def cpd_cells(cpd: Any, axes: list[Label], states: Mapping[Any, Any]) -> Array:
+def cpd_cells(cpd: Any, axes: list[Label], states: ByName[Cell]) -> Array:
     """The cells of a CPD along these axes, states in this order."""
     own = list(cpd.variables)
     if set(own) != set(axes):

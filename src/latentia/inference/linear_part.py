@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError
 from latentia.linear_algebra import eigh
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, Codes
 
 MOST_COORDINATES = 256  # of all columns: with more, their covariances cost too much
 RIDGE = 0.25  # coordinates over rows, as a share of the variances
@@ -95,9 +95,7 @@ def sum_linear(
             "linear/second": (u * own) @ u.T}  # fmt: skip
 
 
-def _points(
-    slots: Sequence[Slot], codes: Sequence[Codes | None], n: int
-) -> tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]:
+def _points(slots: Sequence[Slot], codes: Sequence[Codes | None], n: int) -> tuple[Array, Bools]:
     """Coordinates, (D, n), zero where missing; and which are there."""
     size = sum(slot.size for slot in slots)
     u, there = np.zeros((size, n)), np.zeros((size, n), dtype=bool)
@@ -162,7 +160,7 @@ def linear_masses(
     return explained, line / line.sum(axis=0)
 
 
-def _patterns(there: np.ndarray[Any, np.dtype[np.bool_]]) -> list[tuple[Any, Any]]:
+def _patterns(there: Bools) -> list[tuple[Bools, slice | Codes]]:
     """Which coordinates are there together, and in which rows."""
     if not there.shape[1]:
         return []
@@ -172,7 +170,7 @@ def _patterns(there: np.ndarray[Any, np.dtype[np.bool_]]) -> list[tuple[Any, Any
     return [(kinds[:, k], np.flatnonzero(which.ravel() == k)) for k in range(kinds.shape[1])]
 
 
-def _regression(linear: Linear, pattern: Any, target: int) -> tuple[float, Array, float]:
+def _regression(linear: Linear, pattern: Bools, target: int) -> tuple[float, Array, float]:
     """Adjusted R², weights and residual deviation of one coordinate on others."""
     used = int(pattern.sum())
     left = linear.weight - used - 1.0

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.sources.all_cores import by_column, in_parallel, usable_cores
 from latentia.data.sources.memory import told_in_blocks
 from latentia.data.sources.table import Table
@@ -26,7 +27,7 @@ from latentia.inference.message_program import MessageProgram, message_program
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Provenance
 from latentia.inference.subtrees import Subtree, look_up, look_up_scores, subtree_tables
-from latentia.typing import Array, Bools, Codes, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_COMPILED, NUMBERS = 2**16, 2**22  # rows of a block that the kernel works on, and their numbers
@@ -37,7 +38,7 @@ COMPILED = 256  # rows from which their messages are made into a program for the
 FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
 
 
-def in_precision(operators: Operators, dtype: Any) -> Operators:
+def in_precision(operators: Operators, dtype: DTypeLike) -> Operators:
     """The same operators in single precision, which is enough for five digits and faster."""
     try:
         kind = np.dtype(dtype)
@@ -48,7 +49,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
     if kind != np.float32:
         raise DataError(f"expected dtype to be float64 or float32, got {dtype!r}.")
 
-    def single(array: Array) -> Any:
+    def single(array: Array) -> CellArray:
         return array.astype(np.float32)
 
     return replace(
@@ -66,7 +67,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
 class Pooling(Protocol):
     """Other models, whose answers for one column are mixed into those of operators."""
 
-    def mixed(self, place: int, codes: Sequence[Any], joint: Array) -> Array:
+    def mixed(self, place: int, codes: Sequence[Places | None], joint: Array) -> Array:
         """P(cell | row), (cells, n), from that of the operators; codes of all columns."""
         ...
 
@@ -78,10 +79,10 @@ class Asked:
 
     rows: int
     codes: tuple[Codes | None, ...]
-    place: np.ndarray[Any, Any] | None  # None: every row is its own
-    unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
+    place: CellArray | None  # None: every row is its own
+    unknown: tuple[tuple[Label, int, Cell], ...] = ()  # column, how many of its cells, the first
 
-    def spread(self, found: Any) -> Any:
+    def spread(self, found: CellArray) -> CellArray:
         """From answers (…, asked) to answers (…, rows)."""
         return found if self.place is None else found.take(self.place, axis=-1)
 
@@ -113,7 +114,7 @@ def read_asked(
 
 def _read_column(
     column: Column, table: Table, lenient: bool
-) -> tuple[Codes, tuple[Label, int, Any] | None]:
+) -> tuple[Codes, tuple[Label, int, Cell] | None]:
     """Codes of one column; how many of its cells are unknown and the first of them, if any."""
     values, unknown = table.column(column.name), None
     if lenient:
@@ -151,7 +152,7 @@ def distinct(
 
 def _joint(used: Sequence[tuple[Codes, int]], part: slice) -> Codes:
     """One number per row: its codes, missing ones too."""
-    joint: Any = np.zeros(1, dtype=np.int64)
+    joint: Codes = np.zeros(1, dtype=np.int64)
     for codes, m in used:
         joint = joint * m + (codes[part].astype(np.int64) + 1)
     return np.asarray(joint)

@@ -20,7 +20,7 @@ from latentia.errors import DataError, IdentifiabilityWarning
 from latentia.model.latent_questions import OwnTables
 from latentia.model.state_names import renumber_states
 from latentia.spelling import printable
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, Cell, Codes, Label
 
 DRAWN = 4000  # rows by which states are matched, if none are given
 POOR = 0.8  # share of rows on which matched states should agree
@@ -33,7 +33,7 @@ class Match:
 
     latent: Label  # in the first
     other: Label  # in the second
-    mapping: Mapping[Any, Any]  # state of the first -> state of the second, None: it has no like
+    mapping: Mapping[Cell, Cell]  # state of the first -> state of the second, None: it has no like
     table: Array  # P(state of the first, state of the second), over rows
     agreement: float  # share of rows that both models put into matched states
     order: Codes  # the second's codes in the order of the first; those without a like come last
@@ -48,7 +48,7 @@ class Alignment:
     model: Any  # a LatentModel
 
     @property
-    def mapping(self) -> dict[Label, dict[Any, Any]]:
+    def mapping(self) -> dict[Label, dict[Label, Cell]]:
         """{latent: {state of the first model: state of the second}}."""
         return {m.latent: dict(m.mapping) for m in self.matches}
 

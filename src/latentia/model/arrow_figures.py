@@ -26,7 +26,7 @@ from latentia.model.profile import Link, Profile
 from latentia.model.profiling import make_profile
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Foreign, Label
 
 Names = Mapping[Label, Sequence[Any]]
 
@@ -45,9 +45,9 @@ class LineCoefficients:
     deviations: Array  # (joint states,): of the noise
     deviation_errors: Array
 
-    def to_dict(self) -> list[dict[str, Any]]:
+    def to_dict(self) -> list[dict[str, Cell]]:
         """One dict for each joint state and covariate; the deviation of the noise comes last."""
-        found: list[dict[str, Any]] = []
+        found: list[dict[str, Cell]] = []
         for c, state in enumerate(self.states):
             where = {str(name): s for name, s in zip(self.given, state, strict=True)}
             own = zip(self.covariates, self.values[c], self.errors[c], strict=True)
@@ -61,7 +61,7 @@ class LineCoefficients:
             found.append({**where, "covariate": "(deviation)", **told})
         return found
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Foreign:
         """The same as a pandas frame."""
         import pandas as pd
 

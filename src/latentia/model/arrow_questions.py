@@ -27,7 +27,7 @@ from latentia.inference.questions import named, one_row
 from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, ByName, Cell, Codes, Label
 
 if TYPE_CHECKING:
     from latentia.exact.arrows import ArrowNetwork
@@ -276,14 +276,14 @@ class ArrowQuestions(LinkedQuestions):
         found = self._arrows
         return super()._is_told_latent(name) if found is None else name in found.hidden
 
-    def _latent_labels(self, name: Label) -> tuple[Any, ...]:
+    def _latent_labels(self, name: Label) -> tuple[Cell, ...]:
         if self._arrows is None:
             return super()._latent_labels(name)
         return self._latent_column(name).labels
 
     # -- single questions ----------------------------------------------------------------------
 
-    def _asks_arrows(self, names: Sequence[Label], *given: Mapping[Any, Any]) -> bool:
+    def _asks_arrows(self, names: Sequence[Label], *given: ByName[Cell]) -> bool:
         """Is this a question to the arrows: one of latents, if something else knows the columns?"""
         found = self._arrows
         if found is None or found.alone:
@@ -291,7 +291,7 @@ class ArrowQuestions(LinkedQuestions):
         return any(name in found.hidden for name in (*names, *(k for g in given for k in g)))
 
     def _arrow_row(
-        self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+        self, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
     ) -> tuple[ArrowModel, Array, dict[int, Array], float]:
         """The row of a question, likelihoods, and what is to be added to the log of evidence."""
         found = self._arrows
@@ -315,7 +315,7 @@ class ArrowQuestions(LinkedQuestions):
         ]
 
     def _query_arrows(
-        self, variables: Any, evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+        self, variables: Any, evidence: ByName[Cell], soft: ByName[Cell]
     ) -> Posterior | Density | None:
         """`query` by the arrows; None where they are not asked."""
         if self._arrows is None:
@@ -339,7 +339,7 @@ class ArrowQuestions(LinkedQuestions):
         return as_answer(columns, p[0], level, 0.0, shown)
 
     def _best_arrows(
-        self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+        self, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
     ) -> Assignment | None:
         """`map_query` by the arrows; None where they are not asked."""
         from latentia.exact.arrow_answers import best_joint
@@ -354,7 +354,7 @@ class ArrowQuestions(LinkedQuestions):
         exact = not any(v in found.network.dense for v in places)
         return Assignment(values, min(log - whole, 0.0), exact)
 
-    def _draw_arrows(self, n: int, rng: np.random.Generator, latents: bool) -> dict[Any, Any]:
+    def _draw_arrows(self, n: int, rng: np.random.Generator, latents: bool) -> dict[Label, Cell]:
         """n rows; with latents, these come first."""
         from latentia.exact.arrow_answers import draw_arrows
 

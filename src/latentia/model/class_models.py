@@ -34,7 +34,7 @@ from latentia.model.mixed_plans import has_continuous
 from latentia.model.opened_table import Opened
 from latentia.model.training import Training, counted_graph, plan_continuous, plan_for
 from latentia.parameters import unfitted
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Label
 
 FLOOR = 0.1  # of P̂(x) / Π P̂(x_i) in scores of signed models (design 7.5)
 FAR = 100.0  # a class is at most so many nats behind the best one
@@ -182,7 +182,7 @@ def class_scores(models: Sequence[Operators], asked: Asked, pool: float = 0.0) -
 
 def _alike(operators: Sequence[Operators]) -> list[dict[int, Operators]]:
     """Classes whose leaves hold the same columns: evidence is read once for all of them."""
-    found: dict[Any, dict[int, Operators]] = {}
+    found: dict[Label, dict[int, Operators]] = {}
     for k, own in enumerate(operators):
         plan = own.plan
         leaves = tuple(plan.nodes[x].columns for x in plan.leaves)

@@ -53,7 +53,7 @@ from latentia.model.opened_table import look_at
 from latentia.model.specification import Specification
 from latentia.model.training import place_columns
 from latentia.parameters import unfitted
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 FOLDS = 5  # of the recalibration; one of them compares forms
 CLASS = "class"
@@ -95,15 +95,16 @@ class LatentClassifier(ClassifierMixin, Estimator):
     """
 
     _learned, _call = "models_", "fit(frame, y)"
+    class_losses_: Mapping[str, float] = {}  # of the forms compared, not stored
 
     def __init__(
         self,
         graph: Any = None,
         latents: Any = None,
         learner: Any = "pbp",
-        kinds: Mapping[Any, str] | None = None,
+        kinds: ByName[str] | None = None,
         priors: Any = None,
-        state_names: Mapping[Any, Sequence[Any]] | None = None,
+        state_names: ByName[Sequence[Cell]] | None = None,
         calibrate: bool = False,
         n_jobs: int | None = None,
     ) -> None:
@@ -152,7 +153,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
 
     def _read_rows(
         self, X: Any, y: Any, sample_weight: Any, learner: Any
-    ) -> tuple[ClassRows, np.ndarray[Any, Any]]:
+    ) -> tuple[ClassRows, CellArray]:
         """Rows with their classes, and the classes as the user has them."""
         wanted = Specification(self.graph, self.latents, self.kinds, self.state_names).read()
         table = open_rows(X, wanted.columns, sample_weight, known=wanted.stated)
@@ -169,8 +170,6 @@ class LatentClassifier(ClassifierMixin, Estimator):
         columns = place_columns(opened, learner)
         source = rows.source((*columns, labels), opened.seen)
         return ClassRows(opened, columns, labels, source), classes
-
-    class_losses_: Mapping[str, float] = {}  # of the forms compared, not stored
 
     def _compare(
         self, base: LatentModel, rows: ClassRows, counts: Array, learner: Any
@@ -314,7 +313,7 @@ class AskingClass:
 
     asking: Asking
     models: tuple[Operators, ...]
-    classes: np.ndarray[Any, Any]
+    classes: CellArray
     log_prior: Array
     temperature: float
     pool: float
@@ -332,10 +331,10 @@ class AskingClass:
     def probabilities(self, table: Table) -> Found:
         return {name: np.exp(log) for name, log in self.logs(table).items()}
 
-    def classes_of(self, table: Table) -> np.ndarray[Any, Any]:
+    def classes_of(self, table: Table) -> CellArray:
         """The most probable class of each row."""
         found = np.stack(list(self.logs(table).values()), axis=1)
-        best: np.ndarray[Any, Any] = self.classes[found.argmax(axis=1)]
+        best: CellArray = self.classes[found.argmax(axis=1)]
         return best
 
     def labels(self, table: Table) -> Found:
@@ -352,7 +351,7 @@ class AskingClass:
         return Moments("right", float(own.sum()), table.length, {"right": np.array([right])})
 
 
-def _labelled(rows: TableRows, y: Any) -> tuple[TableRows, np.ndarray[Any, Any] | None]:
+def _labelled(rows: TableRows, y: Any) -> tuple[TableRows, CellArray | None]:
     """Rows with a column of classes; the classes, unless the column holds them itself."""
     if y is None:
         raise DataError("a classifier requires y to be passed, but the target y is None.")
@@ -367,9 +366,9 @@ def _labelled(rows: TableRows, y: Any) -> tuple[TableRows, np.ndarray[Any, Any] 
     return with_labels(rows, codes), classes
 
 
-def _checked_labels(y: Any, rows: int) -> np.ndarray[Any, Any]:
+def _checked_labels(y: Any, rows: int) -> CellArray:
     try:
-        labels: np.ndarray[Any, Any] = column_or_1d(np.asarray(y), warn=True)
+        labels: CellArray = column_or_1d(np.asarray(y), warn=True)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         check_consistent_length(labels, range(rows))

@@ -25,7 +25,7 @@ from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 MOST_CANDIDATES = 64
 POOL = 25_000  # different rows by which candidates are judged
@@ -36,13 +36,13 @@ NEARLY = 1e-4  # gain for each parameter still to come, beyond
 def compare(
     X: Any,
     graph: Any = None,
-    latents: Mapping[Any, Any] | None = None,
+    latents: ByName[Cell] | None = None,
     *,
     sample_weight: Any = None,
     smoothing: float = 0.0,
     bootstrap: int = 0,
-    kinds: Mapping[Any, str] | None = None,
-    state_names: Mapping[Any, Sequence[Any]] | None = None,
+    kinds: ByName[str] | None = None,
+    state_names: ByName[Sequence[Cell]] | None = None,
     random_state: Any = 0,
 ) -> Comparison:
     """Candidates with different numbers of states, learned from the same rows, side by side.

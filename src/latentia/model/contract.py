@@ -16,7 +16,7 @@ from latentia.inference.provenance import Ascent
 from latentia.parameters import Parameters
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Label
+from latentia.typing import Array, FilePath, Label
 
 if TYPE_CHECKING:
     from latentia.assess.diagnostics import Diagnostics
@@ -29,7 +29,7 @@ class Estimator(Parameters):
     _learned: ClassVar[str]  # the attribute that a fit leaves behind
     _call: ClassVar[str] = "fit(frame)"
 
-    def save(self, path: Any) -> None:
+    def save(self, path: FilePath) -> None:
         """Write what was fitted to one file, at once or not at all; `latentia.load` reads it."""
         doors.save(self, path)
 

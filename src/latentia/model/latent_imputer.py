@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.specification import columns_of
 from latentia.seeds import as_generator
+from latentia.typing import ByName, Cell, Label
 
 STRATEGIES = ("best", "draw")
 BLOCK = 2**12  # rows at a time
@@ -57,8 +58,8 @@ class LatentImputer(TransformerMixin, BaseEstimator):
         graph: Any = None,
         latents: Any = None,
         learner: Any = "pbp",
-        kinds: Mapping[Any, str] | None = None,
-        state_names: Mapping[Any, Sequence[Any]] | None = None,
+        kinds: ByName[str] | None = None,
+        state_names: ByName[Sequence[Cell]] | None = None,
         strategy: str = "best",
         random_state: Any = None,
     ) -> None:
@@ -145,7 +146,7 @@ class LatentImputer(TransformerMixin, BaseEstimator):
             )
 
 
-def _like_given(table: Table, name: Any, found: Mapping[Any, Any]) -> Any:
+def _like_given(table: Table, name: Any, found: ByName[Cell]) -> Any:
     """A column that was filled, with numbers of the type that came; others as they are."""
     given = np.asarray(table.column(name).cells)
     if name not in found:
@@ -156,7 +157,7 @@ def _like_given(table: Table, name: Any, found: Mapping[Any, Any]) -> Any:
 
 def drawn_cells(
     operators: Operators, columns: Sequence[Column], table: Table, rng: np.random.Generator
-) -> dict[Any, Any]:
+) -> dict[Label, Cell]:
     """Every column with its missing cells drawn, one after the other given all before them.
 
     So those of a row are drawn together: P(a, b | rest) = P(a | rest) P(b | a, rest).

@@ -32,6 +32,7 @@ from latentia.model.latent_questions import (
 from latentia.model.notices import note_outside
 from latentia.model.why_questions import WhyQuestions
 from latentia.seeds import as_generator
+from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -92,10 +93,10 @@ class LatentModel(ArrowQuestions, WhyQuestions):
     def query(
         self,
         variables: Any,
-        evidence: Mapping[Any, Any] | None = None,
-        soft: Mapping[Any, Any] | None = None,
+        evidence: ByName[Cell] | None = None,
+        soft: ByName[Cell] | None = None,
         confidence: float | None = None,
-        do: Mapping[Any, Any] | None = None,
+        do: ByName[Cell] | None = None,
         approximate: bool = False,
     ) -> Posterior | Density:
         """P(variables | evidence): one variable, or several for their joint posterior.
@@ -171,8 +172,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
     def map_query(
         self,
         variables: Any = None,
-        evidence: Mapping[Any, Any] | None = None,
-        soft: Mapping[Any, Mapping[Any, float]] | None = None,
+        evidence: ByName[Cell] | None = None,
+        soft: ByName[ByName[float]] | None = None,
         random_state: Any = 0,
     ) -> Assignment:
         """The most probable joint assignment of variables, latents or columns, given evidence.
@@ -217,7 +218,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         *,
         latents: bool = False,
         joint: bool = False,
-    ) -> dict[Any, Any]:
+    ) -> dict[Label, Cell]:
         """Rows drawn from the learned distribution: a dict of columns, ready for any data frame.
 
         With `latents` the states of latents come along, before the columns; that needs tables.
@@ -276,7 +277,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
 
     # -- pictures ------------------------------------------------------------------------------
 
-    def draw(self, evidence: Mapping[Any, Any] | None = None, target: Any = None) -> Drawing:
+    def draw(self, evidence: ByName[Cell] | None = None, target: Any = None) -> Drawing:
         """The graph and its junction tree; with evidence or a target: messages as they pass.
 
         `target` is a column, or several; default: every column that was not observed.
@@ -345,7 +346,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
 
     # -- reading questions ---------------------------------------------------------------------
 
-    def _density_factor(self, evidence: Mapping[Any, Any]) -> float:
+    def _density_factor(self, evidence: ByName[Cell]) -> float:
         """log of what turns masses at points into densities, over the continuous evidence."""
         total = 0.0
         for c in self.columns_:

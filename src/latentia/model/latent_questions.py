@@ -27,7 +27,7 @@ from latentia.inference.questions import one_row
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, ByName, Cell, Codes, Label
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-StateNames = Mapping[Any, Sequence[Any]]
+StateNames = ByName[Sequence[Cell]]
 
 
 @final
@@ -198,8 +198,8 @@ def check_can_tell(own: object, hidden: Sequence[Label], learner: str, why: str 
 def query_own(
     own: OwnTables,
     names: Sequence[Label],
-    evidence: Mapping[Any, Any],
-    soft: Mapping[Any, Any],
+    evidence: ByName[Cell],
+    soft: ByName[Cell],
     others: Sequence[OwnTables] = (),
     confidence: float | None = None,
 ) -> Posterior | Density:
@@ -223,7 +223,7 @@ def query_own(
 
 
 def sampled_own(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
 ) -> Posterior:
     """`query_own` with standard errors, by drawing where an exact answer is too wide."""
     asked = _read(own, names, evidence, soft)
@@ -266,7 +266,7 @@ def tables_to_draw(own: OwnTables | None, learner: str) -> OwnTables:
 
 
 def _answered(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
 ) -> tuple[Array, float]:
     """P(names | evidence), and log P(evidence); one variable of a forest without any wiring."""
     from latentia.exact.one_in_forest import one_in_forest
@@ -284,7 +284,7 @@ def _answered(
 
 
 def best_own(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
 ) -> Assignment:
     """The most probable joint state of the names, however many; the rest is summed out."""
     from latentia.exact.max_product import max_product_states
@@ -302,7 +302,7 @@ def best_own(
 
 
 def _read(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
 ) -> _Question:
     """Codes of what is seen; continuous columns that are seen become likelihoods of parents.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from latentia.errors import NotLearnedError
 from latentia.model.table_questions import TableQuestions
 from latentia.parameters import offered_if
 from latentia.spelling import printable
-from latentia.typing import Label
+from latentia.typing import ByName, Label
 
 if TYPE_CHECKING:
     from latentia.exact.latent_rows import AskingLatent
@@ -94,7 +94,7 @@ class LatentUses(TableQuestions):
         outcomes: Sequence[Label],
         correction: str | None = "BCH",
         assignment: str = "modal",
-        kinds: Mapping[Any, str] | None = None,
+        kinds: ByName[str] | None = None,
         sample_weight: Any = None,
     ) -> Relation:
         """What columns that are not in the model are like in every class, ± error, and a test.

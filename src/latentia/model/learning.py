@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,7 +20,7 @@ from latentia.model.state_names import (
     with_ordered_states,
 )
 from latentia.parameters import offered_if, unfitted
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
@@ -60,12 +60,12 @@ class Learning(Learned):
         graph: Any = None,
         latents: Any = None,
         learner: Any = "pbp",
-        kinds: Mapping[Any, str] | None = None,
-        state_names: Mapping[Any, Sequence[Any]] | None = None,
+        kinds: ByName[str] | None = None,
+        state_names: ByName[Sequence[Cell]] | None = None,
         order_by: Any = None,
-        name_states: Mapping[Any, Sequence[Any]] | None = None,
-        link: Mapping[Any, str] | None = None,
-        mechanism: Mapping[Any, Sequence[Any]] | None = None,
+        name_states: ByName[Sequence[Cell]] | None = None,
+        link: ByName[str] | None = None,
+        mechanism: ByName[Sequence[Cell]] | None = None,
     ) -> None:
         self.graph = graph
         self.latents = latents
@@ -187,7 +187,7 @@ class Learning(Learned):
             self.error_bars_ = replicates
         return self
 
-    def with_state_names(self, name_states: Mapping[Any, Sequence[Any]]) -> Self:
+    def with_state_names(self, name_states: ByName[Sequence[Cell]]) -> Self:
         """Name the states of latents: {latent: names}, in the order of the model; {} forgets them.
 
         Answers, evidence, profiles and files go by these names from now on. It is the parameter

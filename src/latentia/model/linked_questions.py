@@ -18,7 +18,7 @@ from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.data.sources.engine import Engine
@@ -103,7 +103,7 @@ class LinkedQuestions(LatentUses):
     # -- questions -----------------------------------------------------------------------------
 
     def _query_linked(
-        self, variables: Any, evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+        self, variables: Any, evidence: ByName[Cell], soft: ByName[Cell]
     ) -> Posterior | None:
         """`query` where some of the evidence are covariates; None without them."""
         names = named(variables, self._graph.names)
@@ -117,7 +117,7 @@ class LinkedQuestions(LatentUses):
         return Posterior(tuple(names), states, table, log, 0.0, {**evidence, **soft})
 
     def _best_linked(
-        self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+        self, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
     ) -> Assignment | None:
         """`map_query` where some of the evidence are covariates; None without them."""
         from latentia.exact.max_product import max_product_states
@@ -138,8 +138,8 @@ class LinkedQuestions(LatentUses):
         return Assignment(values, min(found.log_joint - found.log_evidence, 0.0), True)
 
     def _told_by_covariates(
-        self, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
-    ) -> tuple[dict[Any, Any], dict[Any, Any]] | None:
+        self, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
+    ) -> tuple[dict[Label, Cell], dict[Label, Cell]] | None:
         """Evidence without covariates, and soft evidence with what they say; None without them.
 
         Those that are not given are summed out, as in a row that lacks them.

@@ -37,7 +37,7 @@ from latentia.networks.own_tables import LearnedTables, learn_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.networks.state_order import state_orders
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Label
 
 LINKS = ("logit",)
 RANDOM_STARTS = 8
@@ -114,7 +114,7 @@ def feature_names(columns: Sequence[Column]) -> list[str]:
 
 
 def linked_latents(
-    graph: LatentGraph, columns: Sequence[Column], asked: Mapping[Any, str] | None, able: bool
+    graph: LatentGraph, columns: Sequence[Column], asked: ByName[str] | None, able: bool
 ) -> list[int]:
     """Latents that are told by a logit: as asked, and, if the learner is able, where they must."""
     hidden = {graph.names[v]: v for v in sorted(graph.latent)}

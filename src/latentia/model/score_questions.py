@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from latentia.errors import DataError, NotLearnedError, UnknownNameError
 from latentia.inference.questions import column_place
 from latentia.model.learning import Learning
 from latentia.model.notices import note_not_asked
-from latentia.typing import Label
+from latentia.typing import ByName, Label
 
 if TYPE_CHECKING:
     from latentia.assess.report import CheckReport
@@ -140,7 +139,7 @@ class ScoreQuestions(Learning):
         self,
         X: Any,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         without: int | None = None,
         form: Form = "table",
         unknown: str = "error",

@@ -17,7 +17,7 @@ from latentia.model.notices import note_ignored
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 LATENT_CLASS = "class"  # one latent tells every column
 SOUGHT = METHODS  # words instead of a graph
@@ -30,8 +30,8 @@ class Specification:
 
     graph: Any = None
     latents: Any = None
-    kinds: Mapping[Any, str] | None = None
-    state_names: Mapping[Any, Sequence[Any]] | None = None
+    kinds: ByName[str] | None = None
+    state_names: ByName[Sequence[Cell]] | None = None
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
 
     def read(self) -> Specification:

@@ -15,7 +15,7 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.inference.operators import Operators
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes
+from latentia.typing import Array, ByName, Cell, Codes, Label
 
 if TYPE_CHECKING:
     from latentia.exact.table_answers import TableAnswers
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 # --- what is asked for ----------------------------------------------------------------------------
 
 
-def checked_names(graph: LatentGraph, name_states: Any) -> dict[Any, tuple[Any, ...]]:
+def checked_names(graph: LatentGraph, name_states: Any) -> dict[Label, tuple[Any, ...]]:
     """Names by latent: one for each state, no two alike; an error that says what is wrong."""
     return named_states(
         {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}, name_states
     )
 
 
-def named_states(latents: Mapping[Any, int | None], name_states: Any) -> dict[Any, tuple[Any, ...]]:
+def named_states(latents: ByName[int | None], name_states: Any) -> dict[Label, tuple[Any, ...]]:
     """The same for latents with these numbers of states (None: not known yet)."""
     if name_states is None:
         return {}
@@ -65,7 +65,9 @@ def checked_order(graph: LatentGraph, order_by: Any) -> dict[int, int]:
     return {graph.index(name): graph.index(column) for name, column in found.items()}
 
 
-def ordered_along(latents: Sequence[Any], columns: Sequence[Any], order_by: Any) -> dict[Any, Any]:
+def ordered_along(
+    latents: Sequence[Any], columns: Sequence[Any], order_by: Any
+) -> dict[Label, Cell]:
     """Latent -> the column along which its states go, by name; those by size are not there."""
     if order_by is None or (isinstance(order_by, str) and order_by == "size"):
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from latentia.model.latent_questions import (
     tables_to_draw,
 )
 from latentia.model.score_questions import ScoreQuestions
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.assess.intervals import Bars
@@ -130,7 +130,7 @@ class TableQuestions(ScoreQuestions):
         self,
         X: Any,
         ask: Any,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         place: int | None,
         confidence: float,
         unknown: str,
@@ -190,7 +190,7 @@ class TableQuestions(ScoreQuestions):
 
     def marginals(
         self, X: Any, *, dtype: Any = None, unknown: str = "error", latents: bool = False
-    ) -> dict[Any, Any]:
+    ) -> dict[Label, Cell]:
         """P(column | all other present cells) for every column: name -> (rows, states).
 
         Of a continuous column its mean and its quantiles 0.05, 0.5 and 0.95. With `latents`, those
@@ -261,7 +261,7 @@ class TableQuestions(ScoreQuestions):
         assert own is not None
         return own
 
-    def _latent_labels(self, name: Label) -> tuple[Any, ...]:
+    def _latent_labels(self, name: Label) -> tuple[Cell, ...]:
         """States of a latent, or an error for a model that has no table of it."""
         return self._told([name]).latent(name).labels
 

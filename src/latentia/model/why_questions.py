@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
@@ -17,7 +17,7 @@ from latentia.inference.posterior import Posterior
 from latentia.model.latent_questions import check_drawn_alone, own_tables
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
-from latentia.typing import Codes, Label
+from latentia.typing import ByName, Cell, Codes, Label
 
 if TYPE_CHECKING:
     from latentia.assess.intervals import Bars
@@ -36,7 +36,7 @@ class WhyQuestions(TableQuestions):
         self,
         treatment: Any,
         outcome: Any,
-        evidence: Mapping[Any, Any] | None = None,
+        evidence: ByName[Cell] | None = None,
         *,
         baseline: Any = None,
         confidence: float | None = None,
@@ -86,7 +86,7 @@ class WhyQuestions(TableQuestions):
         self._check_fitted()
         model: Any = self  # what answers is defined above it
 
-        def ask(evidence: Mapping[Any, Any]) -> Posterior:
+        def ask(evidence: ByName[Cell]) -> Posterior:
             found = model.query(target, evidence)
             if not isinstance(found, Posterior):
                 raise EvidenceError(
@@ -100,7 +100,7 @@ class WhyQuestions(TableQuestions):
     def sensitivity(
         self,
         target: Any,
-        evidence: Mapping[Any, Any] | None = None,
+        evidence: ByName[Cell] | None = None,
         *,
         state: Any = None,
         of: Any = None,
@@ -116,9 +116,7 @@ class WhyQuestions(TableQuestions):
 
         return sensitivity_of(self._cut_by(), target, seen_only(evidence), state, of)
 
-    def _open_ones(
-        self, evidence: Mapping[Any, Any] | None, soft: Mapping[Any, Any] | None
-    ) -> list[Label]:
+    def _open_ones(self, evidence: ByName[Cell] | None, soft: ByName[Cell] | None) -> list[Label]:
         """What is not observed; latents only where there are tables of them."""
         from latentia.model.effects import seen_only
 
@@ -133,9 +131,9 @@ class WhyQuestions(TableQuestions):
     def _query_set(
         self,
         names: Sequence[Label],
-        evidence: Mapping[Any, Any] | None,
-        soft: Mapping[Any, Any] | None,
-        do: Mapping[Any, Any],
+        evidence: ByName[Cell] | None,
+        soft: ByName[Cell] | None,
+        do: ByName[Cell],
         level: float | None,
     ) -> Posterior:
         """P(names | evidence, do …)."""
@@ -168,7 +166,7 @@ class WhyQuestions(TableQuestions):
         dtype: Any = None,
         confidence: float | None = None,
         unknown: str = "error",
-        do: Mapping[Any, Any] | None = None,
+        do: ByName[Cell] | None = None,
         approximate: bool = False,
     ) -> Any:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
@@ -209,7 +207,7 @@ class WhyQuestions(TableQuestions):
         target: Any = None,
         *,
         unknown: str = "error",
-        do: Mapping[Any, Any] | None = None,
+        do: ByName[Cell] | None = None,
     ) -> Any:
         """The most probable state of `target` given all other present cells of each row.
 
@@ -225,7 +223,7 @@ class WhyQuestions(TableQuestions):
         kind = int if column is None else column.answer_type
         return engine.answer(asking.best, {target: kind}, self._there(engine, None), "column")
 
-    def _asking_set(self, target: Any, do: Mapping[Any, Any], unknown: str) -> AskingSet:
+    def _asking_set(self, target: Any, do: ByName[Cell], unknown: str) -> AskingSet:
         from latentia.exact.surgery import check_apart
         from latentia.model.effects import intervened
 
@@ -302,7 +300,7 @@ class AskingSet:
     answers: TableAnswers  # after the intervention
     columns: tuple[Column, ...]
     variable: int
-    do: Mapping[Any, Any]
+    do: ByName[Cell]
     unknown: str = "error"
 
     def __post_init__(self) -> None:
@@ -311,13 +309,13 @@ class AskingSet:
         check_unknown(self.unknown)
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> tuple[Cell, ...]:
         from latentia.exact.reading_evidence import labels_of
 
         return labels_of(self.answers, self.variable)
 
     @property
-    def kinds(self) -> dict[Any, type]:
+    def kinds(self) -> dict[Label, type]:
         return dict.fromkeys(self.labels, float)
 
     def shares(self, table: Table) -> Found:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from latentia.networks.accelerate import (
 )
 from latentia.networks.branch_classes import local_states, told_by_branches
 from latentia.networks.em_problem import Problem, counts_in, pose, with_unseen
-from latentia.networks.knowledge import Knowledge
+from latentia.networks.knowledge import Knowledge, PseudoCounts
 from latentia.networks.soft_states import first_counts, memberships, shared_parts
 from latentia.networks.starts import random_tables
 from latentia.networks.tied import matched
@@ -99,7 +99,11 @@ def refine_closed_form(
 
 
 def refine_known(
-    plan: Plan, source: Source, rng: np.random.Generator, smoothing: Any, knowledge: Knowledge
+    plan: Plan,
+    source: Source,
+    rng: np.random.Generator,
+    smoothing: PseudoCounts,
+    knowledge: Knowledge,
 ) -> Operators:
     """Tables of the graph that hold what is known, climbed to from the closed form's."""
     network = own_network(plan, copies=True)
@@ -246,7 +250,7 @@ def _best_start(
     plan: Plan,
     sample: Rows,
     rng: np.random.Generator,
-    smoothing: Any,
+    smoothing: PseudoCounts,
     knowledge: Knowledge,
     first: Tables,
 ) -> Tables:

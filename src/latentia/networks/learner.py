@@ -6,7 +6,7 @@ A learner is a file with a class that has `abilities` and `learn`; those that sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -14,8 +14,10 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators
+from latentia.networks.knowledge import PseudoCounts
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+from latentia.typing import ByName, Cell, Label, Seed
 
 if TYPE_CHECKING:
     from latentia.closed_form.frozen import Frozen
@@ -41,11 +43,13 @@ class Abilities:
     names_latents: bool = False  # has learn_with_latents: the graph's own tables beside the winner
     settles: bool = False  # has settle: kernel settings for several classes at once
     most_directions: int = 30  # of a separator of unknown rank
-    groups: Any = None  # columns that share a leaf, as the user gave them
-    known: Any = None  # cells of tables, as the user gave them
-    tied: Any = None  # tables that are shared, as the user gave them
-    smoothing: Any = 0.0  # pseudo-counts of tables, as the user gave them
-    random_state: Any = None  # seed of starts and of rows held out
+    groups: Iterable[Iterable[Label]] | None = (
+        None  # columns that share a leaf, as the user gave them
+    )
+    known: ByName[Cell] | None = None  # cells of tables, as the user gave them
+    tied: Sequence[Sequence[Label]] | None = None  # tables that are shared, as the user gave them
+    smoothing: PseudoCounts = 0.0  # pseudo-counts of tables, as the user gave them
+    random_state: Seed = None  # seed of starts and of rows held out
 
 
 class Learner(Protocol):
@@ -119,8 +123,8 @@ class GoingLearner(Learner, Protocol):
     """One that goes on learning where it stopped."""
 
     def partial_learn(
-        self, plan: Plan, columns: Sequence[Column], source: Source, previous: Any
-    ) -> tuple[Operators, Any]:
+        self, plan: Plan, columns: Sequence[Column], source: Source, previous: object
+    ) -> tuple[Operators, object]:
         """`previous`: the state that the last call gave, a loaded model's operators, or None."""
         ...
 

@@ -17,7 +17,7 @@ from latentia.model.latent_model import LatentModel
 from latentia.reproduce.cells import Cell, Experiment, Figure, every_cell
 from latentia.reproduce.datasets import pendigits
 from latentia.reproduce.rivals import make_learner
-from latentia.typing import Array
+from latentia.typing import Array, Foreign
 
 CONTINUOUS = ("kernel", "gram", "finite", "gauss")
 HIDDEN = 4  # pen points from this one on are hidden in the picture
@@ -120,7 +120,7 @@ def _landmark(
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def pictures(settings: dict[str, Any]) -> dict[str, tuple[str, Any]]:
+def pictures(settings: dict[str, Any]) -> dict[str, tuple[str, Foreign]]:
     """Half a digit and what the model expects of the rest; and digits drawn from each model."""
     train, labels = _part("train", settings["classes"])
     test, wanted = _part("test", settings["classes"])

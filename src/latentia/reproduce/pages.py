@@ -19,6 +19,7 @@ import numpy as np
 
 from latentia.reproduce.cells import Cell, Experiment, Figure, Result
 from latentia.reproduce.rivals import RIVALS
+from latentia.typing import Foreign
 from latentia.version import LIBRARY
 
 
@@ -129,7 +130,7 @@ def as_svg(canvas: Any, name: str) -> str:
     """A matplotlib figure as SVG text, the same on every run; names within it begin with `name`."""
     from matplotlib import rc_context
 
-    look: dict[Any, Any] = {
+    look: Foreign = {
         "svg.fonttype": "none",  # text stays text: searched, read aloud, scaled
         "svg.hashsalt": name,
         "font.sans-serif": ["DejaVu Sans"],
@@ -261,7 +262,7 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, facts: Mapping[str, 
     return path
 
 
-def _none(settings: dict[str, Any]) -> dict[str, tuple[str, Any]]:
+def _none(settings: dict[str, Any]) -> dict[str, tuple[str, Foreign]]:
     return {}
 
 

@@ -14,7 +14,7 @@ from latentia.sequences.families import families_of
 from latentia.sequences.long_rows import LongSteps
 from latentia.sequences.step_data import Sequences
 from latentia.spelling import printable
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -95,7 +95,7 @@ def shown_cells(column: Column, cells: Any) -> tuple[Array, tuple[Any, ...]]:
 
 
 def draw_forecast_steps(
-    chain: Chain, read: LongSteps, told: dict[Any, Any], which: Any, columns: Any
+    chain: Chain, read: LongSteps, told: dict[Label, Cell], which: Any, columns: Any
 ) -> Drawing:
     """The last steps of one sequence, and the rows of its forecast."""
     label, one = one_sequence(read, which)

@@ -21,7 +21,7 @@ from latentia.sequences.learn_chain import ChainLearning, learn_chain
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.spelling import printable
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Foreign, Label
 
 MOST_CANDIDATES = 32
 ENOUGH_SEQUENCES = 10  # to hold whole ones out; else the last part of each
@@ -80,7 +80,7 @@ class ChainComparison:
         """Numbers of states, ready for ``SequenceModel(slice, latents=...)``."""
         return dict(self.best.states)
 
-    def to_dict(self) -> list[dict[Any, Any]]:
+    def to_dict(self) -> list[dict[Label, Cell]]:
         """One dict a candidate."""
         names = ("log_likelihood", "parameters", "aic", "bic", "held_out", "held_out_error")
         return [
@@ -88,7 +88,7 @@ class ChainComparison:
             for c in self.candidates
         ]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Foreign:
         """The same as a pandas frame."""
         import pandas as pd
 

@@ -32,7 +32,7 @@ from latentia.sequences.signed_learning import learn_signed
 from latentia.sequences.signed_questions import signed_scores
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell
 
 
 @final
@@ -67,8 +67,8 @@ def prepare(
     slice_: Slice,
     X: Any,
     naming: Naming,
-    kinds: Mapping[Any, str] | None,
-    state_names: Mapping[Any, Any] | None,
+    kinds: ByName[str] | None,
+    state_names: ByName[Cell] | None,
 ) -> Prepared:
     """Open a long table, discover its columns, read it."""
     names = [slice_.names[v] for v in slice_.told]

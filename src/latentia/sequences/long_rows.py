@@ -17,7 +17,7 @@ from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.sequences.packing import Indices
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.step_times import Times, read_times, sorted_steps
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Label
 
 
 @final
@@ -44,7 +44,7 @@ class LongSteps:
     sequences: Sequences
     row: Indices  # (steps,) -1: a gap
     rows: int
-    labels: tuple[Any, ...]  # of sequences
+    labels: tuple[Cell, ...]  # of sequences
     times: Times | None
     log_slopes: Array  # (rows,) Σ log dz/dx: what turns densities of z into those of x
     tables: tuple[Table, ...]  # whose rows they are, one after the other; none: of a file
@@ -208,7 +208,7 @@ def _memberships(found: _Part, naming: Naming, rows: int) -> tuple[Indices, tupl
         return np.repeat(np.arange(len(lengths)), lengths), tuple(range(len(lengths)))
     if found.ids is None:
         return np.zeros(rows, dtype=np.intp), (0,)
-    number: dict[Any, int] = {}
+    number: dict[Label, int] = {}
     try:
         codes = [number.setdefault(label, len(number)) for label in found.ids.tolist()]
     except TypeError:

@@ -13,8 +13,9 @@ from itertools import pairwise
 from typing import Any, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-Indices: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
+Indices: TypeAlias = NDArray[np.intp]
 
 WIDTH = 512  # pieces side by side that make a step worth its overhead
 WORTH_CUTTING = 4  # times as long as a piece: pieces run twice

@@ -35,7 +35,7 @@ from latentia.sequences.learn_chain import ChainLearning
 from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_questions import SequenceQuestions, number_from
 from latentia.sequences.slices import read_slice
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -98,16 +98,16 @@ class SequenceModel(SequenceQuestions):
         slice: Any,
         latents: Any = None,
         given: Any = (),
-        kinds: Mapping[Any, str] | None = None,
-        state_names: Mapping[Any, Any] | None = None,
+        kinds: ByName[str] | None = None,
+        state_names: ByName[Cell] | None = None,
         pseudo_counts: Any = PSEUDO_COUNTS,
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: Any = 0,
-        known: Mapping[Any, Any] | None = None,
+        known: ByName[Cell] | None = None,
         learner: Any = None,
         order_by: Any = None,
-        name_states: Mapping[Any, Any] | None = None,
+        name_states: ByName[Cell] | None = None,
     ) -> None:
         self.slice = slice
         self.latents = latents
@@ -174,7 +174,7 @@ class SequenceModel(SequenceQuestions):
             self.fitted_ = fit_chain(prepared, how, rng, self.learner, wishes, groups)
         return self
 
-    def with_state_names(self, name_states: Mapping[Any, Any]) -> Self:
+    def with_state_names(self, name_states: ByName[Cell]) -> Self:
         """The same model, in place, with names for the states of latents, in their order.
 
         For what is named once it has been looked at; latents that are left out keep theirs, and
@@ -208,7 +208,7 @@ class SequenceModel(SequenceQuestions):
         cls,
         X: Any,
         slice: Any,
-        latents: Mapping[Any, Any],
+        latents: ByName[Cell],
         *,
         sequence: Label | None = None,
         time: Label | None = None,

@@ -60,7 +60,7 @@ from latentia.sequences.step_answers import (
     new_table,
 )
 from latentia.sequences.step_data import Sequences, missing_cells
-from latentia.typing import Label
+from latentia.typing import Cell, Label
 
 
 class SequenceQuestions(Estimator):
@@ -229,7 +229,7 @@ class SequenceQuestions(Estimator):
         else:
             codes = sample_signed(self._signed, n, length, rng)
             drawn = dict(zip(chain.slice.columns, codes, strict=True))
-        found: dict[Any, Any] = {
+        found: dict[Label, Cell] = {
             "sequence" if self.fitted_.naming.sequence is None else self.fitted_.naming.sequence: (
                 np.repeat(np.arange(n), length)
             ),
@@ -288,7 +288,7 @@ class SequenceQuestions(Estimator):
 
     def _told(self, steps: LongSteps, naming: Naming, found: Beliefs) -> Any:
         self._note_impossible(found)
-        told: dict[Any, Any] = {}
+        told: dict[Label, Cell] = {}
         for v in sorted(self.slice_.latent):
             rows = steps.to_rows(found.of(v))
             told |= dict(zip(latent_headings(self._chain, v), rows, strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 
 from latentia.errors import DataError
 from latentia.sequences.packing import Indices
-from latentia.typing import Label
+from latentia.typing import Cell, Label
 
 MOST_GAPS = 20  # empty steps to a row: more, and times are no steps
 _NUMBER = re.compile(r"\s*[+-]?\d+\s*")
@@ -31,7 +31,7 @@ class Times:
 
 
 def read_times(
-    cells: Any, whose: Indices, labels: tuple[Any, ...], name: Label | None, step: int | None
+    cells: Any, whose: Indices, labels: tuple[Cell, ...], name: Label | None, step: int | None
 ) -> Times:
     """Whole numbers and dates count steps; decimals and text only tell the order.
 

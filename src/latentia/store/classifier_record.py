@@ -20,7 +20,7 @@ from latentia.model.classifier import LatentClassifier
 from latentia.store.array_table import Fetch, Shape
 from latentia.store.model_record import read_latent_model, write_latent_model
 from latentia.store.plain import fields, items, number, pack, text, unpack, whole
-from latentia.typing import Array
+from latentia.typing import Array, CellArray
 
 MOST_NUMBERS = 2**31
 HOTTEST = 1e6
@@ -103,7 +103,7 @@ def _part_of(row: Array) -> Fetch:
     return fetch
 
 
-def _read_labels(record: Any) -> np.ndarray[Any, Any]:
+def _read_labels(record: Any) -> CellArray:
     """Different classes in their order, of a plain type."""
     kind, values = items(record, 2)
     try:

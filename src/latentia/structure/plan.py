@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from latentia import doors
 from latentia.errors import GraphError, PlanError
@@ -141,7 +141,7 @@ class Plan:
 def make_plan(
     graph: GraphLike,
     latents: Latents = None,
-    states: Any = None,
+    states: object = None,
     *,
     groups: Iterable[Iterable[Label]] = (),
     order: str = "min_fill",
@@ -202,7 +202,7 @@ def _check_states(graph: LatentGraph) -> None:
             )
 
 
-def checked_groups(groups: Any) -> list[list[Label]]:
+def checked_groups(groups: object) -> list[list[Label]]:
     """Columns that share a leaf, as lists."""
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise GraphError(f"expected groups as a list of lists of columns, got {groups!r}.")

@@ -136,7 +136,7 @@ def check_commas(name: Label, sketch: ColumnSketch) -> None:
         )
 
 
-def _only_numbers(name: Label, sketch: ColumnSketch, given: Any) -> NumberSketch:
+def _only_numbers(name: Label, sketch: ColumnSketch, given: object) -> NumberSketch:
     """The numbers of a column that is said to be continuous."""
     if given is None and {math.inf, -math.inf} & set(sketch.others):
         raise DataError(
@@ -166,7 +166,7 @@ def _odd_cell(name: Label, sketch: ColumnSketch) -> DataError:
     )
 
 
-def _given_states(name: Label, given: Any) -> tuple[Hashable, ...]:
+def _given_states(name: Label, given: object) -> tuple[Hashable, ...]:
     """States as listed: each hashable, none of them missing."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise DataError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 from latentia.errors import DataError
-from latentia.typing import Label
+from latentia.typing import Cell, Label
 
 
 class Named(Protocol):
@@ -18,9 +18,9 @@ class Named(Protocol):
     @property
     def continuous(self) -> bool: ...
     @property
-    def labels(self) -> tuple[Any, ...]: ...
+    def labels(self) -> tuple[Cell, ...]: ...
     @property
-    def summary_names(self) -> tuple[Any, ...]: ...
+    def summary_names(self) -> tuple[Cell, ...]: ...
 
 
 def printed_apart(labels: Sequence[Any], what: str) -> tuple[Any, ...]:
@@ -32,7 +32,7 @@ def printed_apart(labels: Sequence[Any], what: str) -> tuple[Any, ...]:
     return _apart(labels, [repr(label) for label in labels], what)
 
 
-def answer_labels(column: Named) -> tuple[Any, ...]:
+def answer_labels(column: Named) -> tuple[Cell, ...]:
     """The columns of a table with the posterior of one column; no two print alike."""
     return column.summary_names
 

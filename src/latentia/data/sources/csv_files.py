@@ -38,6 +38,7 @@ from latentia.data.sources.csv_rows import (
 from latentia.data.sources.located import Located, check_unchanged
 from latentia.data.sources.series_words import MET, arrow_words
 from latentia.errors import DataError, FileError
+from latentia.typing import CellArray, Foreign, Label
 
 DELIMITERS = (",", ";", "\t")
 MARK = b"\xef\xbb\xbf"  # of UTF-8
@@ -106,11 +107,11 @@ def known_blocks(
     looks: Mapping[str, CellLook],
     wanted: Sequence[str],
     known: Mapping[str, Column],
-) -> Iterator[dict[Any, Cells]]:
+) -> Iterator[dict[Label, Cells]]:
     """Dicts of columns; the cells of known columns are read as what these hold."""
     check_unchanged(file)
     for texts in _text_tables(file, found.head, wanted):
-        cells: dict[Any, Cells] = {}
+        cells: dict[Label, Cells] = {}
         for name in wanted:
             column, look, text = known.get(name), looks[name], texts.column(name)
             numeric = look.kind in ("integers", "unsigned", "decimals")
@@ -123,7 +124,7 @@ def known_blocks(
     check_unchanged(file)
 
 
-def array_cells(column: Any) -> Cells:
+def array_cells(column: Foreign) -> Cells:
     """An Arrow column as an array, masked where integers are missing; text as words."""
     import pyarrow as pa
 
@@ -134,9 +135,7 @@ def array_cells(column: Any) -> Cells:
         if not column.null_count:
             return np.asarray(column.to_numpy())
         whole = column.fill_null(False if pa.types.is_boolean(kind) else 0)
-        masked: np.ndarray[Any, Any] = np.ma.array(
-            whole.to_numpy(), mask=column.is_null().to_numpy()
-        )
+        masked: CellArray = np.ma.array(whole.to_numpy(), mask=column.is_null().to_numpy())
         return masked
     words = arrow_words(column)
     return plain_cells(column.to_pylist(), np.arange(len(column))) if words is None else words

@@ -18,7 +18,7 @@ from latentia.data.sources.handing_back import ToldOnce
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError
-from latentia.typing import Label
+from latentia.typing import ByName, Foreign, Label, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
 
@@ -62,7 +62,7 @@ class DaskEngine:
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
     ) -> Any:
@@ -79,16 +79,16 @@ def _share(state: Mapping[str, Any]) -> float:
     return min(done / max(done + left, 1), 0.999)
 
 
-def _on_partition(part: Any, work: Callable[[Table], Sum | None]) -> Sum | None:
+def _on_partition(part: TableLike, work: Callable[[Table], Sum | None]) -> Sum | None:
     return work(part_of_table(part))
 
 
-def _answered(part: Any, work: Answer) -> Any:
+def _answered(part: TableLike, work: Answer) -> TableLike:
     table = part_of_table(part)
     return table.like(work(table))
 
 
-def open_dask(data: Any, progress: PassProgress) -> DaskEngine:
+def open_dask(data: Foreign, progress: PassProgress) -> DaskEngine:
     """The engine of a dask DataFrame; arrays and bags have no named columns."""
     if not hasattr(data, "columns") or not hasattr(data, "to_delayed"):
         raise FrameError(

@@ -7,7 +7,7 @@ in memory is an engine of one block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, final
@@ -22,10 +22,10 @@ from latentia.data.sources.row_sketch import RowSketch, sketch_rows
 from latentia.data.sources.sketch import TableSketch, sketch_column
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, LatentiaError, UnknownNameError
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, CellArray, Label
 
 Sum = TypeVar("Sum", bound=Additive)
-Answer: TypeAlias = Callable[[Table], Mapping[Any, np.ndarray[Any, Any]]]
+Answer: TypeAlias = Callable[[Table], ByName[CellArray]]
 Form: TypeAlias = Literal["table", "column", "array"]  # of an answer; blocks: the last two alike
 ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: multiples of it are spread evenly
 
@@ -60,7 +60,7 @@ class Engine(Protocol):
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
     ) -> Any:
@@ -91,7 +91,7 @@ class OneBlock:
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
     ) -> Any:

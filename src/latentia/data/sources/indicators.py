@@ -13,7 +13,7 @@ from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, Engine, Form, OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
-from latentia.typing import Label
+from latentia.typing import ByName, Label
 
 Sum = TypeVar("Sum", bound=Additive)
 MISSING, PRESENT = "missing", "present"
@@ -77,7 +77,7 @@ class Indicated:
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
     ) -> Any:

@@ -23,13 +23,13 @@ from latentia.data.sources.progress import PassProgress, answer_progress
 from latentia.data.sources.stream import BLOCK_ROWS, Blocks, OneShot, Stream
 from latentia.data.sources.table import read_table
 from latentia.errors import DataError, FileError, FrameError
-from latentia.typing import Label
+from latentia.typing import Foreign, Label, TableLike
 
 PILOT_ROWS = 2**17  # of a table that can be read once: enough for good projections
 
 
 def open_engine(
-    data: Any,
+    data: TableLike,
     graph_names: Sequence[Label] | None,
     progress: PassProgress,
     known: Sequence[Column] = (),
@@ -55,7 +55,7 @@ def open_engine(
     return OneShot(stream, PILOT_ROWS) if once else stream
 
 
-def open_question(data: Any, columns: Sequence[Column]) -> Engine:
+def open_question(data: TableLike, columns: Sequence[Column]) -> Engine:
     """The same for rows to be asked about: no more is read than tells that they are there.
 
     The cells of text files are read as the states and numbers of the model's `columns`.
@@ -70,7 +70,7 @@ def open_question(data: Any, columns: Sequence[Column]) -> Engine:
 
 
 def open_stream(
-    data: Any, graph_names: Sequence[Label] | None, known: Sequence[Column] = ()
+    data: object, graph_names: Sequence[Label] | None, known: Sequence[Column] = ()
 ) -> tuple[Stream, bool] | None:
     """A stream over the blocks of a table, and whether they can be read only once."""
     if isinstance(data, str | os.PathLike):
@@ -107,7 +107,7 @@ def open_stream(
     return None
 
 
-def _root(data: Any) -> str:
+def _root(data: TableLike) -> str:
     return type(data).__module__.split(".")[0]
 
 
@@ -127,7 +127,7 @@ def _holds_frames(data: Sequence[Any]) -> bool:
 # --- libraries ------------------------------------------------------------------------------------
 
 
-def _polars_lazy(data: Any) -> Stream:
+def _polars_lazy(data: Foreign) -> Stream:
     names = tuple(data.collect_schema().names())
 
     def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
@@ -170,7 +170,7 @@ def _texts(columns: Sequence[Label]) -> list[str]:
     return texts
 
 
-def _duckdb(data: Any) -> Stream:
+def _duckdb(data: Foreign) -> Stream:
     def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
         quoted = ['"' + str(c).replace('"', '""') + '"' for c in columns or data.columns]
         yield from _tables_of(data.select(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS))
@@ -178,7 +178,7 @@ def _duckdb(data: Any) -> Stream:
     return Stream(tuple(data.columns), _readable(blocks), giving.give_duckdb, wraps=True)
 
 
-def _ibis(data: Any) -> Stream:
+def _ibis(data: Foreign) -> Stream:
     def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
         wanted = data if columns is None else data.select([str(c) for c in columns])
         yield from _tables_of(wanted.to_pyarrow_batches(chunk_size=BLOCK_ROWS))
@@ -186,7 +186,7 @@ def _ibis(data: Any) -> Stream:
     return Stream(tuple(data.columns), _readable(blocks), giving.give_reader)
 
 
-def _pyarrow(data: Any) -> tuple[Stream, bool] | None:
+def _pyarrow(data: Foreign) -> tuple[Stream, bool] | None:
     """A dataset can be read again, a reader once; tables are in memory."""
     if hasattr(data, "to_batches") and hasattr(data, "scanner"):
         return dataset_stream(data), False
@@ -196,7 +196,7 @@ def _pyarrow(data: Any) -> tuple[Stream, bool] | None:
     return None
 
 
-def _reader_of(data: Any) -> Any:
+def _reader_of(data: Foreign) -> Any:
     try:
         import pyarrow as pa
     except ImportError:
@@ -218,7 +218,7 @@ def _tables_of(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _frames(
-    data: Any, graph_names: Sequence[Label] | None, give: Callable[..., Any]
+    data: TableLike, graph_names: Sequence[Label] | None, give: Callable[..., Any]
 ) -> tuple[Stream, bool]:
     """Frames from a list, an iterator, or a function that makes one."""
     start = iter(_opened(data))
@@ -238,7 +238,7 @@ def _frames(
     return Stream(names, blocks, give), once
 
 
-def _opened(data: Any) -> Iterable[Any]:
+def _opened(data: TableLike) -> Iterable[Any]:
     if not callable(data) or isinstance(data, list | tuple):
         return data  # type: ignore[no-any-return]
     made = data()
@@ -249,7 +249,7 @@ def _opened(data: Any) -> Iterable[Any]:
     return made
 
 
-def _as_frame(block: Any) -> Any:
+def _as_frame(block: TableLike) -> Any:
     """Record batches as tables; everything else as it is."""
     if _root(block) == "pyarrow" and hasattr(block, "num_rows") and not hasattr(block, "chunk"):
         return next(_tables_of([block]), block) if type(block).__name__ == "RecordBatch" else block

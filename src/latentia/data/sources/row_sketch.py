@@ -15,7 +15,7 @@ import numpy as np
 from latentia.data.row_colours import by_colour, row_colours
 from latentia.data.rows import Rows
 from latentia.errors import MomentsError
-from latentia.typing import Array
+from latentia.typing import Array, CellArray
 
 FEW_ROWS = 2**12  # enough of a block to see that its rows differ
 
@@ -113,7 +113,7 @@ def distinct_rows(rows: Rows, most: int) -> Rows | None:
     return Rows(tuple(c[first] for c in rows.codes), weight.astype(float))
 
 
-def _taken(rows: Rows, order: np.ndarray[Any, Any]) -> Rows:
+def _taken(rows: Rows, order: CellArray) -> Rows:
     weight = None if rows.weight is None else rows.weight[order]
     return Rows(tuple(c[order] for c in rows.codes), weight)
 

@@ -26,7 +26,7 @@ from latentia.data.columns.values import (
     sorted_states,
 )
 from latentia.errors import MomentsError
-from latentia.typing import Array, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Label
 
 MOST_VALUES = 1001  # one more than any discrete column may have
 SAMPLE = 2**13  # different numbers that tell the range and shape of a continuous column
@@ -35,7 +35,7 @@ FEW_VALUES = 16  # small whole numbers that are counted one by one
 LOOKED_AT = 2**12  # cells that tell which numbers may be frequent …
 FREQUENT = 0.01  # … with such a share of a block
 
-Numbers = np.ndarray[Any, Any]
+Numbers = CellArray
 Ends = tuple[tuple[float, float], ...]
 
 
@@ -157,7 +157,9 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
     return _sketch_words(blank, words, own, there)
 
 
-def _sketch_words(blank: ColumnSketch, words: Words, own: Array | None, there: Any) -> ColumnSketch:
+def _sketch_words(
+    blank: ColumnSketch, words: Words, own: Array | None, there: Bools
+) -> ColumnSketch:
     """Words that are numbers like numbers, the others as they are."""
     met = words.met
     is_one = met & np.fromiter(map(_is_finite, words.values), bool, len(met))
@@ -179,7 +181,7 @@ def _sketch_words(blank: ColumnSketch, words: Words, own: Array | None, there: A
     return replace(blank, numbers=numbers, others=others, odd=odd)
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: Cell) -> bool:
     """A number that can be measured; infinity among objects is a state like another."""
     return is_number(value) and abs(value) != math.inf
 
@@ -220,7 +222,7 @@ def sketch_numbers(cells: Numbers, weight: Array | None = None) -> NumberSketch:
 
 
 def _counted_close(
-    cells: Numbers, weight: Array | None, low: Any, high: Any
+    cells: Numbers, weight: Array | None, low: float | np.number[Any], high: float | np.number[Any]
 ) -> tuple[Numbers, Array, bool] | None:
     """Whole numbers that lie close together, counted by a table; None where they do not."""
     width = int(high) - int(low) if abs(float(low)) < EXACT and abs(float(high)) < EXACT else CLOSE
@@ -345,12 +347,12 @@ def _both_often(a: NumberSketch, b: NumberSketch) -> dict[float, float]:
     return {x: w for x, w in found.items() if w >= 0.5 * FREQUENT * (a.weight + b.weight)}
 
 
-def _weight_at(cells: Numbers, weight: Array | None, x: Any) -> float:
+def _weight_at(cells: Numbers, weight: Array | None, x: float | np.number[Any]) -> float:
     met = cells == x
     return float(np.count_nonzero(met)) if weight is None else float(weight[met].sum())
 
 
-def _end(cells: Numbers, weight: Array | None, x: Any) -> tuple[float, float]:
+def _end(cells: Numbers, weight: Array | None, x: float | np.number[Any]) -> tuple[float, float]:
     return float(x), _weight_at(cells, weight, x)
 
 

@@ -6,7 +6,7 @@ Sums are added in the order of the partitions, in groups on the workers where th
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
 
@@ -18,7 +18,7 @@ from latentia.data.sources.handing_back import ToldOnce, arrow_batch, arrow_sche
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError, LatentiaError
-from latentia.typing import Label
+from latentia.typing import ByName, Foreign, Label
 
 Sum = TypeVar("Sum", bound=Additive)
 
@@ -63,7 +63,7 @@ class SparkEngine:
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
     ) -> Any:
@@ -88,7 +88,7 @@ def _quoted(name: Label) -> str:
     return "`" + str(name).replace("`", "``") + "`"
 
 
-def _group_sum(sums: Any) -> Any:
+def _group_sum(sums: Foreign) -> Any:
     """The sums of neighbouring partitions as one, in their order."""
     ordered = sums.sort_values("part")
     try:
@@ -121,7 +121,7 @@ def _partition_sums(
 
 
 def _partition_answers(
-    work: Answer, kinds: Mapping[Any, type]
+    work: Answer, kinds: ByName[type]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -134,7 +134,7 @@ def _partition_answers(
     return run
 
 
-def open_spark(data: Any, progress: PassProgress) -> SparkEngine:
+def open_spark(data: Foreign, progress: PassProgress) -> SparkEngine:
     """The engine of a Spark DataFrame."""
     if not hasattr(data, "mapInArrow"):
         raise FrameError(
