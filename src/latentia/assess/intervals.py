@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy
 
 from latentia.errors import EvidenceError
 from latentia.inference.operators import Operators
@@ -63,9 +62,9 @@ def intervals(
         spread = spread + away * away * (count - 1) / count
     variance = (count - 1) / count * spread
     bias = (count - 1) * (centre - _turned(whole))
-    half = float(scipy.special.stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(
-        variance + bias**2
-    )
+    from scipy.special import stdtrit  # loaded when there are intervals
+
+    half = float(stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(variance + bias**2)
     z = _turned(p)
     lower, upper = _back(z - half), _back(z + half)
     return np.minimum(lower, p), np.maximum(upper, p)  # rounding must not leave p outside

@@ -159,14 +159,14 @@ def _looks(estep: EStep, pack: Pack, used: Codes, places: Places, count: int) ->
     found = []
     for w, own in zip(pack.witnesses, np.unravel_index(used, sizes), strict=True):
         codes, which = np.unique(own, return_inverse=True)
-        where = _witness_cells(estep.size(pack.scope), w, places, count)[codes]
+        where = witness_cells(estep.size(pack.scope), w, places, count)[codes]
         alone = len(sizes) == 1
         sums = None if alone else ones_at(which.ravel(), len(codes))
         found.append(_Look(where, None if alone else which.ravel(), sums, not w.seen))
     return tuple(found)
 
 
-def _witness_cells(size: int, w: Witness, places: Places, count: int) -> Codes:
+def witness_cells(size: int, w: Witness, places: Places, count: int) -> Codes:
     """(codes, states of the scope); a one lies at `count`, a zero behind it."""
     if w.seen:
         told = np.where(np.eye(size, dtype=bool), count, count + 1)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import scipy
 
 from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.continuous import ContinuousColumn
@@ -183,9 +182,9 @@ def _regression(linear: Linear, pattern: Bools, target: int) -> tuple[float, Arr
     own_block = home[:, None] == home  # all of it: so it does not matter which state is left out
     C = C + ridge * np.where(own_block, C, 0.0) + 1e-9 * np.eye(len(C))
     across, own = linear.covariance[pattern, target], float(linear.covariance[target, target])
-    weights = scipy.linalg.cho_solve(
-        scipy.linalg.cho_factor(C, lower=True, check_finite=False), across, check_finite=False
-    )
+    from scipy.linalg import cho_factor, cho_solve  # loaded when there is a linear part
+
+    weights = cho_solve(cho_factor(C, lower=True, check_finite=False), across, check_finite=False)
     residual = max(own - float(across @ weights), 0.0) * (linear.weight - 1.0) / left
     return max(1.0 - residual / own, 0.0), weights, float(np.sqrt(residual))
 
@@ -196,6 +195,8 @@ def linear_scores(classes: Sequence[Linear], codes: Sequence[Codes | None], n: i
     What a normal density predicts whose covariances are known from N_c rows only. Each class
     borrows a little of the variances of all, so that none is without.
     """
+    from scipy.linalg import solve_triangular
+
     u, there = _points(classes[0].slots, codes, n)
     total = sum(c.weight for c in classes)
     shared = np.sum([c.weight / total * np.diag(c.covariance) for c in classes], axis=0)
@@ -205,7 +206,7 @@ def linear_scores(classes: Sequence[Linear], codes: Sequence[Codes | None], n: i
             C = own.covariance[np.ix_(pattern, pattern)]
             C = C + np.diag(BORROWED * (np.diag(C) + shared[pattern]) + 1e-9)
             L = np.linalg.cholesky(C)
-            apart = scipy.linalg.solve_triangular(
+            apart = solve_triangular(
                 L, u[pattern][:, rows] - own.mean[pattern][:, None], lower=True, check_finite=False
             )
             d = len(L)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import math
 from collections.abc import Hashable, Iterator
@@ -133,9 +132,11 @@ class Posterior:
         return "\n".join(lines + ([self.footnote] if self.footnote else []))
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         cells, hidden = self._shown()
         rows = "".join(
-            f"<tr><td style='text-align:left'>{html.escape(name)}</td>"
+            f"<tr><td style='text-align:left'>{escape(name)}</td>"
             f"<td>{p:.4f}</td>{f'<td>{ends.strip()}</td>' if ends else ''}"
             f"<td style='width:160px'><div style='background:#4477aa;height:10px;"
             f"width:{max(p, 0) * 160:.1f}px'></div></td></tr>"
@@ -143,8 +144,8 @@ class Posterior:
         )
         more = f"<tr><td colspan='4'>… and {hidden} more</td></tr>" if hidden else ""
         return (
-            f"<table><caption style='text-align:left'>{html.escape(self.title)}</caption>"
-            f"{rows}{more}</table><small>{html.escape(self.footnote)}</small>"
+            f"<table><caption style='text-align:left'>{escape(self.title)}</caption>"
+            f"{rows}{more}</table><small>{escape(self.footnote)}</small>"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
@@ -149,14 +148,16 @@ class Density:
         )
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         x, p = self.grid(160)
         top = max(float(p.max()), 1e-300)
         u = (np.linspace(0, 320, len(x))).round(1)
         line = " ".join(f"{a},{100 - 95 * b / top:.1f}" for a, b in zip(u, p, strict=True))
-        facts = "<br>".join(html.escape(f) for f in self._facts())
+        facts = "<br>".join(escape(f) for f in self._facts())
         return (
-            f"<div>{html.escape(self._title())}<br><svg width='320' height='115' "
-            f"role='img' aria-label='{html.escape(self._title())}'>"
+            f"<div>{escape(self._title())}<br><svg width='320' height='115' "
+            f"role='img' aria-label='{escape(self._title())}'>"
             f"<polygon points='0,100 {line} 320,100' fill='#4477aa' fill-opacity='.35' "
             f"stroke='#4477aa'/><text x='0' y='113' font-size='11'>{x[0]:.4g}</text>"
             f"<text x='320' y='113' font-size='11' text-anchor='end'>{x[-1]:.4g}</text></svg>"

@@ -162,7 +162,7 @@ def _race(
 ) -> Raced:
     """Rounds of starts, on a sample where rows are many."""
     small, rows = _fewer(problem, whole, rng)
-    maker = StartMaker(whole.piece, rows, small.prior, small.classes if settings.precise else None)
+    maker = StartMaker(whole.piece, rows, small.prior, small.classes)
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
     if small.classes is not None and small.classes.work <= EASY_WORK:
         effective = small.classes.spoken_parameters(first)

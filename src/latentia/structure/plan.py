@@ -7,7 +7,6 @@ their features. It prints as a table with tensor sizes and cost.
 from __future__ import annotations
 
 import hashlib
-import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -130,7 +129,9 @@ class Plan:
         return doors.draw_plan(self)
 
     def _repr_html_(self) -> str:
-        text = f"<pre>{html.escape(str(self))}</pre>"
+        from html import escape
+
+        text = f"<pre>{escape(str(self))}</pre>"
         try:
             return self.draw()._repr_html_() + text
         except GraphError:  # too large for a picture
