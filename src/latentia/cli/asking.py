@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,8 +12,10 @@ from latentia.data.columns.column import KINDS, Column
 from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
-from latentia.networks.learner import TunedLearner
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import TunedLearner
 
 WORDS = {"true": True, "false": False, "none": None}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
@@ -20,11 +20,13 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.files import open_files
 from latentia.data.sources.located import TableFile
 from latentia.errors import DataError, StoreError
-from latentia.model.state_names import OrderBy
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
 from latentia.store.file import load
 from latentia.typing import ByName, Cell
+
+if TYPE_CHECKING:
+    from latentia.model.state_names import OrderBy
 
 BELIEFS = ("path", "smooth", "filter")
 

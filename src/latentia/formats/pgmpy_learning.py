@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from latentia.formats.model_tables import model_tables
 from latentia.formats.pgmpy_models import cpd_of
 from latentia.model.latent_model import LatentModel
 from latentia.networks.em import EM
-from latentia.networks.learner import Learner
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Array, ByName, Cell, Foreign, Given, Label, Seed, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import Learner
 
 PRIORS = ("dirichlet", "BDeu", "K2")
 STATES = 2  # of a latent of which nothing is known, as pgmpy has it

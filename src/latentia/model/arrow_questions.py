@@ -12,7 +12,6 @@ from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import dense_columns
 from latentia.data.columns.discrete import DiscreteColumn
-from latentia.data.sources.progress import ProgressLike
 from latentia.errors import (
     ConvergenceWarning,
     DataError,
@@ -27,17 +26,18 @@ from latentia.inference.posterior_density import Density, as_answer
 from latentia.inference.questions import named, one_row
 from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.state_names import checked_names
-from latentia.networks.learner import Learner
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, ByName, Cell, Codes, Given, Label, Names
 
 if TYPE_CHECKING:
+    from latentia.data.sources.progress import ProgressLike
     from latentia.exact.arrows import ArrowNetwork
     from latentia.model.arrow_figures import LineCoefficients
     from latentia.model.arrow_learning import ArrowModel
     from latentia.model.coefficients import Coefficients
     from latentia.model.opened_table import Opened
     from latentia.model.profile import Profile
+    from latentia.networks.learner import Learner
 
 
 class ArrowQuestions(LinkedQuestions):

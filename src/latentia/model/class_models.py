@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy
@@ -33,9 +33,11 @@ from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous
 from latentia.model.opened_table import Opened
 from latentia.model.training import Training, counted_graph, plan_continuous, plan_for
-from latentia.networks.learner import Learner
 from latentia.parameters import unfitted
 from latentia.typing import Array, Codes, Label
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import Learner
 
 FLOOR = 0.1  # of P̂(x) / Π P̂(x_i) in scores of signed models (design 7.5)
 FAR = 100.0  # a class is at most so many nats behind the best one

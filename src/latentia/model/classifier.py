@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self, cast, final
+from typing import TYPE_CHECKING, Any, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,10 +53,12 @@ from latentia.model.mixed_plans import has_continuous
 from latentia.model.opened_table import look_at
 from latentia.model.specification import Specification
 from latentia.model.training import place_columns
-from latentia.networks.learner import Learner, LearnerLike, SettlingLearner, TunedLearner
 from latentia.parameters import unfitted
-from latentia.structure.reading_graphs import GraphLike, Latents
 from latentia.typing import Array, ByName, Cell, CellArray, Label, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import Learner, LearnerLike, SettlingLearner, TunedLearner
+    from latentia.structure.reading_graphs import GraphLike, Latents
 
 FOLDS = 5  # of the recalibration; one of them compares forms
 CLASS = "class"
@@ -135,7 +137,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         self.settings_, self.class_losses_ = None, {}
         if learner.abilities.settles and has_continuous(rows.columns):
             trainings = [class_training(rows, k, learner) for k in range(rows.classes)]
-            learner, choice = cast(SettlingLearner, learner).settle(
+            learner, choice = cast("SettlingLearner", learner).settle(
                 [t.plan for t in trainings],
                 rows.columns,
                 [t.source for t in trainings],
@@ -188,7 +190,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         log_prior = np.log(counts / counts.sum())  # of these rows, whatever priors are given
         forms = {
             "auto": learner,
-            "closed": cast(TunedLearner, unfitted(learner)).set_params(refine=False),
+            "closed": cast("TunedLearner", unfitted(learner)).set_params(refine=False),
         }
         losses: dict[str, float] = {}
         for name, own in forms.items():

@@ -16,7 +16,6 @@ from latentia.closed_form.frozen import Frozen
 from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Source
-from latentia.data.sources.progress import ProgressLike
 from latentia.data.sources.table_rows import open_rows
 from latentia.errors import MomentsError
 from latentia.parameters import unfitted
@@ -25,6 +24,7 @@ from latentia.structure.plan import Plan
 from latentia.typing import Label, TableLike, WeightLike
 
 if TYPE_CHECKING:
+    from latentia.data.sources.progress import ProgressLike
     from latentia.model.latent_model import LatentModel
     from latentia.model.learning import Learning
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -21,10 +21,12 @@ from latentia.inference.evidence import read_evidence
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.specification import columns_of
-from latentia.networks.learner import LearnerLike
 from latentia.seeds import as_generator
-from latentia.structure.reading_graphs import GraphLike, Latents
 from latentia.typing import ByName, Cell, CellArray, Foreign, Label, Seed, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import LearnerLike
+    from latentia.structure.reading_graphs import GraphLike, Latents
 
 STRATEGIES = ("best", "draw")
 BLOCK = 2**12  # rows at a time

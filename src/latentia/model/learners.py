@@ -198,7 +198,7 @@ class PBP(Parameters):
     @property
     def _smoothed(self) -> Smoothed:
         """Where no table is told apart: one number, or "auto"."""
-        return cast(Smoothed, self.smoothing)
+        return cast("Smoothed", self.smoothing)
 
     def _prepared(self, plan: Plan, source: Source) -> tuple[Source, np.random.Generator]:
         """Rows once each, a generator; and settings that make sense."""

@@ -22,9 +22,7 @@ from latentia.model.state_names import (
     checked_order,
     with_ordered_states,
 )
-from latentia.networks.learner import GoingLearner, Learner, LearnerLike
 from latentia.parameters import offered_if, unfitted
-from latentia.structure.reading_graphs import GraphLike, Latents
 from latentia.typing import ByName, Cell, Given, Label, TableLike, WeightLike
 
 if TYPE_CHECKING:
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
     from latentia.model.opened_table import Opened
     from latentia.model.specification import Specification
     from latentia.model.training import Training
+    from latentia.networks.learner import GoingLearner, Learner, LearnerLike
+    from latentia.structure.reading_graphs import GraphLike, Latents
 
 
 def _goes_on(model: Given) -> bool:
@@ -51,7 +51,7 @@ def _goes_on(model: Given) -> bool:
 
 def _first_step(learner: Learner, training: Training) -> tuple[Operators, object]:
     """What a learner that goes on makes of the first rows, and where it stands."""
-    going = cast(GoingLearner, learner)
+    going = cast("GoingLearner", learner)
     return going.partial_learn(training.plan, training.columns, training.source, None)
 
 
@@ -304,7 +304,7 @@ class Learning(Learned):
             seen = rows.look(names)
             source, gaps = rows.source(columns, seen), missing_shares(seen)
             last = getattr(self, "progress_", None) or self.operators_
-            going = cast(GoingLearner, learner)
+            going = cast("GoingLearner", learner)
             operators, self.progress_ = going.partial_learn(plan, columns, source, last)
         operators = with_ordered_states(operators, plan.graph, columns, self.order_by, learner)
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))

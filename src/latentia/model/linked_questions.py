@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.values import Values
-from latentia.data.sources.progress import ProgressLike
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.inference.posterior import Assignment, Posterior
@@ -19,19 +18,19 @@ from latentia.inference.questions import named
 from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
 from latentia.model.state_names import checked_names
-from latentia.networks.learner import Learner
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, ByName, Cell, Codes, Given, Label, Names
 
 if TYPE_CHECKING:
     from latentia.data.sources.engine import Engine
+    from latentia.data.sources.progress import ProgressLike
     from latentia.exact.latent_rows import AskingLatent
     from latentia.exact.table_answers import TableAnswers
     from latentia.inference.row_answers import Asking, Found, ScoreSum
     from latentia.model.coefficients import Coefficients
     from latentia.model.links import LogitLink
     from latentia.model.opened_table import Opened
-    from latentia.networks.learner import Abilities
+    from latentia.networks.learner import Abilities, Learner
 
 
 class LinkedQuestions(LatentUses):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.data.sources.indicators import with_indicators
-from latentia.data.sources.progress import ProgressLike
 from latentia.data.sources.table_rows import Look, TableRows, discover_columns, open_rows
 from latentia.discovery.finding import Structure
 from latentia.discovery.id_columns import id_columns, names_without
@@ -20,6 +19,9 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
 from latentia.typing import Label, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.data.sources.progress import ProgressLike
 
 SAME_WEIGHT = 1e-6  # relative, of the same rows
 

@@ -13,13 +13,13 @@ from latentia.data.columns.continuous import dense_columns
 from latentia.data.columns.masses import cell_values
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.operators import Operators
-from latentia.networks.learner import Learner
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, ByName, Cell, Codes, Label
 
 if TYPE_CHECKING:
     from latentia.exact.table_answers import TableAnswers
+    from latentia.networks.learner import Learner
 
 # --- what is asked for ----------------------------------------------------------------------------
 

@@ -273,7 +273,7 @@ def learn_training(
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
-        return arrange(cast(MixedLearner, learner).learn_mixed(plan, columns, source)), None
+        return arrange(cast("MixedLearner", learner).learn_mixed(plan, columns, source)), None
     if not training.once:
         operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
         return operators, replicate(learner, operators, source, groups) if groups else None
@@ -313,9 +313,9 @@ def learn_opened(
 def _learned(training: Training, latents: bool) -> Operators:
     learner, plan, source = training.learner, training.plan, training.source
     if not learner.abilities.plans:
-        return cast(GraphLearner, learner).learn_graph(training.graph, source)
+        return cast("GraphLearner", learner).learn_graph(training.graph, source)
     if latents and learner.abilities.names_latents:
-        return cast(NamingLearner, learner).learn_with_latents(plan, source)
+        return cast("NamingLearner", learner).learn_with_latents(plan, source)
     return learner.learn(plan, source)
 
 

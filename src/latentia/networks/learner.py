@@ -14,7 +14,6 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators
-from latentia.networks.knowledge import PseudoCounts
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.typing import Array, ByName, Cell, Given, Label, Seed
@@ -22,6 +21,7 @@ from latentia.typing import Array, ByName, Cell, Given, Label, Seed
 if TYPE_CHECKING:
     from latentia.closed_form.frozen import Frozen
     from latentia.kernels.choose_settings import KernelChoice
+    from latentia.networks.knowledge import PseudoCounts
 
 
 @final

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.linear_algebra import one_thread
 from latentia.model.learners import PBP
 from latentia.networks.em import EM
-from latentia.networks.learner import LearnerLike
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.stepwise_passes import batch_rows
 from latentia.seeds import as_generator
@@ -29,6 +28,9 @@ from latentia.sequences.learn_chain import (
 )
 from latentia.sequences.step_data import Sequences, missing_cells
 from latentia.typing import Array
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import LearnerLike
 
 FEW = 20  # sequences: fewer are cut into stretches
 SHORTEST_STRETCH = 200  # steps: how a stretch begins then hardly matters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from latentia.data.sources.table_rows import TableRows, discover_columns, open_r
 from latentia.errors import ConvergenceWarning, DataError, IgnoredColumnWarning, UnknownNameError
 from latentia.model.mixed_plans import without_atoms
 from latentia.model.state_names import OrderBy, named_states, ordered_along
-from latentia.networks.learner import LearnerLike
 from latentia.sequences.chain_errors import ChainReplicates, replicate_chain
 from latentia.sequences.chain_learners import closed_form_asked, learn_as_told, prior_as_told
 from latentia.sequences.chain_questions import Chain
@@ -34,6 +33,9 @@ from latentia.sequences.signed_questions import signed_scores
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.typing import Array, ByName, Cell, TableLike
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import LearnerLike
 
 
 @final

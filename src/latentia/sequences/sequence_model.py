@@ -15,10 +15,7 @@ from latentia.data.sources.progress import ProgressLike, as_progress, show_progr
 from latentia.errors import DataError
 from latentia.exact.gaussian_leaves import as_table
 from latentia.model.aligning import Alignment
-from latentia.model.state_names import OrderBy
 from latentia.networks.accelerate import PSEUDO_COUNTS
-from latentia.networks.knowledge import PseudoCounts
-from latentia.networks.learner import LearnerLike
 from latentia.seeds import as_generator
 from latentia.sequences.aligning_chains import align_chains
 from latentia.sequences.cell_beliefs import in_grid_steps
@@ -40,7 +37,6 @@ from latentia.sequences.learn_chain import ChainLearning
 from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_questions import SequenceQuestions, number_from
 from latentia.sequences.slices import read_slice
-from latentia.structure.reading_graphs import GraphLike, Latents
 from latentia.typing import ByName, Cell, FilePath, Given, Label, Seed, TableLike
 
 if TYPE_CHECKING:
@@ -48,6 +44,10 @@ if TYPE_CHECKING:
 
     from latentia.draw.svg import Drawing
     from latentia.explore.local_server import PageServer
+    from latentia.model.state_names import OrderBy
+    from latentia.networks.knowledge import PseudoCounts
+    from latentia.networks.learner import LearnerLike
+    from latentia.structure.reading_graphs import GraphLike, Latents
 
 
 class SequenceModel(SequenceQuestions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
-from latentia.model.learning import Learning
 from latentia.store.array_table import Fetch, fetch_named
 from latentia.store.column_record import read_column, write_column
 from latentia.store.operators_record import (
@@ -42,6 +41,9 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Array
+
+if TYPE_CHECKING:
+    from latentia.model.learning import Learning
 
 SOME = (
     "network",

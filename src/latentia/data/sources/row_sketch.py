@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from latentia.data.columns.column import Places
 from latentia.data.row_colours import by_colour, row_colours
 from latentia.data.rows import Rows
 from latentia.errors import MomentsError
 from latentia.typing import Array, CellArray
+
+if TYPE_CHECKING:
+    from latentia.data.columns.column import Places
 
 FEW_ROWS = 2**12  # enough of a block to see that its rows differ
 
