@@ -16,7 +16,8 @@ import numpy as np
 
 from latentia import PBP, TabularModel, make_plan
 from latentia.data.rows import Rows
-from latentia.data.sources.memory import LocalRows, in_parallel
+from latentia.data.sources.all_cores import in_parallel
+from latentia.data.sources.memory import LocalRows
 from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
 from latentia.structure.templates import hidden_markov

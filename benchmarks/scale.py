@@ -42,7 +42,8 @@ from latentia.closed_form.pairs import pair_layout, sum_pairs
 from latentia.closed_form.solving import gather_statistics
 from latentia.closed_form.windows import product_windows, sum_windows
 from latentia.data.rows import Rows
-from latentia.data.sources.memory import LocalRows, in_parallel
+from latentia.data.sources.all_cores import in_parallel
+from latentia.data.sources.memory import LocalRows
 from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.networks.starts import random_tables

@@ -11,7 +11,7 @@ import numpy as np
 from scale_setup import CLOSED, STATES, chain, clocked, head, line
 
 import latentia as lt
-from latentia.data.sources.memory import in_parallel
+from latentia.data.sources.all_cores import in_parallel
 from latentia.testing.random_models import random_model
 
 TARGET = "x8"

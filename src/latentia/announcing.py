@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from latentia.typing import Cell, Foreign
 
 Verbose: TypeAlias = "bool | Callable[[str], None]"
 
@@ -25,6 +27,9 @@ def warn(message: str, kind: type[Warning]) -> None:
     warnings.warn(message, kind, stacklevel=level)
 
 
+_Subject: TypeAlias = tuple[type[Warning], object]  # a kind of note, and what it is about
+
+
 class Notes:
     """What is to be told of a question that is answered block by block: once, with all counts.
 
@@ -32,8 +37,8 @@ class Notes:
     """
 
     def __init__(self) -> None:
-        self.found: dict[Any, tuple[int, Any, Callable[[int, Any], str]]] = {}
-        self.told: set[Any] = set()
+        self.found: dict[_Subject, tuple[int, Cell, Callable[[int, Cell], str]]] = {}
+        self.told: set[_Subject] = set()
 
     @contextmanager
     def taking(self) -> Iterator[None]:
@@ -44,7 +49,9 @@ class Notes:
         finally:
             _NOTES.reset(token)
 
-    def add(self, key: Any, count: int, first: Any, say: Callable[[int, Any], str]) -> None:
+    def add(
+        self, key: _Subject, count: int, first: object, say: Callable[[int, Cell], str]
+    ) -> None:
         before, earlier, _ = self.found.get(key, (0, first, say))
         self.found[key] = (before + count, earlier, say)
 
@@ -80,7 +87,7 @@ def tell_climb(steps: int, gain: float) -> None:
 
 
 def note(
-    kind: type[Warning], about: Any, count: int, first: Any, say: Callable[[int, Any], str]
+    kind: type[Warning], about: object, count: int, first: object, say: Callable[[int, Cell], str]
 ) -> None:
     """A warning of so many cells or rows; of a question in blocks, kept until its end."""
     notes = _NOTES.get()
@@ -95,7 +102,7 @@ def _inside(path: str) -> bool:
 
 
 @contextmanager
-def announcing(verbose: Any, total: int, what: str) -> Iterator[Callable[[str], None]]:
+def announcing(verbose: object, total: int, what: str) -> Iterator[Callable[[str], None]]:
     """A function to be called with a line after each of `total` pieces of work.
 
     `verbose` True prints the lines, below a bar where stdout is a terminal and rich is there; a
@@ -118,7 +125,7 @@ def announcing(verbose: Any, total: int, what: str) -> Iterator[Callable[[str], 
             yield advance
 
 
-def _bar() -> Any:
+def _bar() -> Foreign:
     try:
         from rich.progress import Progress
     except ImportError:

@@ -7,69 +7,95 @@ rooms which draw and store; each goes through a door.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+    from pathlib import Path
+
+    from latentia.assess.comparison import Comparison
+    from latentia.assess.report import CheckReport
+    from latentia.exact.sensitivity import Sensitivity
+    from latentia.explore.local_server import PageServer
+    from latentia.inference.evidence import Evidence
+    from latentia.inference.operators import Operators
+    from latentia.inference.posterior import Posterior
+    from latentia.model.effects import Effect
+    from latentia.model.explaining import Explanation
+    from latentia.model.profile import Profile
+    from latentia.sequences.slices import Slice
+    from latentia.structure.graph import LatentGraph
+    from latentia.structure.plan import Plan
+    from latentia.typing import Array, FilePath, Given, Label
+
+    Fields: TypeAlias = tuple[Given, ...]  # of a Strip or StepFan, in their order
     from latentia.draw.svg import Drawing
 
 
-def save(value: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Given, path: FilePath) -> None:
     """Write to one file, at once or not at all."""
     from latentia.store.file import save
 
-    save(value, path)
+    save(model, path)
 
 
-def table_plan(graph: Any) -> str:
+def table_plan(graph: LatentGraph) -> str:
     """How the tables of a graph are learned, as text."""
     from latentia.networks.table_plan import plan_tables
 
     return str(plan_tables(graph))
 
 
-def draw_graph(*shown: Any) -> Drawing:
+def draw_graph(graph: LatentGraph) -> Drawing:
     from latentia.draw.graphs import draw_graph
 
-    return draw_graph(*shown)
+    return draw_graph(graph)
 
 
-def draw_plan(*shown: Any) -> Drawing:
+def draw_plan(plan: Plan) -> Drawing:
     from latentia.draw.trees import draw_plan
 
-    return draw_plan(*shown)
+    return draw_plan(plan)
 
 
-def draw_messages(*shown: Any) -> Drawing:
+def draw_messages(
+    operators: Operators,
+    evidence: Evidence,
+    observed: Mapping[int, str],
+    targets: Sequence[int],
+    states: Mapping[int, Sequence[object]],
+    title: str,
+) -> Drawing:
     from latentia.draw.passing import draw_messages
 
-    return draw_messages(*shown)
+    return draw_messages(operators, evidence, observed, targets, states, title)
 
 
-def plot_posterior(*shown: Any) -> Drawing:
+def plot_posterior(posterior: Posterior) -> Drawing:
     from latentia.draw.answers import plot_posterior
 
-    return plot_posterior(*shown)
+    return plot_posterior(posterior)
 
 
-def plot_density(*shown: Any) -> Drawing:
+def plot_density(grid: Array, density: Array, title: str, footnote: str = "") -> Drawing:
     from latentia.draw.answers import plot_density
 
-    return plot_density(*shown)
+    return plot_density(grid, density, title, footnote)
 
 
-def draw_check(*shown: Any) -> Drawing:
+def draw_check(report: CheckReport) -> Drawing:
     from latentia.draw.check_pictures import draw_check
 
-    return draw_check(*shown)
+    return draw_check(report)
 
 
-def draw_criteria(*shown: Any) -> Drawing:
+def draw_criteria(comparison: Comparison) -> Drawing:
     from latentia.draw.criteria import draw_criteria
 
-    return draw_criteria(*shown)
+    return draw_criteria(comparison)
 
 
-def save_check(report: Any, path: str | os.PathLike[str]) -> None:
+def save_check(report: CheckReport, path: FilePath) -> None:
     """The picture of a check, or a page to click through."""
     if os.fspath(path).lower().endswith(".html"):
         from latentia.explore.writing_pages import write_check_page
@@ -81,67 +107,71 @@ def save_check(report: Any, path: str | os.PathLike[str]) -> None:
     save_check(report, path)
 
 
-def draw_slice(*shown: Any) -> Drawing:
+def draw_slice(slice_: Slice, steps: int = 2) -> Drawing:
     from latentia.draw.slice_pictures import draw_slice
 
-    return draw_slice(*shown)
+    return draw_slice(slice_, steps)
 
 
-def draw_moves(*shown: Any) -> Drawing:
+def draw_moves(
+    name: Label, tables: Sequence[tuple[str, Array]], states: Sequence[Hashable]
+) -> Drawing:
     from latentia.draw.step_pictures import draw_moves
 
-    return draw_moves(*shown)
+    return draw_moves(name, tables, states)
 
 
-def draw_decoded(title: str, paths: Any, strips: Any) -> Drawing:
+def draw_decoded(
+    title: str, paths: Mapping[Label, tuple[Array, Sequence[Hashable]]], strips: Sequence[Fields]
+) -> Drawing:
     from latentia.draw.step_pictures import Strip, draw_decoded
 
     return draw_decoded(title, paths, [Strip(*strip) for strip in strips])
 
 
-def draw_forecast(title: str, fans: Any) -> Drawing:
+def draw_forecast(title: str, fans: Sequence[Fields]) -> Drawing:
     from latentia.draw.step_pictures import StepFan, draw_forecast
 
     return draw_forecast(title, [StepFan(*fan) for fan in fans])
 
 
-def draw_profile(*shown: Any) -> Drawing:
+def draw_profile(profile: Profile) -> Drawing:
     from latentia.draw.profiles import draw_profile
 
-    return draw_profile(*shown)
+    return draw_profile(profile)
 
 
-def plot_effect(*shown: Any) -> Drawing:
+def plot_effect(effect: Effect) -> Drawing:
     from latentia.draw.explanations import plot_effect
 
-    return plot_effect(*shown)
+    return plot_effect(effect)
 
 
-def effect_of(*asked: Any, **how: Any) -> Any:
+def effect_of(*asked: Given, **how: Given) -> Effect:
     from latentia.model.effects import effect_of
 
     return effect_of(*asked, **how)
 
 
-def plot_explanation(*shown: Any) -> Drawing:
+def plot_explanation(explanation: Explanation) -> Drawing:
     from latentia.draw.explanations import plot_explanation
 
-    return plot_explanation(*shown)
+    return plot_explanation(explanation)
 
 
-def explain_tables(*asked: Any, **how: Any) -> Any:
+def explain_tables(*asked: Given, **how: Given) -> Explanation:
     from latentia.model.explaining import explain_tables
 
     return explain_tables(*asked, **how)
 
 
-def sensitivity_of_tables(*asked: Any, **how: Any) -> Any:
+def sensitivity_of_tables(*asked: Given, **how: Given) -> Sensitivity:
     from latentia.model.explaining import sensitivity_of_tables
 
     return sensitivity_of_tables(*asked, **how)
 
 
-def explore(model: Any, to: Any, **options: Any) -> Any:
+def explore(model: Given, to: FilePath | None, **options: Given) -> PageServer | Path:
     """Show a model in the browser, or write it as a page."""
     from latentia.explore.opening_page import explore
 

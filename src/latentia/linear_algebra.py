@@ -9,15 +9,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from threading import Lock
-from typing import Any, final
+from types import ModuleType
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-import scipy
-from threadpoolctl import ThreadpoolController
 
 from latentia.errors import DataError
-from latentia.typing import Array
+from latentia.typing import Array, CellArray, Foreign
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 ROOT_CUT = 1e-8  # directions of relative variance below this are none
 SOUND = 1e-5  # pivots, as shares of the largest, down to which no direction is in doubt
@@ -35,7 +38,7 @@ class _OneThread:
     def __init__(self) -> None:
         self.lock = Lock()
         self.inside = 0
-        self.limit: Any = None
+        self.limit: Foreign = None
 
     def __enter__(self) -> None:
         with self.lock:
@@ -54,14 +57,22 @@ class _OneThread:
 _ONE_THREAD = _OneThread()
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def one_thread() -> AbstractContextManager[object]:
     """BLAS on one thread: thousands of small factorisations only wait for each other on more."""
     return _ONE_THREAD
 
 
 @cache
 def _controller() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
+
+
+@cache
+def _linalg() -> ModuleType:
+    """scipy's, loaded when it is needed first: a question to a small model does without."""
+    return import_module("scipy.linalg")
 
 
 # --- decompositions -------------------------------------------------------------------------------
@@ -82,7 +93,7 @@ def _slow_svd(X: Array) -> tuple[Array, Array, Array]:
     if not np.isfinite(X).all():
         raise _undecomposed("singular values", X)
     try:
-        u, s, vt = scipy.linalg.svd(X, full_matrices=False, lapack_driver="gesvd")
+        u, s, vt = _linalg().svd(X, full_matrices=False, lapack_driver="gesvd")
     except np.linalg.LinAlgError:
         raise _undecomposed("singular values", X) from None
     return np.asarray(u), np.asarray(s), np.asarray(vt)
@@ -128,14 +139,14 @@ def eigh(S: Array, largest: int | None = None) -> tuple[Array, Array]:
             values, vectors = np.linalg.eigh(S)
         else:
             span = [len(S) - count, len(S) - 1]
-            values, vectors = scipy.linalg.eigh(S, subset_by_index=span, driver="evr")
+            values, vectors = _linalg().eigh(S, subset_by_index=span, driver="evr")
     except np.linalg.LinAlgError:
         values, vectors = _slow_eigh(S)
         values, vectors = values[len(S) - count :], vectors[:, len(S) - count :]
     return np.asarray(values), np.asarray(vectors)
 
 
-def eig(A: Array) -> tuple[Any, Any]:
+def eig(A: Array) -> tuple[CellArray, CellArray]:
     """Eigenvalues (k,) and right eigenvectors (k, k) of a square matrix, complex where need be."""
     if not np.isfinite(A).all():
         raise _undecomposed("eigenvalues", A)
@@ -150,7 +161,7 @@ def _slow_eigh(S: Array) -> tuple[Array, Array]:
     """By QR steps; then by bisection, which hardly anything upsets."""
     for driver in ("ev", "evx"):
         try:
-            values, vectors = scipy.linalg.eigh(S, driver=driver)
+            values, vectors = _linalg().eigh(S, driver=driver)
         except np.linalg.LinAlgError:
             continue
         return np.asarray(values), np.asarray(vectors)
@@ -176,11 +187,9 @@ def symmetric_inverse(S: Array, cut: float = 1e-15) -> Array:
 def ridge_solver(C: Array, ridge: float, cut: float = 1e-15) -> Callable[[Array], Array]:
     """x ↦ (C + ridge)⁻¹ x of a C without negative eigenvalues; without a ridge C⁺ x."""
     if ridge > 0:
-        factor, trouble = scipy.linalg.lapack.dpotrf(C + ridge * np.eye(len(C)), lower=1)
+        factor, trouble = _linalg().lapack.dpotrf(C + ridge * np.eye(len(C)), lower=1)
         if not trouble:
-            return lambda x: np.asarray(
-                scipy.linalg.cho_solve((factor, True), x, check_finite=False)
-            )
+            return lambda x: np.asarray(_linalg().cho_solve((factor, True), x, check_finite=False))
         values, Q = eigh(C)  # a ridge below the rounding of C: eigenvalues may seem negative
         shares = 1.0 / (np.maximum(values, 0.0) + ridge)
         return lambda x: np.asarray((Q * shares) @ (Q.T @ x))
@@ -251,12 +260,12 @@ def whitener(S: Array, cut: float = ROOT_CUT) -> Array:
     """R (p, k) with Rᵀ S R = I over the k directions of S that carry variance."""
     if not S.size:
         return np.zeros((len(S), 0))
-    L, trouble = scipy.linalg.lapack.dpotrf(
+    L, trouble = _linalg().lapack.dpotrf(
         S, lower=1
     )  # any root will do, and this one is several times as fast
     pivots = np.diagonal(L) ** 2
     if not trouble and pivots.min() > max(cut, SOUND) * pivots.max():
-        return np.asarray(scipy.linalg.lapack.dtrtri(L, lower=1)[0].T, dtype=float)
+        return np.asarray(_linalg().lapack.dtrtri(L, lower=1)[0].T, dtype=float)
     values, Q = eigh(S)
     keep = values > cut * max(float(values[-1]), 1e-300)
     return np.asarray(Q[:, keep] / np.sqrt(values[keep]), dtype=float)

@@ -17,6 +17,8 @@ from threading import RLock
 from types import MethodType
 from typing import Any, Generic, Self, TypeVar
 
+from latentia.typing import Cell, Foreign, Given
+
 Made = TypeVar("Made")
 Answered = TypeVar("Answered")
 
@@ -28,16 +30,16 @@ SHORT = 60  # characters of a line that scikit-learn would not break
 class Plain:
     """What parameters can do while scikit-learn is not loaded; the rest loads it."""
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Given]:
         """Parameters by name; with `deep` those of parameters too, as ``learner__smoothing``."""
-        found: dict[str, Any] = {}
+        found: dict[str, Given] = {}
         for name in sorted(inspect.signature(type(self)).parameters):
             value = found[name] = getattr(self, name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
                 found |= {f"{name}__{of}": x for of, x in value.get_params().items()}
         return found
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Change parameters by name: ``learner="em"``, or ``learner__restarts=3``."""
         found: Self = as_estimator(self).set_params(**params)
         return found
@@ -48,13 +50,13 @@ class Plain:
     def __dir__(self) -> Iterable[str]:
         return dir(as_estimator(self))
 
-    def __sklearn_tags__(self) -> Any:  # this and the next two: heirs extend them
+    def __sklearn_tags__(self) -> Foreign:  # this and the next two: heirs extend them
         return become_estimators().__sklearn_tags__(self)
 
-    def _repr_html_inner(self) -> Any:
+    def _repr_html_inner(self) -> Foreign:
         return become_estimators()._repr_html_inner(self)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+    def _repr_mimebundle_(self, **kwargs: object) -> Foreign:
         return become_estimators()._repr_mimebundle_(self, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -68,11 +70,11 @@ class Plain:
 class Parameters(Plain):
     """The root of all estimators: what `__init__` takes is kept under the same names."""
 
-    def __init_subclass__(cls, **more: Any) -> None:
+    def __init_subclass__(cls, **more: object) -> None:
         super().__init_subclass__(**more)
         _become_if_loaded()
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: object, **__: object) -> Self:
         _become_if_loaded()
         return object.__new__(cls)
 
@@ -83,7 +85,7 @@ def as_estimator(parameters: Parameters | Plain) -> Any:
     return parameters
 
 
-def become_estimators() -> Any:
+def become_estimators() -> Foreign:
     """`BaseEstimator`, in place of `Plain` among the bases: once, and for good."""
     from sklearn.base import BaseEstimator
 
@@ -108,7 +110,7 @@ def _subclasses(kind: type) -> Iterator[type]:
         yield from _subclasses(heir)
 
 
-def shown_with(estimator: Any, shown: Mapping[str, Any], most: int) -> str:
+def shown_with(estimator: object, shown: Mapping[str, object], most: int) -> str:
     """scikit-learn's line for an estimator, as if its parameters were these shorter ones."""
     if _shows_changes() and (short := _short_line(type(estimator), shown)):
         return short
@@ -122,11 +124,11 @@ def _shows_changes() -> bool:
 
 
 @cache
-def _defaults(kind: type) -> dict[str, Any]:
+def _defaults(kind: type) -> dict[str, Given]:
     return {name: x.default for name, x in inspect.signature(kind).parameters.items()}
 
 
-def _short_line(kind: type, shown: Mapping[str, Any]) -> str:
+def _short_line(kind: type, shown: Mapping[str, object]) -> str:
     """The same line, if it is a short one of plain values; else nothing."""
     usual = _defaults(kind)
     changed = {n: x for n, x in sorted(shown.items()) if repr(x) != repr(usual[n])}
@@ -152,10 +154,10 @@ def unfitted(estimator: Made) -> Made:
     )
 
 
-class offered_if(Generic[Answered]):  # noqa: N801
+class offered_if:  # noqa: N801
     """A method that an object has only if `check(object)` holds; what `check` raises tells why."""
 
-    def __init__(self, check: Callable[[Any], bool]) -> None:
+    def __init__(self, check: Callable[[Cell], bool]) -> None:
         self.check = check
 
     def __call__(self, method: Callable[..., Answered]) -> _Offered[Answered]:
@@ -163,12 +165,12 @@ class offered_if(Generic[Answered]):  # noqa: N801
 
 
 class _Offered(Generic[Answered]):
-    def __init__(self, method: Callable[..., Answered], check: Callable[[Any], bool]) -> None:
+    def __init__(self, method: Callable[..., Answered], check: Callable[[Cell], bool]) -> None:
         self.method = method
         self.check = check
         self.__doc__ = method.__doc__
 
-    def __get__(self, owner: Any, kind: type | None = None) -> Callable[..., Answered]:
+    def __get__(self, owner: object, kind: type | None = None) -> Callable[..., Answered]:
         if owner is None:
             return self.method
         told = f"This {type(owner).__name__!r} has no attribute {self.method.__name__!r}"

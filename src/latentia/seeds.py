@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentia.errors import DataError
+from latentia.typing import Seed
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
+def as_generator(random_state: Seed) -> np.random.Generator:
     """The generator of a seed: an integer, a Generator, a RandomState; None: of no seed.
 
     >>> int(as_generator(7).integers(100)) == int(as_generator(7).integers(100))

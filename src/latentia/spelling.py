@@ -7,8 +7,8 @@ the direction of writing, halves of surrogate pairs, characters that XML forbids
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
-from typing import Any
+
+from latentia.typing import ByName, Cell
 
 JOINERS = "\u200c\u200d"  # Persian words and many emoji need them, and they move nothing
 
@@ -29,7 +29,7 @@ def printable(value: object, keep: str = "") -> str:
     return "".join(c if _is_seen(c) or c in keep else _escaped(c) for c in text)
 
 
-def printable_evidence(evidence: Mapping[Any, Any] | None) -> str:
+def printable_evidence(evidence: ByName[Cell] | None) -> str:
     """What is known, as titles tell it.
 
     >>> printable_evidence({"a": 1, "b": "x\\ny"})

@@ -1,5 +1,7 @@
 """The products of pass 2 by the kernel, against matrix products; how often it is called."""
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,13 @@ from latentia.closed_form import windows
 from latentia.closed_form.basis import canonical_basis
 from latentia.closed_form.compiled_windows import MOST_RANK, WindowProgram
 from latentia.closed_form.pairs import pair_layout, sum_pairs
-from latentia.closed_form.windows import Windows, product_windows, sum_windows
+from latentia.closed_form.windows import (
+    Windows,
+    product_windows,
+    sum_windows,
+    window_products,
+    window_sums,
+)
 from latentia.data.rows import Rows
 from latentia.native.loading import kernel
 from latentia.structure.reading_graphs import as_graph
@@ -84,6 +92,23 @@ def test_a_block_is_one_call_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> N
     assert calls == [len(rows)]
     sum_windows(given, rows[:-1])  # fewer are left to numpy
     assert calls == [len(rows)]
+
+
+def test_blocks_of_the_kernel_and_of_matrix_products_add_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given, rows = posed("chain", windows.COMPILED + 700, False, True)
+    parts = [rows[: windows.COMPILED], rows[windows.COMPILED : -1], rows[-1:]]
+    for some in (parts, parts[::-1]):
+        total = window_products(given, reduce(add, [window_sums(given, part) for part in some]))
+        monkeypatch.setenv("LATENTIA_KERNEL", "off")
+        slow = sum_windows(given, rows)
+        monkeypatch.delenv("LATENTIA_KERNEL")
+        assert (total.kind, total.rows) == (slow.kind, slow.rows)
+        assert total.sums.keys() == slow.sums.keys()
+        for key, own in slow.sums.items():
+            limit = 1e-12 * max(1.0, float(np.abs(own).max()))  # thousands of numbers of this size
+            np.testing.assert_allclose(total.sums[key], own, rtol=0, atol=limit)
 
 
 def test_ranks_beyond_the_kernel_are_left_to_matrix_products() -> None:

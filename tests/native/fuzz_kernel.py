@@ -53,6 +53,7 @@ from latentia.sequences.chain_wiring import wire_groups
 from latentia.sequences.expectation import chain_estep
 from latentia.sequences.slices import read_slice
 from latentia.sequences.step_data import Sequences
+from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.plan import make_plan
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import hidden_markov, latent_class
@@ -150,6 +151,35 @@ def class_case(rng: np.random.Generator) -> list[np.ndarray]:
     return found
 
 
+def piece_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Levels of climbs of a random piece, whose columns may have parents, after a few E-steps."""
+    size = int(rng.integers(4, 9))
+    edges = [(a, b) for b in range(1, size) for a in range(b) if rng.random() < 0.4]
+    hidden = frozenset(rng.choice(size, 2, replace=False).tolist())
+    states = tuple(int(k) for k in rng.integers(2, 5, size))
+    names = tuple(f"v{k}" for k in range(size))
+    graph = relevant(LatentGraph(names, tuple(edges), hidden, states))
+    states = tuple(k or 1 for k in graph.states)
+    n, lowest = int(rng.integers(1, 150)), int(rng.choice([-1, 0]))
+    rows = Rows(tuple(rng.integers(lowest, states[v], size=n) for v in graph.observed))
+    prior = Prior({v: np.full(m, 0.5) for v, m in enumerate(states)})
+    holes = graph.observed if lowest else ()
+    problem = TableProblem(graph, LocalRows(rows), rows.total, holes, prior, Knowledge())
+    found = []
+    parents = {a for a, _ in graph.edges}
+    for piece in cut_graph(graph, graph.latent | parents.intersection(holes)).pieces:
+        own = pose_piece(problem, piece)
+        starts = [own.shrink(x) for x in drawn_tables(piece, rng, 2)]
+        fast = own.compiled_steps(starts, 1e-6)
+        if fast is None:  # numpy
+            many = own.repeated(starts[0], 2)
+            assert many is not None
+            fast = Lockstep(starts, own.climbed_prior, many, 1e-6)
+        fast.advance(range(2), 5)
+        found.append(np.array(fast.level))
+    return found
+
+
 def message_case(rng: np.random.Generator) -> list[np.ndarray]:
     """Posteriors of a column and scores of rows, by the operators of a random tree."""
     states, columns = int(rng.integers(2, 6)), int(rng.integers(3, 40))
@@ -241,6 +271,7 @@ def main(path: str, cases: int) -> None:
             rng = np.random.default_rng(seed)
             powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
             found = [*chain_case(rng), *estep_case(rng), *class_case(rng), *message_case(rng)]
+            found += piece_case(rng)
             exact = [*found, *products_case(rng), *node_case(rng), powers]
             answers.append([(x, 1e-10) for x in exact] + [(x, 1e-5) for x in island_case(rng)])
         for (a, small), (b, _) in zip(*answers, strict=True):

@@ -7,7 +7,6 @@ jackknife itself: it sees the bias of the prior, too, which influence does not.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from latentia.networks.counting import count_families
 from latentia.networks.em_problem import prior_of_tables
 from latentia.networks.knowledge import (
     Knowledge,
+    PseudoCounts,
     leans_by_itself,
     least_smoothing,
     read_smoothing,
@@ -41,7 +41,11 @@ STILL_POSSIBLE = 1e-6  # share of the whole model's table: nothing becomes impos
 
 
 def pose_tables(
-    graph: LatentGraph, source: Source, smoothing: Any, knowledge: Knowledge, tables: Tables
+    graph: LatentGraph,
+    source: Source,
+    smoothing: PseudoCounts,
+    knowledge: Knowledge,
+    tables: Tables,
 ) -> TableProblem:
     """What tables were learned from, and the prior that they were learned with.
 

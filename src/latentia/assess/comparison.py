@@ -6,13 +6,13 @@ import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from latentia import doors
 from latentia.assess.report import aligned
 from latentia.errors import DataError
 from latentia.spelling import printable
-from latentia.typing import Label
+from latentia.typing import Array, Cell, Foreign, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -130,11 +130,11 @@ class Comparison:
         """The criteria and the held-out loss over the candidates, as a picture."""
         return doors.draw_criteria(self)
 
-    def to_dict(self) -> list[dict[str, Any]]:
+    def to_dict(self) -> list[dict[str, Cell]]:
         """One dict a candidate: states of each latent, and all figures."""
         return [_figures(c) for c in self.candidates]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Foreign:
         """One row a candidate, as a pandas frame."""
         import pandas as pd
 
@@ -177,7 +177,7 @@ def _loss(candidate: Candidate) -> str:
     return f"{candidate.held_out:.4f} ± {candidate.held_out_error:.4f}"
 
 
-def _figures(c: Candidate) -> dict[str, Any]:
+def _figures(c: Candidate) -> dict[str, Cell]:
     return {
         **{str(name): count for name, count in c.states.items()},
         "log_likelihood": c.log_likelihood,
@@ -194,7 +194,7 @@ def _figures(c: Candidate) -> dict[str, Any]:
     }
 
 
-def mean_and_error(x: Any, weight: Any) -> tuple[float, float]:
+def mean_and_error(x: Array, weight: Array) -> tuple[float, float]:
     """Weighted mean over rows, and its standard error; a row of weight w is w rows."""
     total = float(weight.sum())
     mean = float(x @ weight) / total

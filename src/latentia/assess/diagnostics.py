@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import final
@@ -80,7 +79,9 @@ class Diagnostics:
         return "\n".join(lines + [f"! {printable(note)}" for note in told])
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+        from html import escape
+
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float]) -> Diagnostics:

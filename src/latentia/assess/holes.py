@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
@@ -22,7 +22,7 @@ import scipy
 from latentia.data.columns.column import Column, is_present
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source, row_chunks
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, Cell, Codes, Label
 
 LEVEL = 0.001  # a warning that chance brings is worse than none
 LEAST = 0.05  # Cramér's V
@@ -39,7 +39,7 @@ class HolesDepend:
     on: Label
     p_value: float  # corrected
     strength: float  # Cramér's V
-    shares: tuple[tuple[Any, float], ...]  # share of holes by state, the extremes
+    shares: tuple[tuple[Cell, float], ...]  # share of holes by state, the extremes
 
     @property
     def words(self) -> str:
@@ -142,7 +142,7 @@ def _one_hot(column: Column, codes: Codes, states: int) -> Array:
     return np.asarray(own[None, :] == np.arange(states)[:, None], dtype=float)
 
 
-def _extremes(column: Column, table: Array) -> tuple[tuple[Any, float], ...]:
+def _extremes(column: Column, table: Array) -> tuple[tuple[Cell, float], ...]:
     """The states with the smallest and the largest share of holes, of those that are not rare."""
     weight = table.sum(axis=0)
     common = np.flatnonzero(weight >= min(0.02 * weight.sum(), weight.max()))

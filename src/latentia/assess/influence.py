@@ -130,7 +130,7 @@ def _scores(shares: Array, counts: Array) -> Array:
 
 
 def row_counts(
-    estep: EStep, factors: Factors, up: Upward, codes: Sequence[Array]
+    estep: EStep, factors: Factors, up: Upward, codes: Sequence[Codes]
 ) -> dict[int, Array]:
     """E[1{parents, variable} | row] of every table for every row of a block: (cells, n)."""
     counts: dict[int, Array] = {}
@@ -154,7 +154,7 @@ def row_counts(
     return counts
 
 
-def _witness_counts(estep: EStep, pack: int, belief: Array, codes: Array) -> dict[int, Array]:
+def _witness_counts(estep: EStep, pack: int, belief: Array, codes: Codes) -> dict[int, Array]:
     """The belief of the parents, at the state of the column that the row has."""
     witnesses, n = estep.packs[pack].witnesses, belief.shape[1]
     counts = {}

@@ -12,31 +12,30 @@ sees of one that falls as 1/N, such as shrinkage; the answer is left where it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy
 
 from latentia.errors import EvidenceError
 from latentia.inference.operators import Operators
-from latentia.typing import Array
+from latentia.typing import Array, ByName, CellArray, Given, TableLike
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
 
-Found = Mapping[Any, np.ndarray[Any, Any]]
+Found = ByName[CellArray]
 
 
 class Bars(NamedTuple):
     """Probabilities and the ends of their intervals, each a table of the same kind."""
 
-    proba: Any
-    lower: Any
-    upper: Any
+    proba: TableLike
+    lower: TableLike
+    upper: TableLike
 
 
-def checked_confidence(confidence: Any) -> float:
+def checked_confidence(confidence: Given) -> float:
     """A number between 0 and 1, or an error that says so."""
     number = isinstance(confidence, int | float | np.number) and not isinstance(confidence, bool)
     if not number or not 0 < confidence < 1:
@@ -63,9 +62,9 @@ def intervals(
         spread = spread + away * away * (count - 1) / count
     variance = (count - 1) / count * spread
     bias = (count - 1) * (centre - _turned(whole))
-    half = float(scipy.special.stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(
-        variance + bias**2
-    )
+    from scipy.special import stdtrit  # loaded when there are intervals
+
+    half = float(stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(variance + bias**2)
     z = _turned(p)
     lower, upper = _back(z - half), _back(z + half)
     return np.minimum(lower, p), np.maximum(upper, p)  # rounding must not leave p outside
@@ -84,7 +83,7 @@ def bars_of(
     operators: Operators,
     replicates: Replicates,
     confidence: float,
-    *question: Any,
+    *question: object,
 ) -> tuple[Found, Found, Found]:
     """What `ask(operators, *question)` finds, column by column, with both ends."""
     p, whole = ask(operators, *question), ask(replicates.whole, *question)

@@ -6,14 +6,14 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from latentia import doors
 from latentia.assess.fit_figures import ColumnFit, Fit
 from latentia.assess.latents import LatentFit
 from latentia.assess.residuals import PairFit
 from latentia.spelling import printable
-from latentia.typing import Label
+from latentia.typing import FilePath, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -93,7 +93,7 @@ class CheckReport:
         """Gains column by column, whether probabilities come true, and the pairs, as a picture."""
         return doors.draw_check(self)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: FilePath) -> None:
         """The picture (.svg), or a page to click through, in one file (.html)."""
         doors.save_check(self, path)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
 from latentia.linear_algebra import one_thread
 from latentia.networks.counting import family_counts
-from latentia.networks.knowledge import Knowledge
+from latentia.networks.knowledge import Knowledge, PseudoCounts
 from latentia.networks.piece_problem import knowledge_of, piece_columns
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array
@@ -53,7 +53,7 @@ def network_replicates(
     groups: int,
     seed: int,
     knowledge: Knowledge | None = None,
-    smoothing: Any = 0.0,
+    smoothing: PseudoCounts = 0.0,
 ) -> Replicates:
     """Operators whose tables answer, with the tables of all rows but one group each."""
     network = operators.network
@@ -74,7 +74,7 @@ def with_tables_without(
     source: Source,
     seed: int,
     knowledge: Knowledge | None = None,
-    smoothing: Any = 0.0,
+    smoothing: PseudoCounts = 0.0,
 ) -> Replicates:
     """The same, with the tables that tell latents beside each."""
     own = operators.beside
@@ -117,7 +117,7 @@ def own_tables_without(
     groups: int,
     seed: int = 0,
     knowledge: Knowledge | None = None,
-    smoothing: Any = 0.0,
+    smoothing: PseudoCounts = 0.0,
 ) -> list[dict[int, Array]]:
     """Tables of all rows but one group each; known cells stay, and tied tables move as one."""
     found = tables_with_and_without(graph, tables, source, groups, seed, knowledge, smoothing)
@@ -131,7 +131,7 @@ def tables_with_and_without(
     groups: int,
     seed: int = 0,
     knowledge: Knowledge | None = None,
-    smoothing: Any = 0.0,
+    smoothing: PseudoCounts = 0.0,
 ) -> list[dict[int, Array]]:
     """The same after those of all rows, which have come to rest as these have.
 

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from latentia.cli.screen import Screen
+from latentia.typing import CellArray
 
-Block: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
+Block: TypeAlias = Mapping[str, CellArray]
 
 
 @final
@@ -22,7 +23,7 @@ class BlockAnswer:
     blocks: Iterator[Block]
 
 
-def answer_of(names: Sequence[str], found: Any) -> BlockAnswer:
+def answer_of(names: Sequence[str], found: object) -> BlockAnswer:
     """An answer under these names: an Arrow reader, a frame, or a single column."""
     return BlockAnswer(
         list(names),
@@ -30,7 +31,7 @@ def answer_of(names: Sequence[str], found: Any) -> BlockAnswer:
     )
 
 
-def _columns_of(found: Any) -> Iterator[list[np.ndarray[Any, Any]]]:
+def _columns_of(found: Any) -> Iterator[list[CellArray]]:
     if hasattr(found, "read_next_batch"):
         for batch in found:
             yield [column.to_numpy(zero_copy_only=False) for column in batch.columns]
@@ -48,7 +49,7 @@ def as_states(answer: BlockAnswer, states: Sequence[Hashable]) -> BlockAnswer:
     if len(words) < len(states) or all(isinstance(state, str) for state in states):
         return answer
 
-    def typed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def typed(values: CellArray) -> CellArray:
         if values.dtype != object:
             return values
         found = np.empty(len(values), dtype=object)
@@ -65,7 +66,7 @@ def beside(left: BlockAnswer, right: BlockAnswer) -> BlockAnswer:
     return BlockAnswer([*left.names, *right.names], blocks)
 
 
-def collected(answer: BlockAnswer) -> dict[str, np.ndarray[Any, Any]]:
+def collected(answer: BlockAnswer) -> dict[str, CellArray]:
     """All blocks as one."""
     blocks = list(answer.blocks)
     return {

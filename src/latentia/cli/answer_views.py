@@ -23,13 +23,12 @@ from latentia.cli.printed_tables import (
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.spelling import printable
+from latentia.typing import ByName, Cell
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def posterior_facts(
-    posterior: Posterior, given: Mapping[Any, Any], soft: Mapping[Any, Any]
-) -> Facts:
+def posterior_facts(posterior: Posterior, given: ByName[Cell], soft: ByName[Cell]) -> Facts:
     """The table as nested lists, one level per variable in the order asked."""
     return {
         "variables": list(posterior.variables),
@@ -86,7 +85,7 @@ def posterior_view(posterior: Posterior, cut: bool) -> View:
     return [*view, "", Text("; ".join(foot), style="dim")] if foot else view
 
 
-def density_facts(density: Density, given: Mapping[Any, Any], soft: Mapping[Any, Any]) -> Facts:
+def density_facts(density: Density, given: ByName[Cell], soft: ByName[Cell]) -> Facts:
     """Moments, quantiles, and the density at the points of its grid."""
     x, p = density.grid()
     return {
@@ -121,7 +120,7 @@ def density_view(density: Density) -> View:
     ]
 
 
-def assignment_facts(found: Assignment, given: Mapping[Any, Any], soft: Mapping[Any, Any]) -> Facts:
+def assignment_facts(found: Assignment, given: ByName[Cell], soft: ByName[Cell]) -> Facts:
     return {
         "assignment": dict(found),
         "log_probability": found.log_probability,
@@ -132,7 +131,7 @@ def assignment_facts(found: Assignment, given: Mapping[Any, Any], soft: Mapping[
     }
 
 
-def assignment_view(found: Assignment, evidence: Mapping[Any, Any]) -> View:
+def assignment_view(found: Assignment, evidence: ByName[Cell]) -> View:
     table = headed_table("variable", "state")
     for name, state in found.items():
         add_cells(table, name, Text(printable(state), style="bold"))
@@ -169,7 +168,7 @@ def _rows(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Table:
     return table
 
 
-def _asked(variables: Sequence[Any], evidence: Mapping[Any, Any] | None) -> str:
+def _asked(variables: Sequence[Any], evidence: ByName[Cell] | None) -> str:
     what = ", ".join(str(v) for v in variables)
     given = ", ".join(f"{k}={_given(v)}" for k, v in (evidence or {}).items())
     return f"{what} | {given}" if given else what
@@ -184,7 +183,7 @@ def _question(posterior: Posterior) -> str:
     return f"{asked}{', ' if posterior.evidence else ' | '}do({hand})"
 
 
-def _given(value: Any) -> str:
+def _given(value: object) -> str:
     if isinstance(value, tuple) and len(value) == 2:  # an interval
         return "..".join("" if end is None else cell_text(end) for end in value)
     return cell_text(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +12,7 @@ from typer.core import TyperGroup
 
 # module and first sentence of every command; tests compare them with the commands themselves
 COMMANDS = {
-    "query": ("ask_commands", "Ask for the posterior of columns or latents, given others."),
+    "query": ("query_command", "Ask for the posterior of columns or latents, given others."),
     "predict": ("ask_commands", "Predict a column or a latent from all other cells of each row."),
     "score": ("ask_commands", "Say how probable rows are: mean log P(present cells)."),
     "sample": ("ask_commands", "Draw rows, or sequences, from the learned distribution."),
@@ -49,21 +51,36 @@ COMMANDS = {
 }
 
 
-def group_of(build: Callable[[], Any]) -> type[TyperGroup]:
-    """A group that knows its commands by name; `build` makes them of the modules loaded so far."""
+@contextmanager
+def _keeping_all() -> Iterator[None]:
+    """While modules are loaded nothing becomes garbage, and nobody need look for it."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def group_of(build: Callable[[str], Any]) -> type[TyperGroup]:
+    """A group that knows its commands by name; `build` makes one of the modules loaded so far."""
 
     class CommandGroup(TyperGroup):
-        def list_commands(self, ctx: Any) -> list[str]:
+        def list_commands(self, ctx: object) -> list[str]:
             return list(COMMANDS)
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        def get_command(self, ctx: object, cmd_name: str) -> Any:
             known = cmd_name in COMMANDS
-            for module in {COMMANDS[cmd_name][0]} if known else {m for m, _ in COMMANDS.values()}:
-                import_module(f"latentia.cli.{module}")
-            self.commands = build().commands  # for a name that is none: what may have been meant
+            with _keeping_all():
+                for module in (
+                    {COMMANDS[cmd_name][0]} if known else {m for m, _ in COMMANDS.values()}
+                ):
+                    import_module(f"latentia.cli.{module}")
+            self.commands = build(cmd_name)  # for a name that is none: what may have been meant
             return self.commands.get(cmd_name)
 
-        def format_commands(self, ctx: Any, formatter: Any) -> None:
+        def format_commands(self, ctx: object, formatter: Any) -> None:
             with formatter.section("Commands"):
                 formatter.write_dl([(name, told) for name, (_, told) in COMMANDS.items()])
 

@@ -14,7 +14,7 @@ from latentia.data.sources.files import open_files
 from latentia.data.sources.located import TableFile
 from latentia.errors import UnknownNameError
 from latentia.model.latent_model import LatentModel
-from latentia.typing import Label
+from latentia.typing import CellArray, Label
 
 
 def kept_names(text: str, names: Sequence[Label]) -> list[str]:
@@ -43,10 +43,10 @@ def with_kept(answer: BlockAnswer, table: TableFile, kept: Sequence[str]) -> Blo
 
 def _beside(
     answer: BlockAnswer, table: TableFile, kept: Sequence[str]
-) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+) -> Iterator[dict[str, CellArray]]:
     """Blocks of the table need not be as long as those of the answer."""
     blocks = open_files([table]).tables(list(kept))
-    waiting: dict[str, np.ndarray[Any, Any]] = {name: np.empty(0, dtype=object) for name in kept}
+    waiting: dict[str, CellArray] = {name: np.empty(0, dtype=object) for name in kept}
     for block in answer.blocks:
         count = len(next(iter(block.values())))
         while len(waiting[kept[0]]) < count:
@@ -59,7 +59,7 @@ def _beside(
         yield {**block, **part}
 
 
-def _cells(block: Any, name: str) -> np.ndarray[Any, Any]:
+def _cells(block: Any, name: str) -> CellArray:
     """The cells as they are, None where there is nothing."""
     values = block.column(name)
     found = np.empty(block.length, dtype=object)

@@ -28,6 +28,7 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
+from latentia.typing import ByName, Cell
 
 
 def model_facts(model: LatentModel) -> Facts:
@@ -179,5 +180,5 @@ def _diagnostics(separators: Sequence[Mapping[str, Any]], most: int) -> Table:
     return table
 
 
-def _latents(latents: Mapping[Any, Any]) -> str:
+def _latents(latents: ByName[Cell]) -> str:
     return ", ".join(f"{name}[{count}]" for name, count in latents.items()) or "none"

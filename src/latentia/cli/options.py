@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -11,13 +11,32 @@ from latentia.version import LIBRARY
 
 UNKNOWN = ("error", "missing", "warn")
 
+PLAIN: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,  # graphs are full of brackets
+}
+
+
+def _commands(name: str) -> dict[str, Any]:
+    """The command of this name, made without others of its module; all, if it is none."""
+    one = typer.Typer(**PLAIN)
+    one.registered_commands = [c for c in app.registered_commands if _name(c) == name]
+    if len(one.registered_commands) == 1:
+        return {name: typer.main.get_command(one)}
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+def _name(command: Any) -> str:
+    return str(command.name or command.callback.__name__)
+
+
 app: typer.Typer = typer.Typer(
-    cls=group_of(lambda: typer.main.get_command(app)),
-    add_completion=False,
+    cls=group_of(_commands),
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # graphs are full of brackets
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    **PLAIN,
 )
 
 

@@ -23,6 +23,7 @@ from latentia.networks.table_plan import plan_tables
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Side
+from latentia.typing import Label
 
 
 def plan_facts(plan: Plan) -> Facts:
@@ -144,6 +145,6 @@ def _plan_tables(facts: Facts) -> Iterator[Table]:
         yield table
 
 
-def _features(blocks: Sequence[Sequence[Any]]) -> str:
+def _features(blocks: Sequence[Sequence[Label]]) -> str:
     singles = listed_names(block[0] for block in blocks if len(block) == 1)
     return singles + "".join(f" + {'×'.join(map(str, b))}" for b in blocks if len(b) > 1)

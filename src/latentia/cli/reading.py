@@ -19,7 +19,7 @@ from latentia.model.latent_model import LatentModel
 from latentia.store.file import load
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Label
+from latentia.typing import Cell, Label
 
 if TYPE_CHECKING:
     from latentia.sequences.sequence_model import SequenceModel
@@ -101,7 +101,7 @@ def _graph_of_json(text: str) -> LatentGraph:
     return as_graph(_names(found))
 
 
-def _names(value: Any) -> Any:
+def _names(value: object) -> Any:
     """Columns of files are called by text, so numbers that name variables become text."""
     if isinstance(value, dict):
         return {name: _names(above) for name, above in value.items()}
@@ -157,7 +157,7 @@ def check_weights(table: TableFile, name: str | None, names: Sequence[Label]) ->
         raise DataError(f"the weights in {name!r} must be numbers.")
 
 
-def read_state_names(path: str | None) -> dict[str, list[Any]] | None:
+def read_state_names(path: str | None) -> dict[str, list[Cell]] | None:
     """`{"D": ["low", "mid", "high"]}`."""
     if path is None:
         return None
@@ -172,5 +172,5 @@ def read_state_names(path: str | None) -> dict[str, list[Any]] | None:
     return found
 
 
-def _are_states(value: Any) -> bool:
+def _are_states(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(state, str | int | float) for state in value)

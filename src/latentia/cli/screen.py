@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, TextIO, final
 
 import typer
 from rich.console import Console, RenderableType
-from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from latentia.cli.leaving import INTERRUPTED, NEEDED, flush_quietly, interruptible, missing
 from latentia.data.sources.progress import show_progress
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 from latentia.spelling import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 PATIENCE = 0.5  # seconds before work counts as long and shows progress
 UNCUT = 10_000  # columns of a pipe: tables are never cut there
@@ -101,6 +103,8 @@ class Screen:
         if self.quiet or not self.err.is_interactive:
             yield lambda line: None
             return
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -156,7 +160,7 @@ def answering(as_json: bool, quiet: bool, debug: bool) -> Iterator[Screen]:
         raise typer.Exit(code) from None
 
 
-def _console(file: Any) -> Console:
+def _console(file: TextIO) -> Console:
     width = None if file.isatty() else UNCUT
     return Console(file=file, width=width, markup=False, highlight=False, emoji=False)
 
@@ -191,7 +195,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
             return 1, f"unexpected {what} (a mistake of ours; --debug shows where it happened)"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """What JSON can hold: names as text, numpy numbers as numbers, no infinities."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}

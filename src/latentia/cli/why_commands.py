@@ -13,6 +13,7 @@ from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.model.effects import Effect
 from latentia.model.explaining import Explanation
+from latentia.typing import Cell, Label
 
 Given = Annotated[
     list[str] | None, typer.Option(metavar="NAME=STATE", help="What is known besides.")
@@ -101,7 +102,7 @@ def effect_facts(found: Effect) -> dict[str, Any]:
     return facts
 
 
-def _listed(by_state: dict[Any, Any]) -> list[Any]:
+def _listed(by_state: dict[Label, Cell]) -> list[Any]:
     """Values in the order of states, which are no names in JSON."""
     return [list(x.values()) if isinstance(x, dict) else x for x in by_state.values()]
 

@@ -20,6 +20,7 @@ from latentia.cli.answer_views import (
 )
 from latentia.cli.screen import Screen
 from latentia.errors import DataError
+from latentia.typing import Cell
 from latentia.whole_file import whole_file
 
 PARQUET = (".parquet", ".pq")
@@ -74,9 +75,9 @@ def give_numbers(screen: Screen, name: str, blocks: Iterable[Any]) -> None:
             sys.stdout.writelines(f"{number!r}\n" for number in cells[name])
 
 
-def _joined(names: Sequence[str], lists: Iterable[Lists]) -> dict[str, list[Any]]:
+def _joined(names: Sequence[str], lists: Iterable[Lists]) -> dict[str, list[Cell]]:
     """All blocks as one."""
-    whole: dict[str, list[Any]] = {name: [] for name in names}
+    whole: dict[str, list[Cell]] = {name: [] for name in names}
     for cells in lists:
         for name in names:
             whole[name] += cells[name]
@@ -131,7 +132,7 @@ def _truths_as_text(column: list[Any]) -> list[Any]:
     return [str(cell).lower() if isinstance(cell, bool) else cell for cell in column]
 
 
-def _plain(values: Any) -> list[Any]:
+def _plain(values: object) -> list[Any]:
     cells: list[Any] = np.asarray(values).tolist()
     return cells
 

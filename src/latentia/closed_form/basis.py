@@ -11,7 +11,7 @@ import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
@@ -138,7 +138,7 @@ def canonical_basis(
     `spare` keeps so many times as many again, for those who choose among them later.
     """
     panels = [panel_covariance(layout, p, moments) for p in range(len(layout.spans))]
-    entries: list[tuple[Any, ...]] = []
+    entries: list[tuple[object, ...]] = []
     kept: dict[tuple[int, tuple[Block, ...]], PanelSide] = {}
 
     def side(number: int, blocks: tuple[Block, ...]) -> PanelSide:

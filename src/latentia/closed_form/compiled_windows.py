@@ -11,12 +11,12 @@ import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia.native.loading import Kernel
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 WHOLE = 4  # numbers to which vectors are rounded up, as in level.h
 BLOCK = 16  # rows at a time, as in products.c
@@ -89,11 +89,11 @@ class WindowProgram:
     """Tables and products of a window as the kernel reads them."""
 
     leaves: tuple[int, ...]
-    arrays: Mapping[str, np.ndarray[Any, Any]]
+    arrays: Mapping[str, CellArray]
     products: tuple[_Product, ...]
     size: int  # numbers of all sums
 
-    def sums(self, own: Kernel, codes: Sequence[Codes], weight: Array | None) -> dict[str, Array]:
+    def sums(self, own: Kernel, codes: Sequence[Codes], weight: Array | None) -> Array:
         """Σ w of the products of every node over these rows; codes of all leaves."""
         n, width = len(codes[0]), len(self.arrays["base"])
         mine = [np.ascontiguousarray(codes[x], dtype=np.int16) for x in self.leaves]
@@ -117,6 +117,10 @@ class WindowProgram:
         run.restype = ctypes.c_int
         if not run(ctypes.byref(told), ctypes.c_int64(n)):
             raise IndexError("a code of a row is out of bounds")
+        return sums
+
+    def tensors(self, sums: Array) -> dict[str, Array]:
+        """The tensor of every node, by name."""
         return {f"products/{p.node}": p.tensor(sums) for p in self.products}
 
 
@@ -271,7 +275,7 @@ class _Writer:
         return np.concatenate(parts, axis=1), runs
 
 
-def _integers(numbers: Any) -> Codes:
+def _integers(numbers: Sequence[int] | Sequence[tuple[int, ...]] | Codes) -> Codes:
     return np.array(numbers if len(numbers) else [0], dtype=np.int32)
 
 

@@ -17,7 +17,7 @@ from latentia.closed_form.basis import Basis, canonical_basis
 from latentia.closed_form.evaluating import evaluator, leaf_coordinates
 from latentia.closed_form.pairs import PairLayout, pair_layout, sum_pairs
 from latentia.closed_form.sharpen import needs_sharpening, sharpen
-from latentia.closed_form.windows import product_windows, sum_windows
+from latentia.closed_form.windows import product_windows, window_products, window_sums
 from latentia.data.moments import Moments, outer_sum
 from latentia.data.rows import Rows, Source, row_chunks
 from latentia.errors import DataError
@@ -62,7 +62,8 @@ def finish_closed_form(found: Statistics, source: Source, regularize: bool = Tru
     if basis.rounds:
         products = source.fold(partial(sum_products, layout, basis))
     else:
-        products = source.fold(partial(sum_windows, product_windows(layout, basis)))
+        windows = product_windows(layout, basis)
+        products = window_products(windows, source.fold(partial(window_sums, windows)))
     return solve_operators(layout, basis, found.pairs, products, regularize)
 
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from latentia.data.rows import Rows
 from latentia.native.loading import kernel
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 MOST_STATES = 160  # indicators of a window
 CELLS = 2**20  # numbers of a window at a time: what a cache holds
@@ -122,17 +122,51 @@ def product_windows(layout: PairLayout, basis: Basis) -> Windows:
     return Windows(plan, kind, tuple(_window(plan, basis, nodes, sizes) for nodes in found), leaves)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class WindowSums:
+    """Sums over rows as windows and programs have them; tensors are made of all blocks at once."""
+
+    weight: float
+    rows: int
+    sums: Mapping[str, Array]  # of windows: tensors by name
+    numbers: tuple[Array, ...]  # of programs
+
+    def __add__(self, other: WindowSums) -> WindowSums:
+        both = dict(self.sums)
+        for name, tensor in other.sums.items():
+            both[name] = both[name] + tensor if name in both else tensor
+        numbers = self.numbers or other.numbers
+        if self.numbers and other.numbers:
+            numbers = tuple(a + b for a, b in zip(self.numbers, other.numbers, strict=True))
+        return WindowSums(self.weight + other.weight, self.rows + other.rows, both, numbers)
+
+
 def sum_windows(windows: Windows, rows: Rows) -> Moments:
     """Σ w θ_1 ⊗ θ_2 ⊗ η at every inner node, Σ w ⊗ θ at roots: what `sum_products` finds."""
+    return window_products(windows, window_sums(windows, rows))
+
+
+def window_products(windows: Windows, found: WindowSums) -> Moments:
+    """Sums of windows as the tensors of all nodes."""
+    sums = dict(found.sums)
+    for program, numbers in zip(windows.programs or (), found.numbers, strict=False):
+        for name, total in program.tensors(numbers).items():
+            add_to(sums, name, total)
+    return Moments(windows.kind, found.weight, found.rows, sums)
+
+
+def window_sums(windows: Windows, rows: Rows) -> WindowSums:
+    """One block of rows, by the kernel where they are many."""
     codes = leaf_codes(windows.plan, rows)
-    whole = any(c.min(initial=0) < 0 for c in codes)
-    sums: dict[str, Array] = {}
     compiled = kernel()
     programs = None if compiled is None or len(rows) < COMPILED else windows.programs
-    for program in programs or ():
-        assert compiled is not None
-        sums |= program.sums(compiled, codes, rows.weight)
-    for window in windows.windows if programs is None else ():
+    if compiled is not None and programs is not None:
+        numbers = tuple(program.sums(compiled, codes, rows.weight) for program in programs)
+        return WindowSums(rows.total, len(rows), {}, numbers)
+    sums: dict[str, Array] = {}
+    whole = any(c.min(initial=0) < 0 for c in codes)
+    for window in windows.windows:
         form = window.whole if whole else window.lean
         step = max(LEAST_ROWS, CELLS // max(form.cells, 1))
         scratch = _Scratch(form, min(step, len(rows)))
@@ -146,7 +180,7 @@ def sum_windows(windows: Windows, rows: Rows) -> Moments:
             for k, wants in window.factors:
                 factors = [_value(windows, values, want, here) for want in wants]
                 add_to(sums, f"products/{k}", scratch.outer_sum(factors, weight))
-    return Moments(windows.kind, rows.total, len(rows), sums)
+    return WindowSums(rows.total, len(rows), sums, ())
 
 
 _MEMORY = threading.local()  # what a thread works in
@@ -157,7 +191,7 @@ def _memory(name: str, rows: int, n: int, dtype: type = float) -> Array:
 
     One name is one place: who asks again for it overwrites what it holds.
     """
-    held: np.ndarray[Any, Any] | None = getattr(_MEMORY, name, None)
+    held: CellArray | None = getattr(_MEMORY, name, None)
     if held is None or held.size < rows * n:
         held = np.empty(rows * n, dtype=dtype)
         setattr(_MEMORY, name, held)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia import doors
 from latentia.data.rows import Rows
 from latentia.errors import MomentsError
-from latentia.typing import Array
+from latentia.typing import Array, FilePath
 
 
 @final
@@ -43,7 +43,7 @@ class Moments:
         sums = {name: total + other.sums[name] for name, total in self.sums.items()}
         return Moments(self.kind, self.weight + other.weight, self.rows + other.rows, sums)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: FilePath) -> None:
         """Write to one file, at once or not at all; `latentia.load` reads it."""
         doors.save(self, path)
 

@@ -10,13 +10,13 @@ otherwise go by names: held-out rows, samples, clusters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentia.data.rows import Rows
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 Colours: TypeAlias = NDArray[np.uint64]
 
@@ -133,7 +133,7 @@ def _state_colours(part: _Part, old: Colours, counted: Colours) -> Colours:
     return np.asarray(own)
 
 
-def _position_colours(positions: NDArray[Any], units: Colours) -> Colours:
+def _position_colours(positions: CellArray, units: Colours) -> Colours:
     """Of the cells of a continuous column: by their ranks, whatever its units and its rounding.
 
     Ranks are counted from the middle, so that a column that is turned round has the same colours.
@@ -146,7 +146,7 @@ def _position_colours(positions: NDArray[Any], units: Colours) -> Colours:
     return np.asarray(_mixed(own ^ column))
 
 
-def _mixed(x: Any) -> Any:
+def _mixed(x: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
     """A bijection of 64 bits in which every bit moves all others (splitmix64)."""
     with np.errstate(over="ignore"):
         x = np.asarray(x, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)

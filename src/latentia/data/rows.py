@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar, final
+from typing import Protocol, Self, TypeVar, final
 
 import numpy as np
 
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Selection
 
 CHUNK_CELLS = 2**22  # cells of an indicator matrix at a time
 
@@ -28,7 +28,7 @@ class Rows:
         weight = None if self.weight is None else self.weight[part]
         return Rows(tuple(c[part] for c in self.codes), weight)
 
-    def where(self, kept: Any) -> Rows:
+    def where(self, kept: Selection) -> Rows:
         """Some rows: a mask, or their numbers."""
         weight = None if self.weight is None else self.weight[kept]
         return Rows(tuple(c[kept] for c in self.codes), weight)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from latentia.discovery.island_features import IslandFeatures, Single
 from latentia.discovery.island_network import IslandCounts, IslandLayout, IslandTables
 from latentia.native.loading import Kernel
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 EIGHT = 8  # to a multiple of which states are padded
 CHUNK = 128  # rows whose messages stay in the processor's cache
@@ -227,7 +227,7 @@ def _checked(codes: Codes, sizes: Sequence[int]) -> NDArray[np.int32]:
     return np.ascontiguousarray(codes, dtype=np.int32)
 
 
-def _at(x: NDArray[Any]) -> ctypes.c_void_p:
+def _at(x: CellArray) -> ctypes.c_void_p:
     return ctypes.c_void_p(x.ctypes.data)
 
 

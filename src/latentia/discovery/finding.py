@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from latentia.discovery.structure_search import (
 from latentia.errors import GraphError, UnknownNameError
 from latentia.linear_algebra import one_thread
 from latentia.time_left import FOREVER, TimeLeft
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Given, Label, TableLike, WeightLike
 
 BIN_SAMPLE = 20_000
 SEARCHED = 0.8  # of a time budget, where all rows of a large table are still to be learned from
@@ -60,7 +60,7 @@ class Structure:
     time_budget: float | None = None
     seed: int = 0
 
-    def named(self, state_names: Mapping[Any, Any] | None) -> set[Label]:
+    def named(self, state_names: ByName[Cell] | None) -> set[Label]:
         """Columns that the user wants in the graph, whatever they look like."""
         return {*(state_names or {})}.union(*self.require)
 
@@ -81,20 +81,20 @@ class Structure:
 
 
 def learn_structure(
-    table: Any,
+    table: TableLike,
     method: str = "auto",
     *,
     max_states: int | None = None,
     max_latents: int | None = None,
-    require: Iterable[tuple[Any, Any]] = (),
-    forbid: Iterable[tuple[Any, Any]] = (),
-    kinds: Mapping[Any, str] | None = None,
-    state_names: Mapping[Any, Sequence[Any]] | None = None,
-    sample_weight: Any = None,
-    held_out: Any = None,
+    require: Iterable[tuple[Label, Label]] = (),
+    forbid: Iterable[tuple[Label, Label]] = (),
+    kinds: ByName[str] | None = None,
+    state_names: ByName[Sequence[Cell]] | None = None,
+    sample_weight: WeightLike | None = None,
+    held_out: object = None,
     time_budget: float | None = None,
     random_state: int = 0,
-    progress: Any = None,
+    progress: Given = None,
 ) -> FoundStructure:
     """Find a graph for a table: which columns hang together, and the latents that tie them.
 

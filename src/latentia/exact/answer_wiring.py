@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import group_patterns, patterns_of
 from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Codes
+from latentia.typing import Bools, Codes
 
 EASY_WIDTH = 2**13  # numbers a row: patterns of evidence are wired together up to this …
 EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
@@ -67,7 +67,7 @@ def wired_patterns(
     """Rows that are answered together, and how."""
     patterns, which, counts = patterns_of(codes >= 0)
 
-    def question(seen: Any) -> _Question:
+    def question(seen: Bools) -> _Question:
         some, always = seen.any(axis=0), seen.all(axis=0)
         return _Question(
             frozenset(np.flatnonzero(always).tolist()),
@@ -76,7 +76,7 @@ def wired_patterns(
             touched,
         )
 
-    def fits(seen: Any, rows: int) -> bool:
+    def fits(seen: Bools, rows: int) -> bool:
         try:
             width = _wire(graph, question(seen)).width
             return width <= EASY_WIDTH or width * rows <= EASY_CELLS

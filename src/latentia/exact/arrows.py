@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 import scipy
 
 from latentia.errors import LatentiaError
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, CellArray
 
 LEAST = 1e-300
 
@@ -81,7 +81,7 @@ class ArrowNetwork:
             if shape_of(self.graph, self.dense, v, self.linked) != _shape(arrow):
                 raise LatentiaError(f"the arrow of variable {v} has another shape than its family.")
 
-    def axis(self, v: int) -> Any:
+    def axis(self, v: int) -> CellArray:
         """The values that an open variable can have: codes, or points of its grid."""
         if v in self.dense:
             first, step, points = self.grids[v]
@@ -134,8 +134,8 @@ def _shape(arrow: Arrow) -> tuple[int, ...]:
 
 
 def family_values(
-    network: ArrowNetwork, v: int, seen: Mapping[int, Any], scope: Sequence[int]
-) -> dict[int, Any]:
+    network: ArrowNetwork, v: int, seen: Mapping[int, CellArray], scope: Sequence[int]
+) -> dict[int, CellArray]:
     """Every member of a family, shaped to broadcast: (rows, one axis for each of the scope)."""
     found = {}
     for u in (*network.graph.parents()[v], v):
@@ -150,14 +150,14 @@ def family_values(
     return found
 
 
-def log_factor(network: ArrowNetwork, v: int, seen: Mapping[int, Any]) -> Array:
+def log_factor(network: ArrowNetwork, v: int, seen: Mapping[int, CellArray]) -> Array:
     """log P(v | parents), (rows or 1, open members of the family in its order)."""
     scope = scope_of(network, v, seen)
     return log_of_values(network, v, scope, family_values(network, v, seen, scope))
 
 
 def log_of_values(
-    network: ArrowNetwork, v: int, scope: Sequence[int], values: Mapping[int, Any]
+    network: ArrowNetwork, v: int, scope: Sequence[int], values: Mapping[int, CellArray]
 ) -> Array:
     """The same of members that were shaped to broadcast."""
     arrow = network.arrows[v]
@@ -173,15 +173,15 @@ def log_of_values(
     return np.asarray(-0.5 * (np.log(2 * math.pi * variance) + (values[v] - mean) ** 2 / variance))
 
 
-def scope_of(network: ArrowNetwork, v: int, seen: Mapping[int, Any]) -> list[int]:
+def scope_of(network: ArrowNetwork, v: int, seen: Mapping[int, CellArray]) -> list[int]:
     """The open members of a family: parents in their order, then the variable."""
     return [u for u in (*network.graph.parents()[v], v) if u not in seen]
 
 
 def _log_logit(
-    network: ArrowNetwork, v: int, B: Array, values: Mapping[int, Any], is_open: bool
+    network: ArrowNetwork, v: int, B: Array, values: Mapping[int, CellArray], is_open: bool
 ) -> Array:
-    score: Any = B[:, 0]
+    score: Array = B[:, 0]
     for u, span in feature_spans(network, v).items():
         if u in network.dense:
             score = score + values[u][..., None] * B[:, span.start]
@@ -206,7 +206,7 @@ def feature_spans(network: ArrowNetwork, v: int) -> dict[int, slice]:
 
 
 def line_moments(
-    network: ArrowNetwork, v: int, arrow: LineArrow, values: Mapping[int, Any]
+    network: ArrowNetwork, v: int, arrow: LineArrow, values: Mapping[int, CellArray]
 ) -> tuple[Array, Array]:
     """Mean and variance of a continuous column given the members of its family."""
     above = network.graph.parents()[v]

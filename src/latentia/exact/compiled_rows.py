@@ -10,14 +10,17 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from latentia.exact.estep_passes import RESCALE, Factors
 from latentia.exact.estep_wiring import Clique, EStep, Input, Placing
 from latentia.native.loading import Kernel
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
+
+if TYPE_CHECKING:
+    from latentia.data.columns.column import Places
 
 WHOLE, BLOCK = 4, 64  # as in rows.c
 MOST_MAP = 2**10  # cells of a clique's table: of larger ones, products by numpy are cheaper
@@ -216,7 +219,7 @@ class LaidOutRows:
         self,
         kernel: Kernel,
         program: RowProgram,
-        codes: Sequence[Any],
+        codes: Sequence[Places],
         sizes: Sequence[int],  # of each pack: its codes are below this
         weight: Array | None,
         n: int,
@@ -234,43 +237,36 @@ class LaidOutRows:
         lists = [_pointers(x) for x in (own, given, self.beliefs)]
         self._alive = (program, own, given, share, most, work, block, lists)  # while pointed at
         self._kernel = kernel
-        self._told = _Program(
-            ops=_at(program.ops),
+        self.told = _Program(
+            ops=address(program.ops),
             count=len(program.ops),
-            index=_at(program.index),
+            index=address(program.index),
             codes=lists[0],
-            sizes=_at(most),
+            sizes=address(most),
             packs=len(own),
             dense=lists[1],
             beliefs=lists[2],
-            weight=_at(share),
-            work=_at(work),
-            block_codes=_at(block),
-            logs=_at(self.logs),
+            weight=address(share),
+            work=address(work),
+            block_codes=address(block),
+            logs=address(self.logs),
         )
 
     def run(self, tables: Array, maps: Array, pairs: Array, counts: Array) -> int:
         """Add to `pairs` and `counts`; rows done: up to the first block that needs care."""
-        self._point(tables, maps, pairs, counts)
+        self.point(tables, maps, pairs, counts)
         return self._call("rows_estep", ctypes.c_int64(0), ctypes.c_int64(self.n))
 
-    def run_starts(self, tables: Array, maps: Array, pairs: Array, counts: Array) -> Array | None:
-        """Of several starts, each (starts, …): log-likelihoods; None where one needs care."""
-        self._point(tables, maps, pairs, counts)
-        fits = np.zeros(len(tables))
-        sizes = (self.n, len(tables), tables.shape[1], maps.shape[1])
-        done = self._call("rows_estep_starts", *map(ctypes.c_int64, sizes), _at(fits))
-        return fits if done else None
-
-    def _point(self, tables: Array, maps: Array, pairs: Array, counts: Array) -> None:
-        told = self._told
+    def point(self, tables: Array, maps: Array, pairs: Array, counts: Array) -> None:
+        """To tables, and to where sums over rows go."""
+        told = self.told
         told.tables, told.maps = tables.ctypes.data, maps.ctypes.data
         told.pairs, told.counts = pairs.ctypes.data, counts.ctypes.data
 
-    def _call(self, name: str, *more: Any) -> int:
+    def _call(self, name: str, *more: object) -> int:
         run = self._kernel.function(name)
         run.restype = ctypes.c_int64
-        done = int(run(ctypes.byref(self._told), *more))
+        done = int(run(ctypes.byref(self.told), *more))
         if done < 0:
             raise IndexError("a code of a packed row is out of bounds")
         return done
@@ -292,7 +288,7 @@ def compiled_sums(
     kernel: Kernel,
     estep: EStep,
     factors: Factors,
-    codes: Sequence[Any],
+    codes: Sequence[Places],
     weight: Array | None,
     n: int,
     dense: Sequence[Array] = (),
@@ -324,10 +320,11 @@ def room_for(size: int, empty: bool = False) -> Array:
     return found[start : start + size]
 
 
-def _at(x: Any) -> ctypes.c_void_p:
+def address(x: CellArray | None) -> ctypes.c_void_p:
+    """Where an array lies; nowhere, if there is none."""
     return ctypes.c_void_p(None if x is None else x.ctypes.data)
 
 
-def _pointers(arrays: Sequence[Any]) -> Any:
+def _pointers(arrays: Sequence[CellArray]) -> ctypes.c_void_p:
     found = (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
     return ctypes.cast(found, ctypes.c_void_p)

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from latentia.data.rows import Rows
-from latentia.data.sources.memory import in_parallel, told_in_blocks
+from latentia.data.sources.all_cores import in_parallel
+from latentia.data.sources.memory import told_in_blocks
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.row_posteriors import row_answers
 from latentia.structure.graph import LatentGraph

@@ -179,7 +179,7 @@ class BlockValues:
     """A block of packed rows in the form in which a pass needs them."""
 
     n: int
-    codes: tuple[Any, ...]  # of each pack
+    codes: tuple[Codes, ...]  # of each pack
     terms: tuple[Sequence[Array], ...]  # of each group: a, b, c of the log densities
     features: tuple[Array, ...]  # … and (1, x, x²), (columns, 3, n)
     dense: tuple[tuple[Array, Array], ...]  # of each group: densities by state and their scale

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from latentia.data.rows import Rows
 from latentia.exact.estep_passes import RESCALE, SMALLEST, TINY
 from latentia.exact.estep_wiring import Clique, EStep, Placing
 from latentia.exact.many_cells import SMALL_SPREAD, ManyCells, Places, many_cells, ones_at
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Foreign
 
 BLOCK_CELLS = 2**15  # of one product of a block, for all starts: what a cache holds
 LEAST_ROWS = 16
@@ -69,7 +69,7 @@ class _Entry:
     pack: int  # -1: from a child
     child: int
     which: Codes
-    sums: Any  # (codes of the pack or rows of the child, rows): 1 where a row takes it
+    sums: Foreign  # (codes of the pack or rows of the child, rows): 1 where a row takes it
 
 
 @final
@@ -99,7 +99,7 @@ class _Passes:
     tables: tuple[Array, ...]  # of each pack: (joint codes, starts, states of the scope)
     maps: tuple[Array, ...]  # of each clique: (starts, shared, upper, lower)
     messages: dict[int, Array]  # up: (rows, starts, states of the separator)
-    logs: dict[int, Any]  # … what was taken out of them, (rows, starts), if anything
+    logs: dict[int, Array | None]  # … what was taken out of them, (rows, starts), if anything
     columns: dict[int, int]  # … and how many they are of
     above: dict[int, Array]  # down: the sum of what rows above say
     packs: tuple[Array, ...]  # beliefs of the scope by joint code
@@ -144,29 +144,32 @@ class ManyRows:
         shared, upper, _ = self.estep.cliques[k].sizes
         starts = len(now.log_likelihood)
         now.messages[k] = np.empty((len(own.weight), starts, shared * upper))
-        now.logs[k] = None
+        logs: Array | None = None
         for block in own.blocks:
             P, now.columns[k], log = self._product(k, block, now)
             now.messages[k][block.rows] = _times(now.maps[k], P)
             if log is not None:
-                if now.logs[k] is None:
-                    now.logs[k] = np.zeros((len(own.weight), starts))
-                now.logs[k][block.rows] = log
+                if logs is None:
+                    logs = np.zeros((len(own.weight), starts))
+                logs[block.rows] = log
+        now.logs[k] = logs
 
-    def _product(self, k: int, block: _Block, now: _Passes) -> tuple[Array, int, Any]:
+    def _product(self, k: int, block: _Block, now: _Passes) -> tuple[Array, int, Array | None]:
         """All that comes into a clique: (rows, starts, states), its columns, logs taken out."""
         clique, own = self.estep.cliques[k], self.cliques[k]
-        value: Any = None
+        value: Array | None = None
         used, log = 0, None
         for entries, axes in zip(block.entries, own.axes, strict=True):
-            factor: Any = None
+            factor: Array | None = None
             for entry in entries:
                 part, more, taken = self._entry(entry, now)
                 factor = part if factor is None else np.multiply(factor, part, out=factor)
                 used += more
                 log = taken if log is None else log if taken is None else log + taken
-            factor = axes.spread(factor)
-            value = factor if value is None else value * factor
+            if factor is None:
+                continue
+            whole = axes.spread(factor)
+            value = whole if value is None else value * whole
             if used > RESCALE:
                 top = np.maximum(value.max(axis=2, keepdims=True), SMALLEST)
                 value = value / top
@@ -176,7 +179,7 @@ class ManyRows:
             value = np.ones((rows, starts, clique.sizes[0] * clique.sizes[2]))
         return value, used, log
 
-    def _entry(self, entry: _Entry, now: _Passes) -> tuple[Array, int, Any]:
+    def _entry(self, entry: _Entry, now: _Passes) -> tuple[Array, int, Array | None]:
         """What comes from one pack or child, its columns, and the logs taken out of it."""
         if entry.pack >= 0:
             columns = len(self.estep.packs[entry.pack].witnesses)
@@ -221,7 +224,7 @@ class ManyRows:
         return now.above.setdefault(entry.child, np.zeros(now.messages[entry.child].shape))
 
 
-def _add(total: Array, more: Array) -> None:
+def _add(total: Array, more: Array | float) -> None:
     total += more
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from latentia.errors import EvidenceError
 from latentia.exact.estep_wiring import Clique, EStep, Input, Placing
 from latentia.typing import Array, Codes
+
+if TYPE_CHECKING:
+    from latentia.data.columns.column import Places
 
 RESCALE = 16  # columns
 TINY = 1e-200  # a row's product below this: every factor is rescaled
@@ -46,8 +49,8 @@ class _Running:
     __slots__ = ("careful", "columns", "log", "sound", "value")
 
     def __init__(self, careful: bool) -> None:
-        self.value: Any = None
-        self.log: Any = 0.0
+        self.value: Array | None = None
+        self.log: Array | float = 0.0
         self.columns = 0
         self.careful = careful
         self.sound = True
@@ -67,7 +70,7 @@ class _Running:
 def collect(
     estep: EStep,
     factors: Factors,
-    codes: Sequence[Any],
+    codes: Sequence[Places],
     n: int,
     dense: Sequence[tuple[Array, Array]] = (),
 ) -> Upward | None:
@@ -80,7 +83,7 @@ def collect(
     count = len(estep.cliques)
     products, messages = [np.zeros(0)] * count, [np.zeros(0)] * count
     columns = [0] * count
-    log: Any = np.zeros(n)
+    log: Array = np.zeros(n)
     for k in reversed(range(count)):
         clique = estep.cliques[k]
         running = _Running(factors.careful)
@@ -92,7 +95,8 @@ def collect(
                 value, more = part.value, part.columns
             else:
                 value, more = messages[x.child], columns[x.child]
-            running.times(value if clique.alike else _spread(x.placing, value), more)
+            if value is not None:
+                running.times(value if clique.alike else _spread(x.placing, value), more)
         shared, _, lower = clique.sizes
         P = _filled(running.value, clique, shared * lower, n)
         log = log + running.log
@@ -111,7 +115,7 @@ def collect(
 def _looked_up(
     factors: Factors,
     x: Input,
-    codes: Sequence[Any],
+    codes: Sequence[Places],
     estep: EStep,
     dense: Sequence[tuple[Array, Array]],
 ) -> _Running:
@@ -129,7 +133,7 @@ def _looked_up(
     return running
 
 
-def _filled(value: Any, clique: Clique, size: int, n: int) -> Array:
+def _filled(value: Array | None, clique: Clique, size: int, n: int) -> Array:
     """The product on all its axes, (size, n); ones where nothing came in."""
     if value is None:
         return np.ones((size, n))

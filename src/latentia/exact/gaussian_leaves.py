@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
@@ -102,7 +102,7 @@ def leaf_log_likelihoods(terms: Sequence[Array], F: Array) -> Array:
         return np.asarray(
             np.concatenate([t[:, 0] for t in terms], axis=1) @ F.reshape(-1, F.shape[-1])
         )
-    total: Any = 0.0
+    total: Array | float = 0.0
     for t, own in zip(terms, F, strict=True):
         logs, top = _component_logs(t, own)
         part = np.log(np.exp(logs - top).sum(axis=1)) + top[:, 0]

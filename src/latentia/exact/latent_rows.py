@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from latentia.exact.own_network import OwnNetwork, between_cells
 from latentia.exact.row_posteriors import latent_posteriors
 from latentia.inference.row_answers import Found, check_unknown, note_impossible, note_unknown
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, Bools, CellArray, Codes, Label
 
 
 @final
@@ -106,8 +106,8 @@ class AskingLatent:
 
 
 def _one_by_one(
-    estep: EStep, tables: Mapping[int, Any], rows: Rows, v: int
-) -> tuple[Array, np.ndarray[Any, Any]]:
+    estep: EStep, tables: Mapping[int, Array], rows: Rows, v: int
+) -> tuple[Array, CellArray]:
     """Posteriors (states, n); impossible rows are found by halving, marked, and left empty."""
     try:
         found = latent_posteriors(estep, tables, rows, [v])[v]
@@ -116,7 +116,7 @@ def _one_by_one(
         if len(rows) == 1:
             return np.zeros((estep.states[v], 1)), np.ones(1, dtype=bool)
     half = len(rows) // 2
-    parts: Sequence[Any] = [
+    parts: Sequence[tuple[Array, Bools]] = [
         _one_by_one(estep, tables, part, v) for part in (rows[:half], rows[half:])
     ]
     return np.concatenate([p for p, _ in parts], axis=1), np.concatenate([m for _, m in parts])

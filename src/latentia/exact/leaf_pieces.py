@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from latentia.exact.gaussian_leaves import (
     log_terms,
 )
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, Bools, CellArray
 
 Tables = Mapping[int, Array]
 Scale = tuple[float, float]  # mean and deviation, in steps of the grid
@@ -50,7 +50,7 @@ class Pieces:
     def states(self) -> int:
         return len(self.parts) + self.atoms
 
-    def split(self, places: Array) -> tuple[Any, list[Array]]:
+    def split(self, places: Array) -> tuple[Bools, list[Array]]:
         """The piece of each cell, -1 where missing, and its place in each part or NaN."""
         there = np.where(np.isnan(places), 0.0, places)
         part = np.searchsorted(np.array(self.cuts), there)
@@ -97,7 +97,7 @@ class WideGraph:
         """Rows of the wide graph."""
         if not self.pieces:
             return rows
-        codes: dict[int, Any] = dict(zip(self.graph.observed, rows.codes, strict=True))
+        codes: dict[int, CellArray] = dict(zip(self.graph.observed, rows.codes, strict=True))
         for v, own in self.pieces.items():
             codes[own.kind], parts = own.split(np.asarray(codes[v], dtype=float))
             codes |= zip(own.parts, parts, strict=True)

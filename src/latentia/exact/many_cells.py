@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 import scipy
 
 from latentia.data.rows import Rows
 from latentia.exact.estep_wiring import Clique, EStep, Pack, Witness
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Foreign
 
 # variable -> place of each cell of its table, (parents …, variable)
 Places: TypeAlias = Mapping[int, Codes]
@@ -30,7 +30,7 @@ class _Look:
 
     cells: Codes  # (its codes, states of the scope): places among the numbers of a start
     which: Codes | None  # its code in each joint code of the pack; None: they are the same
-    sums: Any  # (its codes, joint codes): 1 where a joint code has it
+    sums: Foreign  # (its codes, joint codes): 1 where a joint code has it
     counted: bool  # its table is asked for
 
 
@@ -45,7 +45,7 @@ class PackLook:
 
     def table(self, X: Array) -> Array:
         """Factors, (joint codes, starts, states of the scope)."""
-        found: Any = None
+        found: Array | None = None
         for look in self.looks:
             own = X.take(look.cells, axis=1).swapaxes(0, 1)  # (codes, starts, states)
             own = np.ascontiguousarray(own) if look.which is None else own.take(look.which, axis=0)
@@ -103,9 +103,9 @@ class ManyCells:
             self._count_inside(clique, psi, own, counts)
         return counts[:, : self.count]
 
-    def count_free(self, factors: ManyFactors, packs: tuple[Array, ...]) -> Any:
+    def count_free(self, factors: ManyFactors, packs: tuple[Array, ...]) -> Array | float:
         """Packs that no unknown variable has to do with; their log-likelihood, (starts,)."""
-        found: Any = 0.0
+        found: Array | float = 0.0
         for p in self.estep.free:
             n = self.packs[p].weight
             with np.errstate(divide="ignore"):
@@ -159,14 +159,14 @@ def _looks(estep: EStep, pack: Pack, used: Codes, places: Places, count: int) ->
     found = []
     for w, own in zip(pack.witnesses, np.unravel_index(used, sizes), strict=True):
         codes, which = np.unique(own, return_inverse=True)
-        where = _witness_cells(estep.size(pack.scope), w, places, count)[codes]
+        where = witness_cells(estep.size(pack.scope), w, places, count)[codes]
         alone = len(sizes) == 1
         sums = None if alone else ones_at(which.ravel(), len(codes))
         found.append(_Look(where, None if alone else which.ravel(), sums, not w.seen))
     return tuple(found)
 
 
-def _witness_cells(size: int, w: Witness, places: Places, count: int) -> Codes:
+def witness_cells(size: int, w: Witness, places: Places, count: int) -> Codes:
     """(codes, states of the scope); a one lies at `count`, a zero behind it."""
     if w.seen:
         told = np.where(np.eye(size, dtype=bool), count, count + 1)
@@ -178,7 +178,7 @@ def _witness_cells(size: int, w: Witness, places: Places, count: int) -> Codes:
     return np.ascontiguousarray(told)
 
 
-def ones_at(codes: Codes, count: int) -> Any:
+def ones_at(codes: Codes, count: int) -> Foreign:
     """(codes, rows): 1 where a row has the code."""
     n = len(codes)
     if count * n <= SMALL_SPREAD:

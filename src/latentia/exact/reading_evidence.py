@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from latentia.data.sources.table import read_table
 from latentia.errors import EvidenceError, UnknownNameError
 from latentia.exact.shafer_shenoy import log
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 StateCodes: TypeAlias = NDArray[np.int64]
-RowsGiven: TypeAlias = "Mapping[Any, Any] | NDArray[Any] | Sequence[Any] | None"
-Soft: TypeAlias = "Mapping[Any, Any] | None"
+RowsGiven: TypeAlias = "ByName[Cell] | CellArray | Sequence[Cell] | None"
+Soft: TypeAlias = "ByName[Cell] | None"
 
 
 class Variables(Protocol):
@@ -43,7 +43,9 @@ def labels_of_all(model: Variables, variables: Iterable[int]) -> list[tuple[Hash
     return [named[names[v]] if names[v] in named else tuple(range(states[v])) for v in variables]
 
 
-def read_codes(model: Variables, evidence: Any, soft: Soft) -> tuple[StateCodes, dict[int, Array]]:
+def read_codes(
+    model: Variables, evidence: object, soft: Soft
+) -> tuple[StateCodes, dict[int, Array]]:
     """Codes (rows, variables), and likelihoods {variable: (rows or 1, states)}."""
     number = {name: v for v, name in enumerate(model.names)}
     codes = checked_codes(_codes(model, evidence), model)
@@ -61,7 +63,7 @@ def read_codes(model: Variables, evidence: Any, soft: Soft) -> tuple[StateCodes,
     return np.broadcast_to(codes, (max(rows, default=1), codes.shape[1])), weights
 
 
-def _codes(model: Variables, evidence: Any) -> NDArray[Any]:
+def _codes(model: Variables, evidence: object) -> CellArray:
     """(rows, variables), -1 where unobserved, not yet checked against the states."""
     if evidence is None:
         return np.full((1, len(model.names)), -1, dtype=np.int64)
@@ -81,7 +83,7 @@ def _codes(model: Variables, evidence: Any) -> NDArray[Any]:
     return np.asarray(evidence)
 
 
-def _by_row(model: Variables, evidence: Sequence[Any]) -> NDArray[Any]:
+def _by_row(model: Variables, evidence: Sequence[Cell]) -> CellArray:
     rows = []
     for k, row in enumerate(evidence):
         if not isinstance(row, Mapping):
@@ -90,7 +92,7 @@ def _by_row(model: Variables, evidence: Sequence[Any]) -> NDArray[Any]:
     return np.concatenate(rows)
 
 
-def _by_name(model: Variables, given: Mapping[Any, Any], rows: int | None = None) -> NDArray[Any]:
+def _by_name(model: Variables, given: ByName[Cell], rows: int | None = None) -> CellArray:
     """{variable: state} is one row, {variable: [state, …]} are many; None is unobserved."""
     number = {name: v for v, name in enumerate(model.names)}
     found: dict[int, int | list[int]] = {}
@@ -110,7 +112,7 @@ def _by_name(model: Variables, given: Mapping[Any, Any], rows: int | None = None
     return codes
 
 
-def _state_codes(model: Variables, name: Label, value: Any) -> int | list[int]:
+def _state_codes(model: Variables, name: Label, value: Cell) -> int | list[int]:
     """The code of a state, or of many."""
     named = model.state_names.get(name)
     place = None if named is None else {state: k for k, state in enumerate(named)}
@@ -123,13 +125,13 @@ def _state_codes(model: Variables, name: Label, value: Any) -> int | list[int]:
     return [_code(name, x, place) for x in (cells if place is not None else plain)]
 
 
-def _is_column(value: Any) -> bool:
+def _is_column(value: Cell) -> bool:
     if isinstance(value, list | tuple):
         return True
     return hasattr(value, "__array__") and np.ndim(value) == 1
 
 
-def _code(name: Label, value: Any, place: Mapping[Any, int] | None) -> int:
+def _code(name: Label, value: Cell, place: ByName[int] | None) -> int:
     if value is None or (isinstance(value, float) and value != value):
         return -1
     if place is not None:
@@ -146,14 +148,14 @@ def _code(name: Label, value: Any, place: Mapping[Any, int] | None) -> int:
         ) from None
 
 
-def _found(value: Any, place: Mapping[Any, int] | None) -> int | None:
+def _found(value: Cell, place: ByName[int] | None) -> int | None:
     try:
         return (place or {}).get(value)
     except TypeError:  # what cannot be hashed is no state
         return None
 
 
-def with_latents(model: Variables, observed: Sequence[int], columns: Any) -> StateCodes:
+def with_latents(model: Variables, observed: Sequence[int], columns: object) -> StateCodes:
     """Codes (rows, observables) -> (rows, all variables), -1 for latents."""
     codes = np.asarray(columns)
     if codes.ndim != 2 or codes.shape[1] != len(observed):
@@ -166,7 +168,7 @@ def with_latents(model: Variables, observed: Sequence[int], columns: Any) -> Sta
     return checked_codes(wide, model)
 
 
-def checked_codes(codes: NDArray[Any], model: Variables) -> StateCodes:
+def checked_codes(codes: CellArray, model: Variables) -> StateCodes:
     n = len(model.names)
     if codes.ndim != 2 or codes.shape[1] != n:
         raise EvidenceError(
@@ -188,7 +190,7 @@ def checked_codes(codes: NDArray[Any], model: Variables) -> StateCodes:
     return codes.astype(np.int64)
 
 
-def _checked_likelihood(given: Any, name: Label, labels: tuple[Hashable, ...]) -> Array:
+def _checked_likelihood(given: object, name: Label, labels: tuple[Hashable, ...]) -> Array:
     likelihood, states = given, len(labels)
     if isinstance(given, Mapping):
         if set(given) != set(labels):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,16 +11,14 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.exact.shafer_shenoy import Scope
 from latentia.structure.graph import LatentGraph
 from latentia.structure.triangulate import moralise
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 # Rows of a table sum to one this well: three shares of .333333 are off by 1e-6, and by rounding.
 SUM_TOLERANCE = 1.001e-6
 ROUNDING = 1e-14  # … and are left as they are if they do so this well
 
 
-def read_tables(
-    graph: LatentGraph, cpts: Mapping[Any, Any]
-) -> tuple[LatentGraph, dict[Scope, Array]]:
+def read_tables(graph: LatentGraph, cpts: ByName[Cell]) -> tuple[LatentGraph, dict[Scope, Array]]:
     """The graph with all states known, and the tables by the numbers of their variables."""
     if not isinstance(cpts, Mapping):
         raise DataError(f"expected tables as {{variable: array}}, got {type(cpts).__name__}.")
@@ -58,7 +55,7 @@ def read_tables(
     return graph if known == graph.states else replace(graph, states=known), tables
 
 
-def _directed_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope, Any]:
+def _directed_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, object]:
     known = set(graph.names)
     for key in cpts:
         if key not in known:
@@ -70,9 +67,9 @@ def _directed_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope,
     return {(*above[v], v): name for v, name in enumerate(graph.names)}
 
 
-def _undirected_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scope, Any]:
+def _undirected_scopes(graph: LatentGraph, cpts: ByName[Cell]) -> dict[Scope, object]:
     number = {name: v for v, name in enumerate(graph.names)}
-    near, found = moralise(graph), dict[Scope, Any]()
+    near, found = moralise(graph), dict[Scope, object]()
     for key in cpts:
         names = (key,) if key in number or not isinstance(key, tuple) else key
         for name in names:
@@ -92,7 +89,7 @@ def _undirected_scopes(graph: LatentGraph, cpts: Mapping[Any, Any]) -> dict[Scop
     return found
 
 
-def _checked_numbers(table: Any, key: Any, axes: Sequence[Label]) -> Array:
+def _checked_numbers(table: object, key: object, axes: Sequence[Label]) -> Array:
     try:
         numbers = np.array(table, dtype=np.float64)
     except (TypeError, ValueError):
@@ -132,7 +129,7 @@ def _normalised(table: Array) -> Array:
     return np.where(np.abs(sums - 1) > ROUNDING, table / sums, table)
 
 
-def checked_state_names(graph: LatentGraph, given: Any) -> dict[Label, tuple[Hashable, ...]]:
+def checked_state_names(graph: LatentGraph, given: object) -> dict[Label, tuple[Hashable, ...]]:
     """{variable: its states in the order of codes}, of those that were named."""
     if given is not None and not isinstance(given, Mapping):
         raise DataError(f"expected state_names as {{variable: [state, …]}}, got {given!r:.80}.")

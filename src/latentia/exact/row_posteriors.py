@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -12,12 +11,12 @@ from latentia.exact.estep import BothFactors, block_rows_of, block_values, pack_
 from latentia.exact.estep_factors import Tables
 from latentia.exact.estep_passes import Factors, Upward, collect, distribute
 from latentia.exact.estep_wiring import Clique, EStep
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 
 def passed_up(
     estep: EStep, tables: Tables, rows: Rows
-) -> Iterator[tuple[slice, tuple[Any, ...], Upward, Factors]]:
+) -> Iterator[tuple[slice, tuple[Codes, ...], Upward, Factors]]:
     """Packed rows block by block: which rows, their codes, the pass up, and the factors it took."""
     both = BothFactors(estep, tables)
     for start, block in _chunks(estep, rows):

@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from latentia.errors import EvidenceError, UnknownNameError
 from latentia.exact.reading_evidence import StateCodes, labels_of, read_codes
 from latentia.exact.table_answers import TableAnswers
 from latentia.spelling import printable, printable_evidence
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Given, Label, Names
 
 MOST_CELLS = 10**5
 SHOWN = 10
@@ -81,7 +81,7 @@ class Sensitivity:
     answer: float
     cells: tuple[TableCell, ...]
 
-    def frame(self) -> dict[str, list[Any]]:
+    def frame(self) -> dict[str, list[Cell]]:
         """A row for each cell, as columns for any data frame."""
         return {
             "variable": [c.variable for c in self.cells],
@@ -91,9 +91,7 @@ class Sensitivity:
             "slope": [c.slope for c in self.cells],
         }
 
-    def cell(
-        self, variable: Any, state: Any, parents: Mapping[Any, Any] | None = None
-    ) -> TableCell:
+    def cell(self, variable: Label, state: Label, parents: ByName[Cell] | None = None) -> TableCell:
         """The cell P(variable = state | parents)."""
         for found in self.cells:
             if (found.variable, found.state) == (variable, state) and dict(found.parents) == dict(
@@ -116,10 +114,10 @@ class Sensitivity:
 
 def sensitivity_of(
     answers: TableAnswers,
-    target: Any,
-    evidence: Mapping[Any, Any] | None = None,
-    state: Any = None,
-    of: Any = None,
+    target: Names,
+    evidence: ByName[Cell] | None = None,
+    state: Label = None,
+    of: Names | None = None,
 ) -> Sensitivity:
     """How P(target = state | evidence) depends on every cell of the tables (of these variables)."""
     y, codes = answers.graph.index(target), read_codes(answers, evidence, None)[0]
@@ -138,7 +136,7 @@ def sensitivity_of(
     return Sensitivity(target, labels[s], float(shares[s]), tuple(found))
 
 
-def _variables(answers: TableAnswers, of: Any) -> Sequence[int]:
+def _variables(answers: TableAnswers, of: Given) -> Sequence[int]:
     if of is None:
         wanted = list(range(len(answers.names)))
     elif of in answers.names:

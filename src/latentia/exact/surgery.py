@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from latentia.errors import EvidenceError, GraphError
 from latentia.exact.reading_evidence import Variables, labels_of, read_codes
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 
 def check_can_be_set(graph: LatentGraph) -> None:
@@ -29,7 +28,7 @@ def check_can_be_set(graph: LatentGraph) -> None:
         )
 
 
-def read_do(model: Variables, do: Any) -> dict[int, int]:
+def read_do(model: Variables, do: ByName[Cell] | None) -> dict[int, int]:
     """{variable: code} of what is set by hand."""
     if not isinstance(do, Mapping) or not do:
         raise EvidenceError(f"expected do={{variable: state}}, got {do!r:.80}.")
@@ -49,7 +48,9 @@ def read_do(model: Variables, do: Any) -> dict[int, int]:
     return {v: int(codes[0, v]) for v in numbers}
 
 
-def check_apart(do: Iterable[Any], asked: Any, evidence: Any, soft: Any) -> None:
+def check_apart(
+    do: Iterable[Label], asked: Iterable[Label], evidence: object, soft: ByName[Cell] | None
+) -> None:
     """What is set by hand is neither asked for nor observed."""
     for name in do:
         if name in list(asked):

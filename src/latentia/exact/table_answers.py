@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from latentia.exact.reading_tables import checked_state_names, read_tables
 from latentia.exact.tabular_model import check_rows_possible, numbers_of
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label, Names
 
 if TYPE_CHECKING:
     from latentia.exact.sampled_answers import SampledTable
@@ -58,9 +58,9 @@ class TableAnswers:
     def __init__(
         self,
         graph: GraphLike,
-        cpts: Mapping[Any, Any],
+        cpts: ByName[Cell],
         latents: Latents = None,
-        state_names: Mapping[Any, Any] | None = None,
+        state_names: ByName[Cell] | None = None,
     ) -> None:
         read, tables = read_tables(as_graph(graph, latents), cpts)
         if not read.directed:
@@ -73,7 +73,7 @@ class TableAnswers:
         object.__setattr__(self, "tables", MappingProxyType(own))
         object.__setattr__(self, "state_names", checked_state_names(read, state_names))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return TableAnswers, (self.graph, self.cpts, None, self.state_names)
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class TableAnswers:
         return answer_codes(network, codes, (), None)[0]
 
     def posteriors(
-        self, evidence: RowsGiven = None, variables: Any = None, soft: Soft = None
+        self, evidence: RowsGiven = None, variables: Names | None = None, soft: Soft = None
     ) -> dict[Label, Array]:
         """P(variable | all evidence), {name: (rows, states)}; an observed one is certain.
 
@@ -120,7 +120,7 @@ class TableAnswers:
         check_rows_possible(log)
         return {self.names[v]: found[v] for v in asked}
 
-    def joint(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Array:
+    def joint(self, variables: Names, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """P(variables | evidence), (rows, states of the first, of the second, …)."""
         asked = numbers_of(self.names, variables)
         network, codes = self._read(evidence, soft, asked)
@@ -132,7 +132,7 @@ class TableAnswers:
 
     def sampled(
         self,
-        variables: Any,
+        variables: Names,
         evidence: RowsGiven = None,
         soft: Soft = None,
         rng: np.random.Generator | int | None = None,
@@ -165,7 +165,7 @@ class TableAnswers:
             generator = np.random.default_rng(rng)
             return estimated_logs(network.graph, network.tables, codes, generator)
 
-    def query(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Array:
+    def query(self, variables: Names, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """P(variables | one row of evidence), (states of the first, of the second, …)."""
         table = self.joint(variables, evidence, soft)
         if len(table) != 1:
@@ -185,7 +185,7 @@ class TableAnswers:
         codes = draw_rows(self.graph, self.tables, n, np.random.default_rng(rng))
         return codes if latents else codes[:, self.graph.observed]
 
-    def evidence(self, columns: Any) -> StateCodes:
+    def evidence(self, columns: object) -> StateCodes:
         """StateCodes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         return with_latents(self, self.graph.observed, columns)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -28,7 +28,15 @@ from latentia.inference.posterior import Assignment, Posterior
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, FilePath, Given, Label, Names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from latentia.exact.sensitivity import Sensitivity
+    from latentia.explore.local_server import PageServer
+    from latentia.model.effects import Effect
+    from latentia.model.explaining import Explanation
 
 MANY = 64  # rows from which on it pays to look for equal ones, and to wire for this evidence
 
@@ -69,10 +77,10 @@ class TabularModel:
     def __init__(
         self,
         graph: GraphLike,
-        cpts: Mapping[Any, Any],
+        cpts: ByName[Cell],
         latents: Latents = None,
         order: str = "min_fill",
-        state_names: Mapping[Any, Sequence[Any]] | None = None,
+        state_names: ByName[Sequence[Cell]] | None = None,
     ) -> None:
         read, tables = read_tables(as_graph(graph, latents), cpts)
         network = wire(read, tables, order)
@@ -92,7 +100,7 @@ class TabularModel:
         ):
             object.__setattr__(self, name, value)  # as a frozen dataclass does it
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return TabularModel, (self.graph, self.cpts, None, self.order, dict(self.state_names))
 
     @property
@@ -106,7 +114,7 @@ class TabularModel:
         return tuple(count or 1 for count in self.graph.states)
 
     @property
-    def cpts(self) -> dict[Any, Array]:
+    def cpts(self) -> dict[Label, Array]:
         """The tables by name, as the constructor takes them."""
         if self.graph.directed:
             return {self.names[scope[-1]]: table for scope, table in self.tables.items()}
@@ -131,7 +139,7 @@ class TabularModel:
         return self._answer(self.network, evidence, soft, ())[0]
 
     def posteriors(
-        self, evidence: RowsGiven = None, variables: Any = None, soft: Soft = None
+        self, evidence: RowsGiven = None, variables: Names | None = None, soft: Soft = None
     ) -> dict[Label, Array]:
         """P(variable | all evidence), {name: (rows, states)}; an observed one is certain."""
         asked = range(len(self.names)) if variables is None else numbers_of(self.names, variables)
@@ -139,16 +147,16 @@ class TabularModel:
         check_rows_possible(log_total)
         return {self.names[v]: x for v, x in zip(asked, found, strict=True)}
 
-    def joint(self, variables: Any, evidence: RowsGiven = None, soft: Soft = None) -> Array:
+    def joint(self, variables: Names, evidence: RowsGiven = None, soft: Soft = None) -> Array:
         """P(variables | evidence), (rows, states of the first, of the second, …)."""
         return self._joint(numbers_of(self.names, variables), evidence, soft)[1]
 
     def query(
         self,
-        variables: Any,
+        variables: Names,
         evidence: RowsGiven = None,
         soft: Soft = None,
-        do: Mapping[Any, Any] | None = None,
+        do: ByName[Cell] | None = None,
     ) -> Posterior:
         """P(variables | one row of evidence): by state name, and an array of all its cells.
 
@@ -172,19 +180,21 @@ class TabularModel:
             evidence=self._told(evidence, soft),
         )
 
-    def set_by_hand(self, do: Mapping[Any, Any]) -> TabularModel:
+    def set_by_hand(self, do: ByName[Cell]) -> TabularModel:
         """The model after an intervention, which does not know what it was before."""
         tables = {scope[-1]: table for scope, table in self.tables.items()}
         check_can_be_set(self.graph)
         graph, cpts = cut_tables(self.graph, tables, read_do(self, do))
         return TabularModel(graph, cpts, None, self.order, dict(self.state_names))
 
-    def effect(self, treatment: Any, outcome: Any, evidence: Any = None, **how: Any) -> Any:
+    def effect(
+        self, treatment: Label, outcome: Label, evidence: ByName[Cell] | None = None, **how: Given
+    ) -> Effect:
         """P(outcome | do treatment) for each of its states: see `LatentModel.effect`."""
         return doors.effect_of(self, treatment, outcome, evidence, **how)
 
     def map_query(
-        self, variables: Any = None, evidence: RowsGiven = None, soft: Soft = None
+        self, variables: Names | None = None, evidence: RowsGiven = None, soft: Soft = None
     ) -> Assignment:
         """The most probable joint state of variables given one row; of all that is not observed.
 
@@ -207,15 +217,17 @@ class TabularModel:
         values = dict(zip((self.names[v] for v in asked), labels, strict=True))
         return Assignment(values, min(found.log_joint - found.log_evidence, 0.0), True)
 
-    def explain(self, target: Any, row: Any, **how: Any) -> Any:
+    def explain(self, target: Names, row: Cell, **how: Given) -> Explanation:
         """How far each piece of evidence has moved the answer: see `LatentModel.explain`."""
         return doors.explain_tables(self, target, row, **how)
 
-    def sensitivity(self, target: Any, evidence: Any = None, **how: Any) -> Any:
+    def sensitivity(
+        self, target: Names, evidence: ByName[Cell] | None = None, **how: Given
+    ) -> Sensitivity:
         """How an answer depends on the cells of tables: see `LatentModel.sensitivity`."""
         return doors.sensitivity_of_tables(self, target, evidence, **how)
 
-    def joint_table(self, variables: Any) -> Array:
+    def joint_table(self, variables: Names) -> Array:
         """P(variables), (states of the first, of the second, …)."""
         return np.asarray(self.joint(variables)[0])
 
@@ -235,11 +247,11 @@ class TabularModel:
             codes = sample_tree(self.network, self.states, n, generator)
         return codes if latents else codes[:, self.graph.observed]
 
-    def evidence(self, columns: Any) -> StateCodes:
+    def evidence(self, columns: object) -> StateCodes:
         """Codes (rows, observables), as `sample` gives them -> (rows, all variables)."""
         return with_latents(self, self.graph.observed, columns)
 
-    def explore(self, to: Any = None, **options: Any) -> Any:
+    def explore(self, to: FilePath | None = None, **options: Given) -> PageServer | Path:
         """A page to look at, as `LatentModel.explore` makes it: `to` a file, or else served."""
         return doors.explore(self, to, **options)
 
@@ -265,11 +277,11 @@ class TabularModel:
         found = one_in_forest(self.graph, tables, codes[0], likelihoods, asked[0])
         return None if found is None else (np.array([found[1]]), found[0][None])
 
-    def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Any] | None:
+    def _told(self, evidence: RowsGiven, soft: Soft) -> dict[Label, Cell] | None:
         """What one row of evidence says, by state name; soft evidence as likelihoods."""
         codes, weights = read_codes(self, evidence, soft)
         seen = np.flatnonzero(codes[0] >= 0).tolist()
-        found: dict[Label, Any] = {
+        found: dict[Label, Cell] = {
             self.names[v]: own[codes[0, v]]
             for v, own in zip(seen, labels_of_all(self, seen), strict=True)
         }
@@ -350,7 +362,7 @@ def check_directed(graph: LatentGraph, what: str) -> None:
         )
 
 
-def numbers_of(names: Sequence[Label], variables: Any) -> list[int]:
+def numbers_of(names: Sequence[Label], variables: Given) -> list[int]:
     """The numbers of one variable or of several different ones."""
     number = {name: v for v, name in enumerate(names)}
     try:

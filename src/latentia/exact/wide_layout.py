@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.exact.estep_wiring import Clique, EStep, Family, Pack, Witness
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Floats
 
 MOST_MARKS = 128  # codes of all witnesses of a pack: wider ones are looked up
 LEAST_WIDE = 24  # states of what comes in from which products pay
@@ -59,7 +59,7 @@ class WideLayout:
     alike: tuple[AlikePacks, ...]
     every: Codes  # places of all cells that are counted: of families by clique, then of packs
     marks: tuple[Array, ...]  # of each pack: 1 where a joint code has a witness's code
-    single_marks: tuple[Any, ...]  # the same in single precision
+    single_marks: tuple[Floats, ...]  # the same in single precision
 
     def vector(self, tables: Mapping[int, Array]) -> Array:
         """All tables one after the other, a one and a nought."""

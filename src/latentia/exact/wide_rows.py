@@ -22,7 +22,7 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.exact.wide_layout import AlikePacks, WideLayout
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, CellArray, Codes, Floats
 
 BLOCK_CELLS = 2**17  # of one product of a block
 BLOCK_ROWS = (256, 2048)  # least and most
@@ -51,10 +51,10 @@ class _Room(threading.local):
     """Memory of each thread, used again: fresh pages cost more than the numbers."""
 
     def __init__(self) -> None:
-        self.held: dict[tuple[str, int], Any] = {}
-        self.views: dict[tuple[Any, ...], Any] = {}
+        self.held: dict[tuple[str, int], CellArray] = {}
+        self.views: dict[tuple[object, ...], CellArray] = {}
 
-    def of(self, kind: Any, name: str, k: int, *shape: int) -> Any:
+    def of(self, kind: np.dtype[Any], name: str, k: int, *shape: int) -> CellArray:
         """An array with anything in it; what was under this name is overwritten."""
         found = self.views.get((kind, name, k, shape))
         if found is None:
@@ -72,14 +72,14 @@ class _Room(threading.local):
 _ROOM = _Room()
 
 
-def _cells(vector: Any, families: Sequence[Codes], sizes: tuple[int, int]) -> Any:
+def _cells(vector: Floats, families: Sequence[Codes], sizes: tuple[int, int]) -> Floats:
     """M(s, u): the product of a clique's tables, (upper, lower)."""
     if not families:
         return np.ones(sizes, vector.dtype)
     return math.prod((vector.take(x) for x in families[1:]), start=vector.take(families[0]))
 
 
-def _multiplied(tables: list[Any]) -> Any:
+def _multiplied(tables: list[Floats]) -> Floats:
     """All products of codes, the last fastest: (packs, codes, states)."""
     found = tables[0]
     for more in tables[1:]:
@@ -95,14 +95,14 @@ class WidePasses:
         self.near, self.smallest = NEAR_SMALLEST[self.kind.char], SMALLEST[self.kind.char]
         self.of = partial(_ROOM.of, self.kind)
         self.marks = layout.single_marks if single else layout.marks
-        self.looked_up: dict[int, Any] = {}  # (joint codes, states) of each pack
-        self.maps: list[Any] = []
+        self.looked_up: dict[int, Floats] = {}  # (joint codes, states) of each pack
+        self.maps: list[Floats] = []
         self.cells = np.zeros(len(layout.every))  # sums, in the order of the places
-        self.pairs, self.columns = list[Any](), list[Any]()  # views of them
+        self.pairs, self.columns = list[Array](), list[Array]()  # views of them
         start = 0
         for clique in layout.cliques:
             size = math.prod(clique.sizes)
-            self.pairs.append(self.cells[start : start + size] if clique.families else None)
+            self.pairs.append(self.cells[start : start + (size if clique.families else 0)])
             start += size * len(clique.families)
         for pack, marks in zip(layout.estep.packs, self.marks, strict=True):
             shape = marks.shape[1], layout.estep.size(pack.scope)
@@ -131,7 +131,7 @@ class WidePasses:
         for group in self.layout.alike:
             self.looked_up |= zip(group.packs, self.joint(group, own), strict=True)
 
-    def joint(self, group: AlikePacks, vector: Any) -> Any:
+    def joint(self, group: AlikePacks, vector: Floats) -> Floats:
         """P(x | u) of all columns of packs by their joint code: (packs, codes, states).
 
         Two halves are multiplied out, and then put together row by row, which copies.
@@ -148,7 +148,7 @@ class WidePasses:
         table *= other
         return table.reshape(len(group.packs), -1, states)
 
-    def add(self, rows: Rows) -> tuple[Array, Any]:
+    def add(self, rows: Rows) -> tuple[Array, Bools]:
         """Add a block of rows; log P(row), and which rows are left out."""
         log, bad = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
         codes = np.array(rows.codes, dtype=np.intp)  # (packs, n)
@@ -159,10 +159,10 @@ class WidePasses:
         self.down(codes, products, messages, share)
         return np.where(bad, 0.0, log), bad
 
-    def up(self, codes: Codes, log: Array, bad: Any) -> tuple[list[Any], list[Any]]:
+    def up(self, codes: Codes, log: Array, bad: Bools) -> tuple[list[Floats], list[Floats]]:
         """P, (n, lower), and m, (n, upper), of every clique; at a root 1 / m."""
         n, cliques = len(log), self.layout.cliques
-        products: list[Any] = [None] * len(cliques)
+        products: list[Floats] = [np.empty(0)] * len(cliques)
         messages, depth = list(products), [0.0] * len(cliques)
         for k in reversed(range(len(cliques))):
             clique = cliques[k]
@@ -191,7 +191,9 @@ class WidePasses:
                 m += self.smallest
         return products, messages
 
-    def down(self, codes: Codes, products: list[Any], messages: list[Any], share: Any) -> None:
+    def down(
+        self, codes: Codes, products: list[Floats], messages: list[Floats], share: Floats
+    ) -> None:
         """Beliefs from the roots on; what they add to counts."""
         for k, clique in enumerate(self.layout.cliques):
             P, D = products[k], messages[k]
@@ -212,12 +214,12 @@ class WidePasses:
             for c in clique.children:
                 np.divide(belief, messages[c], out=messages[c])
 
-    def scale(self, P: Any, log: Array, bad: Any) -> float:
+    def scale(self, P: Floats, log: Array, bad: Bools) -> float:
         """Divide a product that holds many columns by its sum; none of them is left in it."""
         P *= self.inverse(P.sum(axis=1), log, bad)[:, None]
         return 0.0
 
-    def inverse(self, total: Any, log: Array, bad: Any) -> Any:
+    def inverse(self, total: Floats, log: Array, bad: Bools) -> Floats:
         """1 / total, whose log is kept; rows where it is too small are bad."""
         bad |= ~(total > self.near)
         total = np.where(bad, 1, total)
@@ -233,5 +235,5 @@ class WidePasses:
             for _ in clique.families:
                 self.cells[start : start + pairs.size] = pairs
                 start += pairs.size
-        found: Any = np.bincount(self.layout.every, self.cells, self.layout.size + 2)
+        found = np.bincount(self.layout.every, self.cells, self.layout.size + 2)
         return np.asarray(found[:-2], dtype=float)

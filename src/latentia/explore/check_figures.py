@@ -10,11 +10,12 @@ from latentia.assess.fit_figures import Level
 from latentia.assess.report import SURE, CheckReport, misfits
 from latentia.errors import LatentiaError
 from latentia.explore.explored import differing
+from latentia.typing import Cell, Label
 
 MOST_PAIRS = 4_000  # the worst ones
 
 
-def checked_report(check: Any) -> CheckReport:
+def checked_report(check: object) -> CheckReport:
     """A report, or an error for something else."""
     if not isinstance(check, CheckReport):
         raise LatentiaError(
@@ -46,7 +47,7 @@ def check_figures(report: CheckReport) -> dict[str, Any]:
     }
 
 
-def _columns(report: CheckReport, called: dict[Any, str]) -> list[dict[str, Any]]:
+def _columns(report: CheckReport, called: dict[Label, str]) -> list[dict[str, Cell]]:
     odd = {name for finding in report.findings if len(finding.about) == 1 for name in finding.about}
     return [
         {
@@ -77,7 +78,7 @@ def _levels(levels: Sequence[Level]) -> list[dict[str, float]]:
     ]
 
 
-def _pairs(report: CheckReport, called: dict[Any, str]) -> list[dict[str, Any]]:
+def _pairs(report: CheckReport, called: dict[Label, str]) -> list[dict[str, Cell]]:
     """Worst first; `nearness` to what chance does not explain is 1 at the level of a finding."""
     bad = {frozenset(pair.names) for pair in misfits(report.fit)}
     level = SURE - math.log(max(len(report.pairs), 1))

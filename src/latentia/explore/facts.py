@@ -12,7 +12,7 @@ from latentia.explore.compiled import Compiled, compile_tree, leaf_columns, node
 from latentia.explore.explored import Explored, Scope, TableNetwork
 from latentia.explore.layout import place_cards
 from latentia.explore.packed_numbers import packed_numbers
-from latentia.typing import Array
+from latentia.typing import Array, Cell
 
 FORMAT = 1  # of this document
 
@@ -124,7 +124,7 @@ def _in_a_row(tables: Mapping[Scope, Array], compiled: Compiled) -> Array:
     return np.concatenate([np.ravel(tables[scope]) for scope in compiled.scopes])
 
 
-def _separators(explored: Explored, compiled: Compiled) -> list[dict[str, Any]]:
+def _separators(explored: Explored, compiled: Compiled) -> list[dict[str, Cell]]:
     """Of the plan's tree: rank, α(S) and β(S) of the separators above cliques."""
     if not compiled.planned or explored.plan is None or explored.network is None:
         return []

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, overload
 
 from latentia.errors import LatentiaError
 from latentia.explore.writing_pages import write_page, write_sequence_page
 from latentia.sequences.sequence_model import SequenceModel
+from latentia.typing import FilePath, Given
+
+if TYPE_CHECKING:
+    from latentia.explore.local_server import PageServer
 
 SERVED = ("port", "browser")
 OF_MODELS = ("title", "rows", "other", "check")
 OF_SEQUENCES = ("title", "rows", "steps", "lengths", "given")
 
 
-def explore(model: Any, to: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+@overload
+def explore(model: Given, to: None = None, **options: Given) -> PageServer: ...
+
+
+@overload
+def explore(model: Given, to: FilePath, **options: Given) -> Path: ...
+
+
+def explore(model: Given, to: FilePath | None = None, **options: Given) -> PageServer | Path:
     """Where the page was written, or the server that shows it."""
     chain = isinstance(model, SequenceModel)
     known = (OF_SEQUENCES if chain else OF_MODELS) + SERVED

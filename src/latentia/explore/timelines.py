@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latentia.errors import DataError, LatentiaError, LatentiaWarning
 from latentia.explore.explored import differing
@@ -21,7 +22,7 @@ from latentia.sequences.chain_questions import (
 )
 from latentia.sequences.long_rows import LongSteps
 from latentia.sequences.sequence_model import SequenceModel
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell, Given, TableLike
 
 MOST_NUMBERS = 120_000  # that are shown; a page stays below 3 MB
 MOST_SEQUENCES = 200
@@ -30,12 +31,12 @@ LEVELS = ("0.05", "0.5", "0.95")  # of a fan
 
 def timelines(
     model: SequenceModel,
-    rows: Any,
+    rows: TableLike,
     *,
     title: str | None = None,
     steps: int = 12,
-    lengths: Any = None,
-    given: Any = None,
+    lengths: ArrayLike | None = None,
+    given: Given = None,
 ) -> dict[str, Any]:
     """All that the page of a sequence model shows; `steps` are forecast behind every sequence."""
     if rows is None:
@@ -60,7 +61,7 @@ def timelines(
     }
 
 
-def _columns(chain: Chain) -> list[dict[str, Any]]:
+def _columns(chain: Chain) -> list[dict[str, Cell]]:
     names = differing(chain.columns[v].name for v in chain.slice.told)
     found = []
     for name, v in zip(names, chain.slice.told, strict=True):
@@ -84,8 +85,8 @@ def _latent(model: SequenceModel, v: int) -> dict[str, Any]:
 
 
 def _sequences(
-    chain: Chain, read: LongSteps, ahead: Mapping[Any, Any] | None, steps: int
-) -> list[dict[str, Any]]:
+    chain: Chain, read: LongSteps, ahead: ByName[Cell] | None, steps: int
+) -> list[dict[str, Cell]]:
     """As many sequences as fit; of one that is too long, its last steps."""
     wide = len(chain.slice.told) + sum(chain.sizes[v] + 1 for v in chain.slice.latent) + 1
     most = max(MOST_NUMBERS // wide, 1)
@@ -132,7 +133,7 @@ def _cells(chain: Chain, cells: Mapping[int, Any], part: slice) -> list[list[flo
 
 
 def _ahead(
-    chain: Chain, told: Mapping[Any, Any], start: int, steps: int
+    chain: Chain, told: ByName[Cell], start: int, steps: int
 ) -> dict[str, list[list[list[float | None]]]]:
     """What may come: quantiles of numbers, probabilities of states, of columns and of latents."""
     columns = []

@@ -31,7 +31,7 @@ def assemble(
     graph: LatentGraph, tables: Sequence[ForeignTable], states: States, latents: Latents
 ) -> TabularModel:
     """The model with these tables, their states brought into the order of `states`."""
-    keyed: dict[Any, Array] = {}
+    keyed: dict[Label, Array] = {}
     for table in tables:
         key = table.axes[-1] if graph.directed else table.axes
         cells = _sorted_states(table, states)
@@ -60,7 +60,7 @@ def _are_codes(listed: Sequence[Hashable]) -> bool:
     return all(type(s) is not bool and s == k for k, s in enumerate(listed))
 
 
-def refuse(wanted: str, got: Any, cure: str) -> NoReturn:
+def refuse(wanted: str, got: object, cure: str) -> NoReturn:
     """Raise the error about an object that is none of those that are known."""
     raise GraphError(f"expected {wanted}, got {type(got).__name__}. {cure}")
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
 
 import numpy as np
 
 from latentia.formats.file_text import FileText, complaint, read_numbers
 from latentia.formats.plain_network import MOST_CELLS, Draft, PlainNetwork, Scope, filled
-from latentia.typing import Array
+from latentia.typing import Array, Cell
 
 _HEAD = re.compile(r"\s*+(?:c\b[^\n]*+\n\s*+)*+(\w+)")
 _AGRUM = re.compile(r"^[\d ]+# ", re.MULTILINE)
@@ -158,7 +157,7 @@ def _names(
     return called, listed, {told["name"] for told in variables if told.get("latent", False)}
 
 
-def _json_variables(path: str, text: str) -> list[dict[str, Any]]:
+def _json_variables(path: str, text: str) -> list[dict[str, Cell]]:
     try:
         found = json.loads(text)
     except RecursionError:
@@ -177,7 +176,7 @@ def _json_variables(path: str, text: str) -> list[dict[str, Any]]:
     return variables
 
 
-def _is_variable(told: Any) -> bool:
+def _is_variable(told: object) -> bool:
     return (
         isinstance(told, dict)
         and isinstance(told.get("name"), str)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import scipy
 
 from latentia.data.columns.column import Column, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.errors import LatentiaError
 from latentia.linear_algebra import eigh
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, Codes
 
 MOST_COORDINATES = 256  # of all columns: with more, their covariances cost too much
 RIDGE = 0.25  # coordinates over rows, as a share of the variances
@@ -96,9 +95,7 @@ def sum_linear(
             "linear/second": (u * own) @ u.T}  # fmt: skip
 
 
-def _points(
-    slots: Sequence[Slot], codes: Sequence[Codes | None], n: int
-) -> tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]:
+def _points(slots: Sequence[Slot], codes: Sequence[Codes | None], n: int) -> tuple[Array, Bools]:
     """Coordinates, (D, n), zero where missing; and which are there."""
     size = sum(slot.size for slot in slots)
     u, there = np.zeros((size, n)), np.zeros((size, n), dtype=bool)
@@ -163,7 +160,7 @@ def linear_masses(
     return explained, line / line.sum(axis=0)
 
 
-def _patterns(there: np.ndarray[Any, np.dtype[np.bool_]]) -> list[tuple[Any, Any]]:
+def _patterns(there: Bools) -> list[tuple[Bools, slice | Codes]]:
     """Which coordinates are there together, and in which rows."""
     if not there.shape[1]:
         return []
@@ -173,7 +170,7 @@ def _patterns(there: np.ndarray[Any, np.dtype[np.bool_]]) -> list[tuple[Any, Any
     return [(kinds[:, k], np.flatnonzero(which.ravel() == k)) for k in range(kinds.shape[1])]
 
 
-def _regression(linear: Linear, pattern: Any, target: int) -> tuple[float, Array, float]:
+def _regression(linear: Linear, pattern: Bools, target: int) -> tuple[float, Array, float]:
     """Adjusted R², weights and residual deviation of one coordinate on others."""
     used = int(pattern.sum())
     left = linear.weight - used - 1.0
@@ -185,9 +182,9 @@ def _regression(linear: Linear, pattern: Any, target: int) -> tuple[float, Array
     own_block = home[:, None] == home  # all of it: so it does not matter which state is left out
     C = C + ridge * np.where(own_block, C, 0.0) + 1e-9 * np.eye(len(C))
     across, own = linear.covariance[pattern, target], float(linear.covariance[target, target])
-    weights = scipy.linalg.cho_solve(
-        scipy.linalg.cho_factor(C, lower=True, check_finite=False), across, check_finite=False
-    )
+    from scipy.linalg import cho_factor, cho_solve  # loaded when there is a linear part
+
+    weights = cho_solve(cho_factor(C, lower=True, check_finite=False), across, check_finite=False)
     residual = max(own - float(across @ weights), 0.0) * (linear.weight - 1.0) / left
     return max(1.0 - residual / own, 0.0), weights, float(np.sqrt(residual))
 
@@ -198,6 +195,8 @@ def linear_scores(classes: Sequence[Linear], codes: Sequence[Codes | None], n: i
     What a normal density predicts whose covariances are known from N_c rows only. Each class
     borrows a little of the variances of all, so that none is without.
     """
+    from scipy.linalg import solve_triangular
+
     u, there = _points(classes[0].slots, codes, n)
     total = sum(c.weight for c in classes)
     shared = np.sum([c.weight / total * np.diag(c.covariance) for c in classes], axis=0)
@@ -207,7 +206,7 @@ def linear_scores(classes: Sequence[Linear], codes: Sequence[Codes | None], n: i
             C = own.covariance[np.ix_(pattern, pattern)]
             C = C + np.diag(BORROWED * (np.diag(C) + shared[pattern]) + 1e-9)
             L = np.linalg.cholesky(C)
-            apart = scipy.linalg.solve_triangular(
+            apart = solve_triangular(
                 L, u[pattern][:, rows] - own.mean[pattern][:, None], lower=True, check_finite=False
             )
             d = len(L)

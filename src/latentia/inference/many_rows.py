@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from latentia.data.columns.column import Column
-from latentia.data.sources.memory import in_parallel, told_in_blocks, usable_cores
+from latentia.data.columns.column import Column, Places
+from latentia.data.sources.all_cores import by_column, in_parallel, usable_cores
+from latentia.data.sources.memory import told_in_blocks
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
 from latentia.inference.answering import (
@@ -25,7 +27,7 @@ from latentia.inference.message_program import MessageProgram, message_program
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Provenance
 from latentia.inference.subtrees import Subtree, look_up, look_up_scores, subtree_tables
-from latentia.typing import Array, Bools, Codes, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
 
 CACHED = 2**18  # numbers of a product of two messages that fit into a cache
 MOST_COMPILED, NUMBERS = 2**16, 2**22  # rows of a block that the kernel works on, and their numbers
@@ -36,7 +38,7 @@ COMPILED = 256  # rows from which their messages are made into a program for the
 FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
 
 
-def in_precision(operators: Operators, dtype: Any) -> Operators:
+def in_precision(operators: Operators, dtype: DTypeLike | None) -> Operators:
     """The same operators in single precision, which is enough for five digits and faster."""
     try:
         kind = np.dtype(dtype)
@@ -47,7 +49,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
     if kind != np.float32:
         raise DataError(f"expected dtype to be float64 or float32, got {dtype!r}.")
 
-    def single(array: Array) -> Any:
+    def single(array: Array) -> CellArray:
         return array.astype(np.float32)
 
     return replace(
@@ -65,7 +67,7 @@ def in_precision(operators: Operators, dtype: Any) -> Operators:
 class Pooling(Protocol):
     """Other models, whose answers for one column are mixed into those of operators."""
 
-    def mixed(self, place: int, codes: Sequence[Any], joint: Array) -> Array:
+    def mixed(self, place: int, codes: Sequence[Places | None], joint: Array) -> Array:
         """P(cell | row), (cells, n), from that of the operators; codes of all columns."""
         ...
 
@@ -77,10 +79,10 @@ class Asked:
 
     rows: int
     codes: tuple[Codes | None, ...]
-    place: np.ndarray[Any, Any] | None  # None: every row is its own
-    unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
+    place: CellArray | None  # None: every row is its own
+    unknown: tuple[tuple[Label, int, Cell], ...] = ()  # column, how many of its cells, the first
 
-    def spread(self, found: Any) -> Any:
+    def spread(self, found: CellArray) -> CellArray:
         """From answers (…, asked) to answers (…, rows)."""
         return found if self.place is None else found.take(self.place, axis=-1)
 
@@ -94,17 +96,12 @@ def read_asked(
     missing.
     """
     there = set(table.names)
+    used = [i for i, c in enumerate(columns) if c.name in there and i != without]
+    read = by_column(lambda i: _read_column(columns[i], table, lenient), used, table.length)
     codes: list[Codes | None] = [None] * len(columns)
-    unknown: list[tuple[Label, int, Any]] = []
-    for i, c in enumerate(columns):
-        if c.name not in there or i == without:
-            continue
-        values = table.column(c.name)
-        if lenient:
-            values, odd = c.known(values)
-            if odd.any():
-                unknown.append((c.name, int(odd.sum()), values.cell(int(odd.argmax()))))
-        codes[i] = c.place(values)
+    for i, (own, _) in zip(used, read, strict=True):
+        codes[i] = own
+    unknown = [odd for _, odd in read if odd is not None]
     # one more for missing; rows of continuous columns differ
     sizes = [1 if c.continuous else c.cells + 1 for c in columns]
     found = distinct(codes, sizes, table.length)
@@ -113,6 +110,18 @@ def read_asked(
     first, place = found
     few = tuple(None if c is None else c[first] for c in codes)
     return Asked(len(first), few, place, tuple(unknown))
+
+
+def _read_column(
+    column: Column, table: Table, lenient: bool
+) -> tuple[Codes, tuple[Label, int, Cell] | None]:
+    """Codes of one column; how many of its cells are unknown and the first of them, if any."""
+    values, unknown = table.column(column.name), None
+    if lenient:
+        values, odd = column.known(values)
+        if odd.any():
+            unknown = (column.name, int(odd.sum()), values.cell(int(odd.argmax())))
+    return column.place(values), unknown
 
 
 def distinct(
@@ -143,7 +152,7 @@ def distinct(
 
 def _joint(used: Sequence[tuple[Codes, int]], part: slice) -> Codes:
     """One number per row: its codes, missing ones too."""
-    joint: Any = np.zeros(1, dtype=np.int64)
+    joint: Codes = np.zeros(1, dtype=np.int64)
     for codes, m in used:
         joint = joint * m + (codes[part].astype(np.int64) + 1)
     return np.asarray(joint)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from latentia.inference.operators import Operators
 from latentia.inference.subtrees import Subtree, subtree_index
 from latentia.native.loading import Kernel, kernel
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 ONES, GATHER, OUTER, PAIR, DOT, SCALE, STEP = range(7)  # as messages.c numbers them
 BLOCK = 16  # rows at a time there
@@ -52,7 +52,7 @@ class MessageProgram:
     """Operations, their numbers, and which evidence they read: a leaf's, or a subtree's."""
 
     own: Kernel
-    ops: np.ndarray[Any, Any]  # (operations, 9)
+    ops: CellArray  # (operations, 9)
     tables: Array
     read: tuple[int | Subtree, ...]
     slots: int

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia import doors
 from latentia.spelling import printable, printable_evidence
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -37,15 +37,15 @@ class Posterior:
     table: Array
     log_evidence: float = 0.0
     clipped: float = 0.0  # share of negative mass that was cut off (design 6)
-    evidence: Mapping[Any, Any] | None = None
+    evidence: ByName[Cell] | None = None
     lower: Array | None = None  # ends of intervals, shaped as the table, if a confidence was asked
     upper: Array | None = None
     confidence: float | None = None
-    do: Mapping[Any, Any] | None = None  # what was set by hand
+    do: ByName[Cell] | None = None  # what was set by hand
     standard_error: Array | None = None  # of an answer that was drawn, shaped as the table
 
     @property
-    def intervals(self) -> dict[Any, tuple[float, float]] | None:
+    def intervals(self) -> dict[Cell, tuple[float, float]] | None:
         """(lower, upper) by state name; None unless a confidence was asked for."""
         if self.lower is None or self.upper is None:
             return None
@@ -53,22 +53,22 @@ class Posterior:
         return dict(zip(map(self._key, itertools.product(*self.states)), ends, strict=True))
 
     @property
-    def probabilities(self) -> dict[Any, float]:
+    def probabilities(self) -> dict[Cell, float]:
         """By state name; by tuples of state names for several variables."""
         return {self._key(key): float(p) for key, p in self._cells()}
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Cell:
         """The most probable state (a tuple of states for several variables)."""
         return max(self.probabilities.items(), key=lambda item: item[1])[0]
 
-    def __getitem__(self, state: Any) -> float:
+    def __getitem__(self, state: Cell) -> float:
         try:
             return self.probabilities[state]
         except (KeyError, TypeError):
             raise KeyError(f"{state!r} is no state of {self.title}") from None
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> CellArray:
         return np.array(self.table, dtype=dtype or float)
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Posterior:
     def _cells(self) -> Iterator[tuple[tuple[Hashable, ...], float]]:
         return zip(itertools.product(*self.states), self.table.ravel().tolist(), strict=True)
 
-    def _key(self, key: tuple[Hashable, ...]) -> Any:
+    def _key(self, key: tuple[Hashable, ...]) -> Cell:
         return key[0] if len(key) == 1 else key
 
     @property
@@ -132,9 +132,11 @@ class Posterior:
         return "\n".join(lines + ([self.footnote] if self.footnote else []))
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         cells, hidden = self._shown()
         rows = "".join(
-            f"<tr><td style='text-align:left'>{html.escape(name)}</td>"
+            f"<tr><td style='text-align:left'>{escape(name)}</td>"
             f"<td>{p:.4f}</td>{f'<td>{ends.strip()}</td>' if ends else ''}"
             f"<td style='width:160px'><div style='background:#4477aa;height:10px;"
             f"width:{max(p, 0) * 160:.1f}px'></div></td></tr>"
@@ -142,18 +144,18 @@ class Posterior:
         )
         more = f"<tr><td colspan='4'>… and {hidden} more</td></tr>" if hidden else ""
         return (
-            f"<table><caption style='text-align:left'>{html.escape(self.title)}</caption>"
-            f"{rows}{more}</table><small>{html.escape(self.footnote)}</small>"
+            f"<table><caption style='text-align:left'>{escape(self.title)}</caption>"
+            f"{rows}{more}</table><small>{escape(self.footnote)}</small>"
         )
 
 
-class Assignment(dict[Any, Any]):
+class Assignment(dict[Label, Cell]):
     """The most probable states of some variables: a dict with its probability.
 
     `exact` is False where the assignments were too many to enumerate and a search stands in.
     """
 
-    def __init__(self, values: Mapping[Any, Any], log_probability: float, exact: bool) -> None:
+    def __init__(self, values: ByName[Cell], log_probability: float, exact: bool) -> None:
         super().__init__(values)
         self.log_probability = log_probability
         self.exact = exact

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from latentia import doors
 from latentia.data.columns.column import Column
@@ -17,7 +17,7 @@ from latentia.errors import EvidenceError
 from latentia.inference.posterior import Posterior
 from latentia.seeds import as_generator
 from latentia.spelling import printable, printable_evidence
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label, Seed
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -41,22 +41,22 @@ class Density:
     masses: Array  # of the cells, atoms last
     log_evidence: float = 0.0
     clipped: float = 0.0  # share of negative mass that was cut off (design 6)
-    evidence: Mapping[Any, Any] | None = None
+    evidence: ByName[Cell] | None = None
     fallback: bool = False  # the evidence had no positive probability: this is the marginal
 
     @property
     def variables(self) -> tuple[Label, ...]:
         return (self.column.name,)
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: ArrayLike) -> float | Array:
         """Density at x, per unit of x; at an atom its probability."""
         return _like(x, densities(self.column, self.masses, np.atleast_1d(x)))
 
-    def cdf(self, x: Any) -> Any:
+    def cdf(self, x: ArrayLike) -> float | Array:
         """P(X ≤ x)."""
         return _like(x, cdf(self.column, self.masses, np.atleast_1d(np.asarray(x, dtype=float))))
 
-    def quantile(self, q: Any) -> Any:
+    def quantile(self, q: ArrayLike) -> float | Array:
         """The smallest x with P(X ≤ x) ≥ q."""
         levels = np.atleast_1d(np.asarray(q, dtype=float))
         if not ((levels >= 0) & (levels <= 1)).all():
@@ -67,8 +67,8 @@ class Density:
         """Central interval with this probability."""
         if not 0 < coverage < 1:
             raise EvidenceError(f"coverage lies between 0 and 1, got {coverage!r}.")
-        low, high = self.quantile([(1 - coverage) / 2, (1 + coverage) / 2])
-        return float(low), float(high)
+        ends = np.asarray(self.quantile([(1 - coverage) / 2, (1 + coverage) / 2]))
+        return float(ends[0]), float(ends[1])
 
     @property
     def mean(self) -> float:
@@ -99,7 +99,7 @@ class Density:
         own = self.masses[self.column.points :]
         return {a: float(p) for a, p in zip(self.column.atoms, own, strict=True)}
 
-    def sample(self, size: int = 1, random_state: Any = None) -> Array:
+    def sample(self, size: int = 1, random_state: Seed = None) -> Array:
         """Values drawn from the density."""
         rng = as_generator(random_state)
         p = self.masses / self.masses.sum()
@@ -116,7 +116,7 @@ class Density:
         x, p = self.grid(256)
         return doors.plot_density(x, p, self._title(), "; ".join(self._facts()))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> CellArray:
         return np.array(self.masses, dtype=dtype or float)
 
     def _title(self) -> str:
@@ -148,14 +148,16 @@ class Density:
         )
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         x, p = self.grid(160)
         top = max(float(p.max()), 1e-300)
         u = (np.linspace(0, 320, len(x))).round(1)
         line = " ".join(f"{a},{100 - 95 * b / top:.1f}" for a, b in zip(u, p, strict=True))
-        facts = "<br>".join(html.escape(f) for f in self._facts())
+        facts = "<br>".join(escape(f) for f in self._facts())
         return (
-            f"<div>{html.escape(self._title())}<br><svg width='320' height='115' "
-            f"role='img' aria-label='{html.escape(self._title())}'>"
+            f"<div>{escape(self._title())}<br><svg width='320' height='115' "
+            f"role='img' aria-label='{escape(self._title())}'>"
             f"<polygon points='0,100 {line} 320,100' fill='#4477aa' fill-opacity='.35' "
             f"stroke='#4477aa'/><text x='0' y='113' font-size='11'>{x[0]:.4g}</text>"
             f"<text x='320' y='113' font-size='11' text-anchor='end'>{x[-1]:.4g}</text></svg>"
@@ -168,7 +170,7 @@ def as_answer(
     table: Array,
     log_evidence: float = 0.0,
     clipped: float = 0.0,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: ByName[Cell] | None = None,
     fallback: bool = False,
     ends: tuple[Array | None, Array | None] = (None, None),
     confidence: float | None = None,
@@ -181,5 +183,5 @@ def as_answer(
     return Posterior(names, states, table, log_evidence, clipped, evidence, *ends, confidence)
 
 
-def _like(given: Any, values: Array) -> Any:
+def _like(given: ArrayLike, values: Array) -> float | Array:
     return float(values[0]) if np.ndim(given) == 0 else values

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.errors import EvidenceError, UnknownNameError
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Given, Label
 
 
-def named(variables: Any, known: Iterable[Label]) -> list[Label]:
+def named(variables: Given, known: Iterable[Label]) -> list[Label]:
     """One label or several; a tuple may be a label of its own."""
     single = isinstance(variables, str) or not isinstance(variables, Iterable)
     names = [variables] if single or _hashable_in(variables, known) else list(variables)
@@ -46,11 +45,11 @@ def one_row(
     columns: Sequence[Column],
     known: Iterable[Label],
     asked: Sequence[Label],
-    evidence: Mapping[Any, Any],
-    soft: Mapping[Any, Any],
-) -> tuple[list[Any], dict[int, Array]]:
+    evidence: ByName[Cell],
+    soft: ByName[Cell],
+) -> tuple[list[Places | None], dict[int, Array]]:
     """Codes and likelihoods by column; what is asked for must not be observed."""
-    codes: list[Any] = [None] * len(columns)
+    codes: list[Places | None] = [None] * len(columns)
     wanted = set(asked)
     for name in (*evidence, *soft):
         if name in wanted:
@@ -76,7 +75,7 @@ def one_row(
     return codes, likelihoods
 
 
-def column_likelihood(column: Column, given: Any) -> Array:
+def column_likelihood(column: Column, given: Cell) -> Array:
     """Soft evidence as likelihoods of the column's cells, (cells, 1)."""
     values = column.likelihood(given)
     if not np.isfinite(values).all() or (values < 0).any():
@@ -89,7 +88,7 @@ def column_likelihood(column: Column, given: Any) -> Array:
     return np.array(values)[:, None]
 
 
-def read_levels(quantile: Any) -> list[float]:
+def read_levels(quantile: object) -> list[float]:
     """Levels of quantiles, each between 0 and 1."""
     try:
         levels = [float(q) for q in np.atleast_1d(np.asarray(quantile, dtype=float))]
@@ -102,7 +101,7 @@ def read_levels(quantile: Any) -> list[float]:
     return levels
 
 
-def _hashable(name: Any) -> bool:
+def _hashable(name: object) -> bool:
     try:
         hash(name)
     except TypeError:
@@ -110,7 +109,7 @@ def _hashable(name: Any) -> bool:
     return True
 
 
-def _hashable_in(value: Any, known: Iterable[Label]) -> bool:
+def _hashable_in(value: object, known: Iterable[Label]) -> bool:
     try:
         return value in set(known)
     except TypeError:

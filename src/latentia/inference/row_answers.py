@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia.announcing import note
 from latentia.data.columns.column import Column
@@ -35,12 +36,12 @@ from latentia.inference.many_rows import (
     row_scores,
 )
 from latentia.inference.operators import Operators
-from latentia.typing import Array, Bools, Label
+from latentia.typing import Array, Bools, ByName, Cell, CellArray, Label
 
 SCORE = "log_probability"
 UNKNOWN = ("error", "missing", "warn")  # what becomes of cells that are no states
 
-Found: TypeAlias = Mapping[Any, np.ndarray[Any, Any]]
+Found: TypeAlias = ByName[CellArray]
 
 
 @final
@@ -48,7 +49,7 @@ Found: TypeAlias = Mapping[Any, np.ndarray[Any, Any]]
 class Noted:
     """What is to be told of scores; `+` joins blocks, wherever they were scored."""
 
-    unknown: tuple[tuple[Label, int, Any], ...] = ()  # column, how many of its cells, the first
+    unknown: tuple[tuple[Label, int, Cell], ...] = ()  # column, how many of its cells, the first
     impossible: int = 0
     first: str = ""  # the first impossible row
     repaired: int = 0
@@ -108,7 +109,7 @@ class Asking:
         quiet = "missing" if self.unknown == "warn" else self.unknown
         return replace(self, operators=operators, unknown=quiet, pool=None)
 
-    def in_precision(self, dtype: Any) -> Asking:
+    def in_precision(self, dtype: DTypeLike | None) -> Asking:
         return replace(self, operators=in_precision(self.operators, dtype))
 
     def read(self, table: Table, without: int | None = None) -> Asked:
@@ -138,7 +139,7 @@ class Asking:
             for k, label in enumerate(labels)
         }
 
-    def all_columns(self, table: Table) -> dict[Any, Found]:
+    def all_columns(self, table: Table) -> dict[Label, Found]:
         """What `one` tells, of every column in one look."""
         found = every_column(self.operators, self.columns, self.read(table), summary, self.pool)
         note_impossible(found.impossible, table.first)
@@ -198,11 +199,11 @@ class Asking:
         counted = float(len(scores)) if own is None else float(own.sum())
         return ScoreSum(total, counted, len(scores), noted)
 
-    def everything_kinds(self) -> dict[Any, type]:
+    def everything_kinds(self) -> dict[Label, type]:
         """Names and types of what `everything` finds."""
         return {label: float for labels in joint_labels(self.columns) for label in labels}
 
-    def one_kinds(self, place: int) -> dict[Any, type]:
+    def one_kinds(self, place: int) -> dict[Label, type]:
         """Names and types of what `one` finds."""
         return dict.fromkeys(self.columns[place].summary_names, float)
 
@@ -214,7 +215,7 @@ def filled_cells(
 
     Cells that are no states are holes where that is allowed.
     """
-    out: dict[Any, np.ndarray[Any, Any]] = {}
+    out: dict[Label, CellArray] = {}
     for column, guess in zip(columns, best, strict=True):
         if column.name not in table.names:
             out[column.name] = column.answers(column.settled(guess))
@@ -241,13 +242,13 @@ def summary(column: Column, p: Array) -> Array:
     return column.summary(p)
 
 
-def note_unknown(unknown: Iterable[tuple[Label, int, Any]]) -> None:
+def note_unknown(unknown: Iterable[tuple[Label, int, Cell]]) -> None:
     """Columns, how many of their cells hold no state, and the first of them."""
     for name, count, first in unknown:
         note(UnknownStateWarning, name, count, first, partial(_unknown_text, name))
 
 
-def _unknown_text(name: Label, count: int, first: Any) -> str:
+def _unknown_text(name: Label, count: int, first: object) -> str:
     return (
         f"{count} cell(s) of {name!r} hold no state that was learned, such as "
         f"{plain(first)!r}; they count as missing. Map them to known states, or ask with "
@@ -279,7 +280,7 @@ def note_repaired(rows: int) -> None:
         note(RepairWarning, None, rows, None, _repaired_text)
 
 
-def _repaired_text(rows: int, _: Any) -> str:
+def _repaired_text(rows: int, _: object) -> str:
     return (
         f"the signed model gave {rows} row(s) no positive probability; their columns stand in as "
         "if they were independent. More rows, or a learner with a valid distribution, would help."

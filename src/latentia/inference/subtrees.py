@@ -83,31 +83,39 @@ def _kinds(plan: Plan, codes: Sequence[Codes | None] | None) -> tuple[list[int],
 
 
 def _tabulated(operators: Operators, node: int, kinds: Sequence[tuple[int, int]]) -> Subtree:
-    """Messages of all evidence on the leaves below."""
+    """Messages of all evidence on the leaves below: those of a node from all of its children."""
     plan = operators.plan
     counts, shifts = [count for count, _ in kinds], tuple(shift for _, shift in kinds)
-    cells = math.prod(counts)
-    codes = [
-        c - shift
-        for c, shift in zip(np.unravel_index(np.arange(cells), counts), shifts, strict=True)
-    ]
     first, last = plan.nodes[node].first, plan.nodes[node].last
-    seen = [codes[x - first] if first <= x < last else None for x in range(len(plan.leaves))]
-    evidence = Evidence(cells, tuple(seen), (None,) * len(seen))
+    own = [np.arange(count) - shift for count, shift in kinds]  # of each leaf alone
+    seen = [own[x - first] if first <= x < last else None for x in range(len(plan.leaves))]
+    evidence = Evidence(max(counts), tuple(seen), (None,) * len(seen))
+
+    def within(value: Array, below: int, above: int) -> Array:
+        """From (…, kinds at one node) to (…, kinds at another above it)."""
+        inner, outer = plan.nodes[below], plan.nodes[above]
+        before = math.prod(counts[outer.first - first : inner.first - first])
+        after = math.prod(counts[inner.last - first : outer.last - first])
+        return np.tile(np.repeat(value, after, axis=-1), before)
+
     up: dict[int, Message] = {}
     for k in reversed(_below(plan, node)):
-        leaf = plan.nodes[k].is_leaf
-        up[k] = (
-            leaf_message(operators, evidence, plan.nodes[k].first)
-            if leaf
-            else pass_up(operators, k, up)
-        )
-    alone = np.zeros(cells)
+        if plan.nodes[k].is_leaf:
+            found = leaf_message(operators, evidence, plan.nodes[k].first)
+            cells = counts[plan.nodes[k].first - first]
+            value = np.broadcast_to(found.value, (len(found.value), cells))
+            up[k] = Message(value, found.log, found.leaves)
+            continue
+        below = {c: up.pop(c) for c in plan.nodes[k].children}
+        wide = {c: Message(within(m.value, c, k), m.log, m.leaves) for c, m in below.items()}
+        up[k] = pass_up(operators, k, wide)
+    alone = np.zeros(math.prod(counts))
     for x in range(first, last):
-        alone = alone + log_alone(plan, operators.marginals[x], evidence, x)
-    value = up[node].value
-    table = np.ascontiguousarray(np.broadcast_to(value, (len(value), cells)))
+        one = log_alone(plan, operators.marginals[x], evidence, x)
+        one = np.broadcast_to(one, counts[x - first : x - first + 1])
+        alone = alone + within(one, plan.leaves[x], node)
     strides = tuple(math.prod(counts[i + 1 :]) for i in range(len(counts)))
+    table = np.ascontiguousarray(up[node].value)
     return Subtree(node, range(first, last), strides, shifts, table, alone)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -149,7 +149,7 @@ def free_ranks(plans: Sequence[Plan], settings: KernelSettings, fixed: frozenset
 class RoughModels:
     """Models of each table, of the bandwidth looked at last and of that kept: ridges share them."""
 
-    kept: dict[tuple[Any, ...], Rough] = field(default_factory=dict)
+    kept: dict[tuple[object, ...], Rough] = field(default_factory=dict)
 
     def of(
         self, plan: Plan, columns: Sequence[Column], rows: Rows, settings: KernelSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
@@ -122,8 +122,10 @@ class _ClassTrials:
     fixed: frozenset[str]
     scores: dict[str, Array] = field(default_factory=dict)  # log P(class | row), row by row
     rough: RoughModels = field(default_factory=RoughModels)
-    blurs: dict[tuple[Any, float], Array | None] = field(default_factory=dict)
-    densities: dict[tuple[Any, ...], list[Array]] = field(default_factory=dict)  # pools share them
+    blurs: dict[tuple[object, float], Array | None] = field(default_factory=dict)
+    densities: dict[tuple[object, ...], list[Array]] = field(
+        default_factory=dict
+    )  # pools share them
 
     def around(self, best: KernelSettings) -> KernelSettings:
         """The best evidence bandwidth, then the best rank and share of the normal density."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def in_single(sides: Sides) -> Sides:
     return replace(sides, maps=tuple(replace(m, single=True) for m in sides.maps))
 
 
-def _given_landmarks(columns: Sequence[Column], given: Any) -> Array:
+def _given_landmarks(columns: Sequence[Column], given: object) -> Array:
     """Coordinates of rows that the user chose; all columns must be there."""
     if not isinstance(given, Mapping):
         raise DataError(f"expected landmarks as a dict of columns, got {type(given).__name__}.")

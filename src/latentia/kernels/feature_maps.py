@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 import scipy
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.errors import DataError, UnknownNameError
 from latentia.kernels.exponentials import exp_negative
 from latentia.linear_algebra import eigh
-from latentia.typing import Array
+from latentia.typing import Array, Foreign, Given
 
 Kernel: TypeAlias = Callable[[Array, Array], Array]  # of scaled values, broadcast
 
@@ -50,7 +50,7 @@ def _matern(x: Array, y: Array) -> Array:
 KERNELS: dict[str, Kernel] = {"rbf": _rbf, "laplace": _laplace, "matern": _matern}
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: object) -> Kernel:
     """A kernel by name, a scikit-learn kernel object, or a function k(x, y) of arrays.
 
     Kernels see values divided by their bandwidth, one column at a time; products make blocks.
@@ -69,7 +69,7 @@ def as_kernel(kernel: Any) -> Kernel:
     )
 
 
-def _by_function(kernel: Any, x: Array, y: Array) -> Array:
+def _by_function(kernel: Foreign, x: Array, y: Array) -> Array:
     """A user's function on arrays that broadcast; its answer has to have their shape."""
     found = np.asarray(kernel(x, y), dtype=float)
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
@@ -81,12 +81,12 @@ def _by_function(kernel: Any, x: Array, y: Array) -> Array:
     return found
 
 
-def _by_object(kernel: Any, x: Array, y: Array) -> Array:
+def _by_object(kernel: Foreign, x: Array, y: Array) -> Array:
     """A scikit-learn kernel on (n,) or (m, 1) against (n,): all pairs."""
     return np.asarray(kernel(np.reshape(x, (-1, 1)), np.reshape(y, (-1, 1))), dtype=float)
 
 
-def coordinates(columns: Sequence[Column], codes: Sequence[Any]) -> Array:
+def coordinates(columns: Sequence[Column], codes: Sequence[Places]) -> Array:
     """(columns, n): values in units of their standard deviation, or codes; NaN where missing."""
     out = np.empty((len(columns), len(codes[0])))
     for i, (column, cells) in enumerate(zip(columns, codes, strict=True)):
@@ -104,7 +104,7 @@ class BlockMap:
     landmarks: Array  # (d, m)
     mixing: Array  # (features, m)
     bandwidth: float
-    kernel: Any
+    kernel: Given
     seen: tuple[Array, Array] = NOTHING  # (d, n) a few rows, (n,) their weights: for missing cells
     waves: tuple[Array, Array, Array] | None = None  # of random Fourier features
     unequal: float = UNEQUAL  # kernel between different states of a discrete member
@@ -191,7 +191,7 @@ def make_map(
     members: Sequence[int],
     sample: Array,
     bandwidth: float | str,
-    kernel: Any = "rbf",
+    kernel: object = "rbf",
     kind: str = "nystroem",
     features: int = 150,
     seed: int = 0,

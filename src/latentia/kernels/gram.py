@@ -16,11 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from latentia.data.columns.column import Column, is_present
+from latentia.data.columns.column import Column, Places, is_present
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Rows, Source
@@ -30,7 +30,7 @@ from latentia.kernels.feature_maps import BlockMap, as_kernel, coordinates
 from latentia.linear_algebra import eigh, ridge_solver
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 LARGEST_GRAM = 5000  # rows: 200 MB and some 10 s for each clique
 UNITS = ("sd", "own")
@@ -45,7 +45,9 @@ class PublishedKernel:
     The paper's digits are ``PublishedKernel(sigma=10, units="own", ridge=(0.1, 0.1))``.
     """
 
-    kernel: Any = "rbf"  # a name, a scikit-learn kernel, a function; "delta": discrete columns only
+    kernel: Given = (
+        "rbf"  # a name, a scikit-learn kernel, a function; "delta": discrete columns only
+    )
     sigma: float = 0.5
     units: str = "sd"  # σ is told in standard deviations of the column, or in its "own" units
     ridge: tuple[float, float] = (0.1, 1.0)  # added to Gram matrices: λ₁N and λ₂N of the moments
@@ -68,12 +70,12 @@ class PublishedKernel:
                 raise DataError(f"expected {name} to be positive or None, got {count!r}.")
 
     @property
-    def smooth(self) -> Any:
+    def smooth(self) -> Given:
         """The kernel of continuous columns; with "delta" there are none."""
         return "rbf" if isinstance(self.kernel, str) and self.kernel == "delta" else self.kernel
 
 
-def as_published_kernel(given: Any) -> PublishedKernel:
+def as_published_kernel(given: object) -> PublishedKernel:
     """Settings from a kernel, a dict of settings, or as they are."""
     if isinstance(given, PublishedKernel):
         return given
@@ -226,7 +228,7 @@ def kernel_table(
     plan: Plan,
     columns: Sequence[Column],
     leaf: int,
-    codes: Sequence[Any],
+    codes: Sequence[Places],
     settings: PublishedKernel,
 ) -> Array:
     """k(cell, x_d), each row's sum over the cells of the leaf made one: (cells, n)."""
@@ -238,7 +240,7 @@ def kernel_table(
     return table
 
 
-def _column_table(column: Column, codes: Any, settings: PublishedKernel) -> Array:
+def _column_table(column: Column, codes: Places, settings: PublishedKernel) -> Array:
     """Zero where the cell is missing."""
     if not isinstance(column, ContinuousColumn):
         return np.asarray(codes == np.arange(column.cells)[:, None], dtype=float)

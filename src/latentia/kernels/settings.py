@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from latentia.errors import DataError, UnknownNameError
 from latentia.kernels.feature_maps import MAPS, MEDIAN, as_kernel
+from latentia.typing import Given
 
 
 @final
@@ -25,13 +26,13 @@ class KernelSettings:
     mix: float = 0.02  # of independence, in answers
     lean: float = 0.6  # of answers on the linear one, times its (explained variance)²
     pool: float = 0.3  # share of normal densities in a classifier's scores, of few rows
-    kernel: Any = "rbf"
+    kernel: Given = "rbf"
     map: str = "nystroem"
     features: int = 150
     inside: int = 2  # leaves of α
     outside: int = 12  # leaves of β
     seed: int = 0
-    landmarks: Any = None  # column -> values: rows to stand on, instead of a sample of the data
+    landmarks: Given = None  # column -> values: rows to stand on, instead of a sample of the data
 
     def __post_init__(self) -> None:
         by_rule = self.bandwidth == MEDIAN
@@ -53,5 +54,5 @@ class KernelSettings:
             raise UnknownNameError("feature map", self.map, MAPS)
 
 
-def _odd(name: str, expected: str, got: Any) -> DataError:
+def _odd(name: str, expected: str, got: object) -> DataError:
     return DataError(f"expected the kernel setting {name} to be {expected}, got {got!r}.")

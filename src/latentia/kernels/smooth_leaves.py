@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.inference.evidence import around
 from latentia.inference.operators import Operators
@@ -84,7 +84,7 @@ def smooth_again(found: Operators, columns: Sequence[Column]) -> Operators:
 
 
 def hats(
-    plan: Plan, columns: Sequence[Column], leaf: int, codes: Sequence[Any]
+    plan: Plan, columns: Sequence[Column], leaf: int, codes: Sequence[Places]
 ) -> scipy.sparse.csr_array:
     """Weights of the cells of a leaf, (n, cells): rows sum to one, to zero where one is missing."""
     place = {v: i for i, v in enumerate(plan.graph.observed)}

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from latentia.model.profile import Link, Profile
 from latentia.model.profiling import make_profile
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Foreign, Label
 
-Names = Mapping[Label, Sequence[Any]]
+Names = Mapping[Label, Sequence[Cell]]
 
 
 @final
@@ -38,16 +38,16 @@ class LineCoefficients:
 
     column: Label
     given: tuple[Label, ...]  # discrete parents
-    states: tuple[tuple[Any, ...], ...]  # their joint states
+    states: tuple[tuple[Cell, ...], ...]  # their joint states
     covariates: tuple[str, ...]  # the intercept first
     values: Array  # (joint states, covariates)
     errors: Array
     deviations: Array  # (joint states,): of the noise
     deviation_errors: Array
 
-    def to_dict(self) -> list[dict[str, Any]]:
+    def to_dict(self) -> list[dict[str, Cell]]:
         """One dict for each joint state and covariate; the deviation of the noise comes last."""
-        found: list[dict[str, Any]] = []
+        found: list[dict[str, Cell]] = []
         for c, state in enumerate(self.states):
             where = {str(name): s for name, s in zip(self.given, state, strict=True)}
             own = zip(self.covariates, self.values[c], self.errors[c], strict=True)
@@ -61,7 +61,7 @@ class LineCoefficients:
             found.append({**where, "covariate": "(deviation)", **told})
         return found
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Foreign:
         """The same as a pandas frame."""
         import pandas as pd
 
@@ -93,7 +93,7 @@ def coefficients_of(
     )
 
 
-def labels_in(model: ArrowModel, v: int, names: Names) -> tuple[Any, ...]:
+def labels_in(model: ArrowModel, v: int, names: Names) -> tuple[Cell, ...]:
     """States of a variable, as the user calls them."""
     own = names.get(model.graph.names[v])
     return model.variables[v].labels if own is None else tuple(own)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
@@ -26,7 +27,7 @@ from latentia.inference.row_answers import (
     note_unknown,
 )
 from latentia.model.arrow_learning import ArrowModel
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Label
 
 
 @final
@@ -44,14 +45,14 @@ class ArrowAsking:
     def columns(self) -> tuple[Column, ...]:
         return self.model.columns
 
-    def in_precision(self, dtype: Any) -> ArrowAsking:
+    def in_precision(self, dtype: DTypeLike | None) -> ArrowAsking:
         return self
 
-    def one_kinds(self, place: int) -> dict[Any, type]:
+    def one_kinds(self, place: int) -> dict[Label, type]:
         """Names and types of what `one` finds."""
         return dict.fromkeys(self.columns[place].summary_names, float)
 
-    def everything_kinds(self) -> dict[Any, type]:
+    def everything_kinds(self) -> dict[Label, type]:
         """Names and types of what `everything` finds."""
         return {label: float for labels in joint_labels(self.columns) for label in labels}
 
@@ -100,7 +101,7 @@ class ArrowAsking:
             found.update(dict(zip(labels, p, strict=False)))
         return found
 
-    def all_columns(self, table: Table) -> dict[Any, Found]:
+    def all_columns(self, table: Table) -> dict[Label, Found]:
         """What `one` tells, of every column."""
         return {c.name: self.one(i, table) for i, c in enumerate(self.columns)}
 
@@ -158,7 +159,7 @@ class ArrowLatent:
         v = self.asking.model.graph.index(self.column.name)
         return self.asking.shares(self.asking.read(table), v, table)
 
-    def memberships(self, table: Table) -> Mapping[Any, Array]:
+    def memberships(self, table: Table) -> ByName[Array]:
         """P(state | present cells), by name of the state; (rows,) each."""
         return dict(zip(self.column.summary_names, self._shares(table), strict=True))
 

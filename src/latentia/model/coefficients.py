@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.assess.report import aligned
 from latentia.linear_algebra import symmetric_inverse
 from latentia.spelling import printable
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Foreign, Label
 
 INTERCEPT = "(intercept)"
 
@@ -22,7 +22,7 @@ class Coefficients:
     """log P(class c | x) / P(class 0 | x) = Σ values[c] · x, the first of x being 1."""
 
     latent: Label
-    classes: tuple[Any, ...]
+    classes: tuple[Cell, ...]
     covariates: tuple[str, ...]  # the intercept first
     values: Array  # (classes, covariates); zeros for the first class
     covariance: Array  # of all but the first class
@@ -46,7 +46,7 @@ class Coefficients:
         chi2 = float(b @ symmetric_inverse(V) @ b)
         return chi2, len(kept), float(law.sf(chi2, len(kept)))
 
-    def to_dict(self) -> list[dict[str, Any]]:
+    def to_dict(self) -> list[dict[str, Cell]]:
         """One dict for each class but the first, and covariate."""
         found, errors = [], self.errors
         for c, label in enumerate(self.classes[1:], 1):
@@ -66,7 +66,7 @@ class Coefficients:
                 )
         return found
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Foreign:
         """One row for each class but the first, and covariate, as a pandas frame."""
         import pandas as pd
 

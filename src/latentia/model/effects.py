@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy
@@ -22,7 +22,7 @@ from latentia.inference.posterior import Posterior
 from latentia.spelling import printable, printable_evidence
 from latentia.structure.graph import LatentGraph
 from latentia.structure.identification import Identification, identify
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Given, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -47,7 +47,7 @@ class Effect:
     table: Array  # (states of the treatment, states of the outcome)
     seen: Array | None  # P(outcome | treatment, evidence) without setting it; None: some impossible
     identification: Identification
-    evidence: Mapping[Any, Any] | None = None
+    evidence: ByName[Cell] | None = None
     baseline: int = 0  # the state of the treatment that others are compared with
     confidence: float | None = None
     replicates: Array | None = None  # (1 + groups, …) tables of all rows and without each group
@@ -58,12 +58,12 @@ class Effect:
         return all(isinstance(s, Real) for s in self.outcome_states)
 
     @property
-    def means(self) -> dict[Any, float]:
+    def means(self) -> dict[Label, float]:
         """E[outcome | do treatment] by state of the treatment."""
         return dict(zip(self.treatment_states, (self.table @ self._values()).tolist(), strict=True))
 
     @property
-    def average(self) -> dict[Any, Any]:
+    def average(self) -> dict[Label, Cell]:
         """The change against the baseline, by state of the treatment.
 
         Of an outcome of numbers the change of its mean, of another that of each probability.
@@ -71,7 +71,7 @@ class Effect:
         return self._by_state(self._changes(self.table))
 
     @property
-    def average_intervals(self) -> dict[Any, Any] | None:
+    def average_intervals(self) -> dict[Label, Cell] | None:
         """(lower, upper) of every change; None unless a confidence was asked for."""
         if self.replicates is None or self.confidence is None:
             return None
@@ -88,10 +88,10 @@ class Effect:
             return None
         return intervals(self.table, self.replicates[0], self.replicates[1:], self.confidence)
 
-    def frame(self) -> dict[str, list[Any]]:
+    def frame(self) -> dict[str, list[Cell]]:
         """A row for each cell, as columns for any data frame: ``pandas.DataFrame(e.frame())``."""
         size = self.table.shape
-        found: dict[str, list[Any]] = {
+        found: dict[str, list[Cell]] = {
             str(self.treatment): [s for s in self.treatment_states for _ in range(size[1])],
             str(self.outcome): list(self.outcome_states) * size[0],
             "set": self.table.ravel().tolist(),
@@ -174,7 +174,7 @@ class Effect:
         own = table @ self._values() if self.numeric else table
         return np.asarray(own - own[self.baseline])
 
-    def _by_state(self, found: Array, leaf: Any = float) -> dict[Any, Any]:
+    def _by_state(self, found: Array, leaf: Callable[[Cell], Cell] = float) -> dict[Label, Cell]:
         if self.numeric:
             cells = (leaf(x.tolist()) for x in found)
             return dict(zip(self.treatment_states, cells, strict=True))
@@ -203,26 +203,26 @@ def _half_width(whole: Array, without: Array, confidence: float) -> Array:
 # --- asking ---------------------------------------------------------------------------------------
 
 
-def intervened(answers: TableAnswers, do: Mapping[Any, Any]) -> TableAnswers:
+def intervened(answers: TableAnswers, do: ByName[Cell]) -> TableAnswers:
     """The same network after variables were set by hand."""
     graph, cpts = cut_tables(answers.graph, answers.tables, read_do(answers, do))
     return TableAnswers(graph, cpts, state_names=answers.state_names)
 
 
-def seen_only(evidence: Mapping[Any, Any] | None) -> dict[Any, Any]:
+def seen_only(evidence: ByName[Cell] | None) -> dict[Label, Cell]:
     """Evidence without cells that are missing."""
     return {name: state for name, state in (evidence or {}).items() if not _is_gone(state)}
 
 
-def _is_gone(state: Any) -> bool:
+def _is_gone(state: Label) -> bool:
     return state is None or (isinstance(state, float) and state != state)
 
 
 def query_tables(
     answers: TableAnswers,
     names: Sequence[Label],
-    evidence: Mapping[Any, Any],
-    soft: Mapping[Any, Any],
+    evidence: ByName[Cell],
+    soft: ByName[Cell],
 ) -> Posterior:
     """P(names | evidence) by tables; likelihoods of states that soft evidence leaves out are 0."""
     places = [answers.graph.index(name) for name in names]
@@ -243,7 +243,11 @@ def query_tables(
 
 
 def effect_of(
-    model: Any, treatment: Any, outcome: Any, evidence: Any = None, baseline: Any = None
+    model: Given,
+    treatment: Label,
+    outcome: Label,
+    evidence: ByName[Cell] | None = None,
+    baseline: Label = None,
 ) -> Effect:
     """The effect in a model whose tables are given: a TabularModel, or TableAnswers."""
     check_can_be_set(model.graph)
@@ -276,7 +280,7 @@ def effect_of(
 
 
 def effect_tables(
-    answers: TableAnswers, x: int, y: int, given: Mapping[Any, Any]
+    answers: TableAnswers, x: int, y: int, given: ByName[Cell]
 ) -> tuple[Array, Array | None]:
     """P(y | do x, given) and, where every state of x is possible, P(y | x, given).
 

@@ -12,7 +12,7 @@ import html
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
 from latentia.model.effects import seen_only
 from latentia.spelling import printable
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Given, Label, Names
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -38,7 +38,7 @@ class Moved:
     """One piece of evidence, and how far it moved the log-odds of the explained state."""
 
     name: Label
-    value: Any
+    value: Cell
     left_out: float
     in_order: float
     before: float  # the state's probability before this piece, in order
@@ -61,7 +61,7 @@ class Explanation:
         """From the prior to the answer, in log-odds; ±inf where the answer is certain."""
         return _between(_log_odds(self.probability), _log_odds(self.prior))
 
-    def frame(self) -> dict[str, list[Any]]:
+    def frame(self) -> dict[str, list[Cell]]:
         """A row for each piece of evidence, as columns for any data frame."""
         return {
             "evidence": [p.name for p in self.pieces],
@@ -119,12 +119,12 @@ class Explanation:
 
 
 def explain_by(
-    ask: Callable[[Mapping[Any, Any]], Posterior],
+    ask: Callable[[ByName[Cell]], Posterior],
     target: Label,
-    row: Any,
+    row: Cell,
     known: Iterable[Label],
-    state: Any = None,
-    order: Any = "given",
+    state: Label = None,
+    order: object = "given",
 ) -> Explanation:
     """Ask for the target with all evidence, without each piece, and with one more after another."""
     evidence = read_row(row, known)
@@ -140,7 +140,7 @@ def explain_by(
     }
     full = _odds(whole, place)
     left_out = {name: _between(full, own) for name, own in without.items()}
-    before, seen, pieces = nothing, dict[Any, Any](), []
+    before, seen, pieces = nothing, dict[Label, Cell](), []
     for name in _ordered(evidence, left_out, order):
         seen[name] = evidence[name]
         after = whole if len(seen) == len(evidence) else ask(seen)
@@ -160,12 +160,12 @@ def explain_by(
 
 
 def explain_tables(
-    model: Any, target: Any, row: Any, *, state: Any = None, order: Any = "given"
+    model: Given, target: Names, row: Cell, *, state: Label = None, order: object = "given"
 ) -> Explanation:
     """The explanation by a model whose tables are given."""
     model.graph.index(target)
 
-    def ask(evidence: Mapping[Any, Any]) -> Posterior:
+    def ask(evidence: ByName[Cell]) -> Posterior:
         found = model.query(target, evidence)
         assert isinstance(found, Posterior)
         return found
@@ -174,7 +174,12 @@ def explain_tables(
 
 
 def sensitivity_of_tables(
-    model: Any, target: Any, evidence: Any = None, *, state: Any = None, of: Any = None
+    model: Given,
+    target: Names,
+    evidence: ByName[Cell] | None = None,
+    *,
+    state: Label = None,
+    of: Names | None = None,
 ) -> Sensitivity:
     """The sensitivities of a model whose tables are given."""
     if not model.graph.directed:
@@ -187,7 +192,7 @@ def sensitivity_of_tables(
     return sensitivity_of(answers, target, given, state, of)
 
 
-def read_row(row: Any, known: Iterable[Label]) -> dict[Any, Any]:
+def read_row(row: Cell, known: Iterable[Label]) -> dict[Label, Cell]:
     """{variable: state} from a dict, a pandas series, or a frame of one row; holes left out.
 
     Of a table's row only what the model knows is evidence.
@@ -214,7 +219,7 @@ def read_row(row: Any, known: Iterable[Label]) -> dict[Any, Any]:
     )
 
 
-def _ordered(evidence: Mapping[Any, Any], left_out: Mapping[Any, float], order: Any) -> list[Any]:
+def _ordered(evidence: ByName[Cell], left_out: ByName[float], order: Given) -> list[Cell]:
     if isinstance(order, str) and order == "given":
         return list(evidence)
     if isinstance(order, str) and order == "strength":

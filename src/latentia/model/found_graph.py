@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
-from latentia.data.sources.progress import as_progress
+from latentia.data.sources.progress import ProgressLike, as_progress
 from latentia.data.sources.sketch import ColumnSketch
 from latentia.data.sources.table_rows import Look
 from latentia.discovery.finding import SEARCHING, Structure, find_structure
@@ -59,8 +59,12 @@ def sought_by_default(opened: Opened) -> Opened:
 
 
 def find_graph(
-    opened: Opened, wish: Structure, learner: Any, groups: int, progress: Any = None
-) -> tuple[FoundStructure, Opened, Any]:
+    opened: Opened,
+    wish: Structure,
+    learner: Learner,
+    groups: int,
+    progress: ProgressLike = None,
+) -> tuple[FoundStructure, Opened, Learner]:
     """The structure, the table over its columns, and who learns: by default, what was found."""
     if opened.rows.once:
         raise DataError(

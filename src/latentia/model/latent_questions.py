@@ -27,7 +27,7 @@ from latentia.inference.questions import one_row
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, ByName, Cell, Codes, Label
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-StateNames = Mapping[Any, Sequence[Any]]
+StateNames = ByName[Sequence[Cell]]
 
 
 @final
@@ -110,7 +110,7 @@ def _tables_without(
     return [each for each in found if each is not None]
 
 
-def _kept(make: Callable[..., T], *asked: Any) -> T:
+def _kept(make: Callable[..., T], *asked: object) -> T:
     """What was made of these very objects; the last few are kept.
 
     A model is asked again and again, from several threads at once, and must not change when it
@@ -131,7 +131,7 @@ def _kept(make: Callable[..., T], *asked: Any) -> T:
 
 
 _KEEPING = Lock()
-_KEPT: deque[tuple[tuple[Any, ...], Any]] = deque(maxlen=6)
+_KEPT: deque[tuple[tuple[Cell, ...], Any]] = deque(maxlen=6)
 
 
 def own_tables(
@@ -198,8 +198,8 @@ def check_can_tell(own: object, hidden: Sequence[Label], learner: str, why: str 
 def query_own(
     own: OwnTables,
     names: Sequence[Label],
-    evidence: Mapping[Any, Any],
-    soft: Mapping[Any, Any],
+    evidence: ByName[Cell],
+    soft: ByName[Cell],
     others: Sequence[OwnTables] = (),
     confidence: float | None = None,
 ) -> Posterior | Density:
@@ -215,7 +215,7 @@ def query_own(
         **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in soft.items()},
     }
     columns = [own.variables[own.graph.index(name)] for name in names]
-    ends: tuple[Any, Any] = (None, None)
+    ends: tuple[Array | None, Array | None] = (None, None)
     if confidence is not None and not (len(columns) == 1 and columns[0].continuous):
         replicas = (_answered(each, names, evidence, soft)[0] for each in others)
         ends = intervals(table, table, replicas, confidence)
@@ -223,7 +223,7 @@ def query_own(
 
 
 def sampled_own(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
 ) -> Posterior:
     """`query_own` with standard errors, by drawing where an exact answer is too wide."""
     asked = _read(own, names, evidence, soft)
@@ -237,14 +237,14 @@ def sampled_own(
     )
 
 
-def check_drawn_alone(approximate: bool, **others: Any) -> None:
+def check_drawn_alone(approximate: bool, **others: object) -> None:
     """Answers that are drawn have their own errors, and know no interventions yet."""
     for name, value in others.items():
         if approximate and value is not None:
             raise EvidenceError(f"approximate=True and {name}=… are two questions. Leave one out.")
 
 
-def check_asked_alone(**others: Any) -> None:
+def check_asked_alone(**others: object) -> None:
     """Covariates, logits and lines answer plain questions."""
     for name, value in others.items():
         if value is not None:
@@ -266,7 +266,7 @@ def tables_to_draw(own: OwnTables | None, learner: str) -> OwnTables:
 
 
 def _answered(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
 ) -> tuple[Array, float]:
     """P(names | evidence), and log P(evidence); one variable of a forest without any wiring."""
     from latentia.exact.one_in_forest import one_in_forest
@@ -284,7 +284,7 @@ def _answered(
 
 
 def best_own(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
 ) -> Assignment:
     """The most probable joint state of the names, however many; the rest is summed out."""
     from latentia.exact.max_product import max_product_states
@@ -302,7 +302,7 @@ def best_own(
 
 
 def _read(
-    own: OwnTables, names: Sequence[Label], evidence: Mapping[Any, Any], soft: Mapping[Any, Any]
+    own: OwnTables, names: Sequence[Label], evidence: ByName[Cell], soft: ByName[Cell]
 ) -> _Question:
     """Codes of what is seen; continuous columns that are seen become likelihoods of parents.
 
@@ -385,7 +385,7 @@ def membership_bars(
     )
 
 
-def draw_own(own: OwnTables, n: int, rng: np.random.Generator) -> dict[Label, Any]:
+def draw_own(own: OwnTables, n: int, rng: np.random.Generator) -> dict[Label, Cell]:
     """n rows of all variables, latents first: {name: values}."""
     codes = own.answers.sample(n, rng, latents=True)
     hidden, seen = sorted(own.graph.latent), own.graph.observed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from latentia.errors import (
 )
 from latentia.inference.operators import Operators
 from latentia.structure.plan import SHORTFALL
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.networks.learner import Learner
@@ -118,7 +118,7 @@ def note_left_out(operators: Operators) -> None:
         warn(text, LeftOutWarning)
 
 
-def note_outside(columns: Sequence[Column], evidence: Mapping[Any, Any]) -> None:
+def note_outside(columns: Sequence[Column], evidence: ByName[Cell]) -> None:
     """Evidence at values that training never came near."""
     for c in dense_columns(range(len(columns)), columns).values():
         value = evidence.get(c.name)

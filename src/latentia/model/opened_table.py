@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
@@ -20,7 +20,10 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
 from latentia.time_left import FOREVER, TimeLeft
-from latentia.typing import Label
+from latentia.typing import Label, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.data.sources.progress import ProgressLike
 
 SAME_WEIGHT = 1e-6  # relative, of the same rows
 
@@ -57,10 +60,10 @@ class Opened:
 
 def open_training(
     wanted: Specification,
-    X: Any,
-    sample_weight: Any = None,
-    progress: Any = None,
-    tied: Any = None,
+    X: TableLike,
+    sample_weight: WeightLike | None = None,
+    progress: ProgressLike = None,
+    tied: Sequence[Sequence[Label]] | None = None,
     sought: Structure | None = None,
 ) -> Opened:
     """Open a table, look at it once, and tell what its columns are; `sought`: without ids."""
@@ -71,7 +74,10 @@ def open_training(
 
 
 def look_at(
-    wanted: Specification, rows: TableRows, tied: Any = None, sought: Structure | None = None
+    wanted: Specification,
+    rows: TableRows,
+    tied: Sequence[Sequence[Label]] | None = None,
+    sought: Structure | None = None,
 ) -> Opened:
     """Pass 0: graph and columns; a column of labels is looked at, too."""
     wanted = wanted.read()
@@ -96,8 +102,8 @@ def look_at(
 def rows_again(
     columns: Sequence[Column],
     weight: float,
-    X: Any,
-    sample_weight: Any,
+    X: TableLike,
+    sample_weight: WeightLike | None,
     indicators: Mapping[Label, Label],
 ) -> Source:
     """The rows of a table as a fitted model reads them; they must weigh what it was fitted on."""

@@ -6,14 +6,14 @@ import html
 import importlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from latentia import doors
 from latentia.errors import DataError
 from latentia.spelling import printable
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Foreign, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -80,11 +80,11 @@ class Profile:
     notes: tuple[str, ...] = ()  # where the states are in doubt
 
     @property
-    def sizes(self) -> dict[Any, float]:
+    def sizes(self) -> dict[Label, float]:
         """P(state) by name of the state."""
         return dict(zip(self.states, self.shares.tolist(), strict=True))
 
-    def __getitem__(self, column: Any) -> ColumnProfile:
+    def __getitem__(self, column: Label) -> ColumnProfile:
         for found in self.columns:
             if found.name == column:
                 return found
@@ -94,14 +94,14 @@ class Profile:
         """Sizes, a line for every state across the columns, and all shares as a heat map."""
         return doors.draw_profile(self)
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> dict[str, list[Cell]]:
         """One row for every state of every column, and one column for every state of the latent.
 
         With error bars, each is followed by its standard error.
         """
         told = [*self.states]
         names = [printable(state) for state in told]
-        found: dict[str, list[Any]] = {"column": [SIZE], "state": [""]}
+        found: dict[str, list[Cell]] = {"column": [SIZE], "state": [""]}
         for k, name in enumerate(names):
             found[name] = [float(self.shares[k])]
             if self.errors is not None:
@@ -120,7 +120,7 @@ class Profile:
                 found["bits"].append(c.bits)
         return found
 
-    def to_frame(self, kind: str | None = None) -> Any:
+    def to_frame(self, kind: str | None = None) -> Foreign:
         """The same as a data frame: "pandas", "polars" or "pyarrow"; default the first there is."""
         if kind is not None and kind not in FRAMES:
             raise DataError(f"expected a frame of {', '.join(FRAMES)}, got {kind!r}.")

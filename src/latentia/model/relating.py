@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows, discover_columns, open_rows
 from latentia.errors import DataError, UnknownNameError
 from latentia.spelling import printable
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Foreign, Given, Label, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.model.latent_uses import LatentUses
 
 CORRECTIONS = ("BCH", "ML", None)
 ASSIGNMENTS = ("modal", "proportional")
@@ -38,7 +41,7 @@ class Outcome:
     """One outcome in every class, and whether classes differ in it."""
 
     name: Label
-    states: tuple[Any, ...] | None  # None: a number, of which means are told
+    states: tuple[Cell, ...] | None  # None: a number, of which means are told
     estimates: Estimates
     rows: int  # that have the outcome
     chi2: float  # of all classes being alike (Wald)
@@ -52,7 +55,7 @@ class Relation:
     """What outcomes are like in the classes of a latent: estimates ± errors, and tests."""
 
     latent: Label
-    classes: tuple[Any, ...]
+    classes: tuple[Cell, ...]
     outcomes: tuple[Outcome, ...]
     correction: str | None
     assignment: str
@@ -64,7 +67,7 @@ class Relation:
                 return outcome
         raise UnknownNameError("outcome", name, [o.name for o in self.outcomes])
 
-    def to_dict(self) -> list[dict[str, Any]]:
+    def to_dict(self) -> list[dict[str, Cell]]:
         """One dict for each outcome, state and class."""
         found = []
         for o in self.outcomes:
@@ -78,7 +81,7 @@ class Relation:
                     )  # fmt: skip
         return found
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Foreign:
         """One row for each outcome, state and class, as a pandas frame."""
         import pandas as pd
 
@@ -103,14 +106,14 @@ class Relation:
 
 
 def relate_outcomes(
-    model: Any,
+    model: LatentUses,
     latent: Label,
-    X: Any,
+    X: TableLike,
     outcomes: Sequence[Label],
     correction: str | None,
     assignment: str,
-    kinds: Mapping[Any, str] | None,
-    sample_weight: Any,
+    kinds: ByName[str] | None,
+    sample_weight: WeightLike | None,
 ) -> Relation:
     """The three steps for every outcome, one by one."""
     if correction not in CORRECTIONS:
@@ -137,7 +140,7 @@ def relate_outcomes(
     return Relation(latent, asking.column.labels, tuple(told), correction, assignment, D)
 
 
-def _outcome_names(model: Any, outcomes: Any) -> list[Label]:
+def _outcome_names(model: LatentUses, outcomes: Given) -> list[Label]:
     names = [outcomes] if isinstance(outcomes, str) else list(outcomes)
     if not names:
         raise DataError("expected the names of outcomes, got none.")

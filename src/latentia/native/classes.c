@@ -95,8 +95,8 @@ static double expect(const Classes *c, const double *x, double *counts) {
 EXPORT void NAME(classes_climb)(const Classes *c, double *vectors, double *numbers,
                                 const int64_t *which, int64_t count, int64_t steps) {
     Climbing own = {c->cells, c->groups, c->memory, c->begin, c->prior, c->small, c->first_cap,
-                    c->least_cap, c->flat, c->at_rest, c->rest, c->keep, c->least_root,
-                    c->room + 2 * (1 + c->codes) * c->padded};
+                    c->least_cap, c->flat, c->at_rest, c->rest, c->keep, c->least_root, INFINITY,
+                    c->room + 2 * (1 + c->codes) * c->padded, NULL, 0};
     for (int64_t i = 0; i < count; i++) {
         Climb k = climb_at(&own, vectors, numbers, which[i]);
         if (!k.now[STEPS]) {

@@ -17,7 +17,10 @@ typedef struct {
     const double *prior;  /* (cells) */
     double small;         /* gain still to come, below which a climb rests */
     double first_cap, least_cap, flat, at_rest, rest, keep, least_root;
+    double patience; /* E-steps after which more and more is small: (steps / patience)^2 times */
     double *room; /* 4 * cells */
+    double *path; /* (climbs, most) the level after each move, or NULL */
+    int64_t most;
 } Climbing;
 
 /* one climb: vectors of `cells` numbers, and numbers */
@@ -25,17 +28,23 @@ typedef struct {
     double *x, *after, *u, *slope, *trial, *root, *s, *y;
     double *bent; /* (memory) products of steps and changes of slope; 0: nothing to remember */
     double *now;  /* numbers, by name below */
+    double *path;
 } Climb;
 
-enum { LEVEL, FIT, CAP, GAIN, RATIO, QUIET, FAR, CUT, PAIRS, SLOT, STEPS, RESTS, LOST, NUMBERS };
+enum { LEVEL, FIT, CAP, GAIN, RATIO, QUIET, FAR, CUT, PAIRS, SLOT, STEPS, RESTS, LOST, MOVES, NUMBERS };
 #define VECTORS 6
 
 static Climb climb_at(const Climbing *c, double *vectors, double *numbers, int64_t k) {
     int64_t n = c->cells, m = c->memory;
     double *v = vectors + k * (VECTORS + 2 * m) * n, *now = numbers + k * (NUMBERS + m);
     Climb found = {v, v + n, v + 2 * n, v + 3 * n, v + 4 * n, v + 5 * n, v + 6 * n, v + (6 + m) * n,
-                   now + NUMBERS, now};
+                   now + NUMBERS, now, c->path ? c->path + k * c->most : NULL};
     return found;
+}
+
+static void note_level(const Climbing *c, Climb *k) {
+    int64_t moves = (int64_t)k->now[MOVES];
+    if (k->path && moves < c->most) k->path[moves] = k->now[LEVEL], k->now[MOVES] += 1.0;
 }
 
 static inline double dot(const double *a, const double *b, int64_t n) {
@@ -120,9 +129,10 @@ static void choose(const Climbing *c, Climb *k, int moved, double *d) {
     double *now = k->now;
     direction(c, k, d);
     double ahead = 2.0 * dot(k->slope, d, n), most = c->rest * now[GAIN];
-    int told = now[PAIRS] > 1.0 || now[GAIN] < c->at_rest * c->small;
+    double late = now[STEPS] / c->patience, small = c->small * (late > 1.0 ? late * late : 1.0);
+    int told = now[PAIRS] > 1.0 || now[GAIN] < c->at_rest * small;
     if (most < ahead) ahead = most;
-    if (moved) now[QUIET] = ahead < c->small && told ? now[QUIET] + 1.0 : 0.0;
+    if (moved) now[QUIET] = ahead < small && told ? now[QUIET] + 1.0 : 0.0;
     now[RESTS] = moved && now[QUIET] >= 2.0;
     double length = sqrt(dot(d, d, n));
     double share = now[CAP] * sqrt(dot(k->slope, k->slope, n)) / (length > 1e-300 ? length : 1e-300);
@@ -147,6 +157,7 @@ static void begin_climb(const Climbing *c, Climb *k, double fit) {
     now[CAP] = c->first_cap, now[GAIN] = INFINITY, now[RATIO] = 1.0;
     now[LEVEL] = looked(c, k, fit, k->after, k->u, k->slope, k->root);
     now[LOST] = !(now[LEVEL] > -INFINITY);
+    note_level(c, k);
     if (!now[LOST]) choose(c, k, 1, c->room + 3 * c->cells);
 }
 
@@ -166,6 +177,7 @@ static void go_on(const Climbing *c, Climb *k, double fit) {
     if (now[FAR] && !better) now[CAP] = now[CAP] / 2.0 > c->least_cap ? now[CAP] / 2.0 : c->least_cap;
     if (good) {
         now[GAIN] = level - now[LEVEL], now[LEVEL] = level;
+        note_level(c, k);
         memcpy(k->x, k->trial, (size_t)n * sizeof(double));
         memcpy(k->after, after, (size_t)n * sizeof(double));
         memcpy(k->u, u, (size_t)n * sizeof(double));

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "level.h"
+#include "rows.h"
 
 #define BLOCK 64
 #define PARTS (BLOCK / LANES) /* vectors of a slot */
@@ -18,34 +18,6 @@ typedef double vec __attribute__((vector_size(LANES * sizeof(double)), may_alias
 #define INLINE static inline __attribute__((always_inline))
 
 enum { LOOK, LOAD, SPREAD, ONES, RESCALE, MAP, ROOT, BELIEF, PAIRS, MARGINAL, DIVIDE, COUNT, STORE };
-
-typedef struct {
-    int32_t kind;
-    int32_t out, in; /* first slots; `in` of LOOK, LOAD, COUNT and STORE: number of a pack or group */
-    int32_t other;   /* a further slot */
-    int32_t at;      /* where its table, map, pairs, counts or index begin; index -1: as they come */
-    int32_t shared, upper, lower; /* sizes; of most operations `lower` are all its states */
-    int32_t times;   /* multiply into what is there */
-} Op;
-
-typedef struct {
-    const Op *ops;
-    int64_t count;
-    const int32_t *index;         /* of SPREAD and MARGINAL: state of the scope of each joint state */
-    const double *tables;         /* of each pack (codes, states) */
-    const double *maps;           /* of each clique (shared, upper, lower) */
-    const int16_t *const *codes;  /* of each pack (rows) */
-    const int32_t *sizes;         /* of each pack: its codes are below this */
-    int64_t packs;
-    const double *const *dense;   /* of each group of continuous columns (states, rows) */
-    double *const *beliefs;       /* of their parents (states, rows), to be filled */
-    const double *weight;         /* (rows) or NULL */
-    double *work;                 /* slots */
-    int32_t *block_codes;         /* (packs, BLOCK) */
-    double *pairs;                /* sums, as maps, WHOLE of each */
-    double *counts;               /* sums, as tables */
-    double *logs;                 /* (rows) log P(row) */
-} Program;
 
 INLINE vec *slot(const Program *p, int64_t number) { return (vec *)(p->work + number * BLOCK); }
 
@@ -297,8 +269,6 @@ static int perform(const Program *p, const Op *q, int64_t first, int n, int64_t 
     return 1;
 }
 
-/* Rows `first` ... rows - 1. Gives `rows`; or the first row of a block whose numbers come too near
-   the smallest, of which nothing was added; or -1 where a code is out of bounds. */
 EXPORT int64_t NAME(rows_estep)(const Program *p, int64_t first, int64_t rows) {
     for (; first < rows; first += BLOCK) {
         int n = rows - first < BLOCK ? (int)(rows - first) : BLOCK;
@@ -319,21 +289,4 @@ EXPORT int64_t NAME(rows_estep)(const Program *p, int64_t first, int64_t rows) {
         memcpy(p->logs + first, logs, sizeof(double) * (size_t)n);
     }
     return rows;
-}
-
-/* The same rows under the tables of several starts, which lie one after the other, as do the sums;
-   `fits`: sum over rows of weight log P(row). Gives 1; 0 where some number came too near the
-   smallest, or -1 where a code is out of bounds: nothing is to be used then. */
-EXPORT int64_t NAME(rows_estep_starts)(const Program *p, int64_t rows, int64_t starts,
-                                       int64_t tables, int64_t maps, double *fits) {
-    Program own = *p;
-    for (int64_t i = 0; i < starts; i++) {
-        int64_t done = NAME(rows_estep)(&own, 0, rows);
-        if (done < rows) return done < 0 ? -1 : 0;
-        fits[i] = 0.0;
-        for (int64_t r = 0; r < rows; r++) fits[i] += own.weight ? own.weight[r] * own.logs[r] : own.logs[r];
-        own.tables += tables, own.counts += tables;
-        own.maps += maps, own.pairs += maps * WHOLE;
-    }
-    return 1;
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from latentia.exact.arrows import (
     scope_of,
 )
 from latentia.exact.buckets import elimination_order
-from latentia.typing import Array
+from latentia.typing import Array, CellArray, Codes
 
 BLOCK = 2_000_000  # cells of the widest bucket, over all rows of a block
 
@@ -37,12 +37,12 @@ class LaidFamily:
     """
 
     scope: tuple[int, ...]  # open members, in the family's order
-    values: Mapping[int, Any]
-    seen_cells: Any  # 0 if no discrete member is seen
-    open_cells: Any
+    values: Mapping[int, CellArray]
+    seen_cells: Codes | int  # 0 if no discrete member is seen
+    open_cells: Codes | int
 
     @property
-    def cells(self) -> Any:
+    def cells(self) -> Codes | int:
         return self.seen_cells + self.open_cells
 
     def log(self, network: ArrowNetwork, v: int) -> Array:
@@ -59,7 +59,7 @@ class LaidFamily:
 class Block:
     """Rows that lack the same cells."""
 
-    seen: Mapping[int, Any]  # variable -> codes, or standardised values
+    seen: Mapping[int, CellArray]  # variable -> codes, or standardised values
     weight: Array
     relevant: tuple[int, ...]  # variables whose arrows say something of what is seen
     order: tuple[int, ...]  # in which open ones are summed out
@@ -125,7 +125,7 @@ def family_of(network: ArrowNetwork, v: int, block: Block) -> LaidFamily:
         discrete = [u for u in network.graph.parents()[v] if u not in network.dense]
         if isinstance(network.arrows[v], TableArrow):
             discrete.append(v)
-        seen: Any = 0
+        seen: Codes | int = 0
         opened = np.zeros((1,) * (1 + len(scope)), dtype=np.int64)
         for k, u in enumerate(discrete):
             rest = discrete[k + 1 :]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import Tables
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 WHOLE = 4  # as in native/level.h
 
@@ -24,7 +24,7 @@ class SurveyRows:
     latent: int
     columns: tuple[int, ...]
     states: Mapping[int, int]  # of all of them
-    seen: Any  # (rows, columns) int32: the code among those of all columns; -1: a hole
+    seen: Codes  # (rows, columns) int32: the code among those of all columns; -1: a hole
     weight: Array
 
     @property
@@ -55,7 +55,7 @@ class SurveyRows:
         free = [self.states[v] - 1 for v in self.columns]
         return max(self.classes - 1 + int(met.sum(axis=0) @ free), 1)
 
-    def places(self, tables: Tables) -> Any:
+    def places(self, tables: Tables) -> Codes:
         """Where P(class), then P(code | class) lie in tables, one after the other, int32."""
         start, begin = 0, {}
         for v, table in tables.items():

@@ -15,12 +15,11 @@ import numpy as np
 from latentia.native.loading import Kernel, kernel
 from latentia.networks.accelerate import MEMORY, Prior, Tables
 from latentia.networks.class_rows import SurveyRows
-from latentia.networks.compiled_lockstep import STEPPING, ClimbNumbers
+from latentia.networks.compiled_lockstep import CALL_WORK, STEPPING, ClimbNumbers
 from latentia.typing import Codes
 
 MOST_STATES = 32  # as in classes.c: wider ones are for matrix products …
 MOST_WORK = 2**24  # … and so are more numbers of one E-step
-CALL_WORK = 2**28  # of one call: between two of them an interrupt is heard
 
 
 class _Classes(ctypes.Structure):

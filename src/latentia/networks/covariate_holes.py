@@ -9,11 +9,11 @@ row that lacks all covariates has the mean over all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Bools, Codes
 
 NEAREST = 25  # complete rows that fill a hole; those as near as the last of them, too …
 MOST_COPIES = 25  # … of which so many values are taken, if they differ
@@ -67,7 +67,7 @@ def with_copies(X: Array, donors: Array) -> Copies:
     return Copies(np.concatenate(origin), np.concatenate(filled), np.concatenate(share))
 
 
-def _lacking(x: Array, gone: Any, donors: Array, scale: Array) -> tuple[Array, Array]:
+def _lacking(x: Array, gone: Bools, donors: Array, scale: Array) -> tuple[Array, Array]:
     """What the nearest rows have where this one has holes, and how often."""
     far = (((donors[:, ~gone] - x[~gone]) / scale[~gone]) ** 2).sum(axis=1)
     reach = np.partition(far, min(NEAREST, len(far)) - 1)[min(NEAREST, len(far)) - 1]

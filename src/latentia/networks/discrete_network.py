@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -39,8 +39,10 @@ from latentia.networks.accelerate import (
     normalised,
 )
 from latentia.networks.branch_classes import local_states, told_by_branches
+from latentia.networks.compiled_lockstep import compiled_climb
 from latentia.networks.em_problem import Problem, counts_in, pose, with_unseen
-from latentia.networks.knowledge import Knowledge
+from latentia.networks.knowledge import Knowledge, PseudoCounts
+from latentia.networks.many_starts import compiled_starts
 from latentia.networks.soft_states import first_counts, memberships, shared_parts
 from latentia.networks.starts import random_tables
 from latentia.networks.tied import matched
@@ -99,7 +101,11 @@ def refine_closed_form(
 
 
 def refine_known(
-    plan: Plan, source: Source, rng: np.random.Generator, smoothing: Any, knowledge: Knowledge
+    plan: Plan,
+    source: Source,
+    rng: np.random.Generator,
+    smoothing: PseudoCounts,
+    knowledge: Knowledge,
 ) -> Operators:
     """Tables of the graph that hold what is known, climbed to from the closed form's."""
     network = own_network(plan, copies=True)
@@ -166,7 +172,13 @@ def _accelerated(
     patience: float = math.inf,
 ) -> Refined:
     hold = problem.knowledge.held if problem.knowledge.cells else None
-    return accelerate(start, prior, _estep(problem, prior), enough, most, hold, patience)
+    estep, source = _estep(problem, prior), problem.source
+    if problem.knowledge.empty and not problem.scales and isinstance(source, LocalRows):
+        many = compiled_starts(problem.estep, source.rows, start, estep)
+        found = compiled_climb(start, prior, many, enough, most, patience)
+        if found is not None:
+            return found
+    return accelerate(start, prior, estep, enough, most, hold, patience)
 
 
 def without_unseen(tables: Tables, marginals: Mapping[int, Array]) -> dict[int, Array]:
@@ -246,7 +258,7 @@ def _best_start(
     plan: Plan,
     sample: Rows,
     rng: np.random.Generator,
-    smoothing: Any,
+    smoothing: PseudoCounts,
     knowledge: Knowledge,
     first: Tables,
 ) -> Tables:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from latentia.networks.em_problem import (
     grid_scales,
     pose,
 )
-from latentia.networks.knowledge import read_knowledge, short_tables
+from latentia.networks.knowledge import PseudoCounts, read_knowledge, short_tables
 from latentia.networks.leaf_cells import CellRows, check_leaves, leaf_cells
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import make_starts, seeding_of, spawn_seeds
@@ -38,7 +37,7 @@ from latentia.networks.tied import matched
 from latentia.parameters import Parameters, shown_with
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell, Label, Seed
 
 
 class EM(Parameters):
@@ -89,15 +88,15 @@ class EM(Parameters):
         restarts: int = 10,
         max_iter: int = 200,
         tol: float = 1e-6,
-        smoothing: Any = 0.0,
-        init: Any = "random",
+        smoothing: PseudoCounts = 0.0,
+        init: object = "random",
         mixture: int = 1,
         variance_floor: float = 1e-3,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: Verbose = False,
-        known: Any = None,
-        tied: Any = None,
+        known: ByName[Cell] | None = None,
+        tied: Sequence[Sequence[Label]] | None = None,
     ) -> None:
         self.restarts = restarts
         self.max_iter = max_iter
@@ -226,7 +225,7 @@ class EM(Parameters):
         return matched(plan.graph, start_of_graph(plan, source, rng), problem.knowledge)
 
 
-def repr_of(learner: Parameters, shown: dict[str, Any], most: int) -> str:
+def repr_of(learner: Parameters, shown: dict[str, object], most: int) -> str:
     """As scikit-learn has it, without a function that listens to progress, and tables in short."""
     shown = {name: short_tables(value) for name, value in shown.items()}
     if callable(shown["verbose"]):

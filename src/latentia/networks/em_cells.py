@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,13 @@ from latentia.networks.em_pieces import PiecesProblem
 from latentia.networks.leaf_cells import LeafCells
 from latentia.networks.starts import make_starts, spawn_seeds
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, Seed
 
 NEAR_A_ROW = 0.5  # how much of a first Gaussian is a row that was drawn; the rest is the column
 
 
 def check_wishes(
-    graph: LatentGraph, leaves: Mapping[int, LeafCells], init: Any, mixture: int
+    graph: LatentGraph, leaves: Mapping[int, LeafCells], init: object, mixture: int
 ) -> None:
     """What EM cannot do with continuous columns where a graph is too wide for a plan."""
     name = graph.names[next(iter(leaves))]
@@ -40,7 +39,7 @@ def check_wishes(
 
 
 def cell_starts(
-    problem: PiecesProblem, restarts: int, random_state: Any
+    problem: PiecesProblem, restarts: int, random_state: Seed
 ) -> list[Callable[[], dict[int, Array]]]:
     """Tables at random, Gaussians around rows that are drawn."""
     seeds = [seed.spawn(1)[0] for seed in spawn_seeds(random_state, max(restarts, 1))]

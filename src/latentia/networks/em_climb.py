@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -109,7 +109,9 @@ def best_tables(problem: Posed, counts: Counts) -> dict[int, Array]:
     if knowledge.tied and prior is not None:
         prior = Prior(knowledge.pooled(prior.counts))
     tables = maximise({v: x for v, x in counts.items() if v not in problem.scales}, prior)
-    alike: dict[Any, list[int]] = {}  # one by one, many small leaves take their time
+    alike: dict[
+        tuple[tuple[int, ...], float], list[int]
+    ] = {}  # one by one, many small leaves take their time
     for v, pseudo in problem.smoothing.items():
         alike.setdefault((counts[v].shape, pseudo), []).append(v)
     for (_, pseudo), columns in alike.items():
@@ -202,7 +204,7 @@ def leaf_masses(leaf: Array, cells: int, pieces: Pieces | None = None) -> Array:
 def run_all(
     climbs: Sequence[Callable[[], Climb]],
     n_jobs: int | None,
-    verbose: Any,
+    verbose: object,
     steps: str = "iterations",
 ) -> list[Climb]:
     """Every climb, in processes of their own if there is more than one job.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from latentia.exact.pieces import cut_graph, with_ancestors
 from latentia.networks.accelerate import Prior, Tables
 from latentia.networks.counting import count_families, family_counts, log_likelihood_of
 from latentia.networks.em_problem import Scale, prior_of_tables
-from latentia.networks.knowledge import Knowledge, read_smoothing
+from latentia.networks.knowledge import Knowledge, PseudoCounts, read_smoothing
 from latentia.networks.leaf_cells import LeafCells
 from latentia.networks.own_tables import look_at_columns
 from latentia.networks.piece_problem import PieceProblem, TableProblem, piece_columns, pose_piece
@@ -119,7 +119,7 @@ class PiecesProblem:
 def pose_pieces(
     graph: LatentGraph,
     source: Source,
-    smoothing: Any,
+    smoothing: PseudoCounts,
     knowledge: Knowledge,
     blocks: bool = False,
 ) -> PiecesProblem:

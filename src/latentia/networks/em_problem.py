@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeAlias, final
+from typing import Protocol, Self, TypeAlias, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.continuous import dense_columns
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
@@ -24,13 +24,19 @@ from latentia.exact.leaf_pieces import WideGraph
 from latentia.exact.wide_layout import wide_layout
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
-from latentia.networks.knowledge import Knowledge, Smoothing, check_kinds, read_smoothing
+from latentia.networks.knowledge import (
+    Knowledge,
+    PseudoCounts,
+    Smoothing,
+    check_kinds,
+    read_smoothing,
+)
 from latentia.networks.leaf_cells import LeafCells
 from latentia.networks.tied import common_scales
 from latentia.networks.to_operators import check_operators
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 Counts: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Scale: TypeAlias = tuple[float, float]  # mean and standard deviation of a column
@@ -146,7 +152,7 @@ class Seen:
 def pose(
     plan: Plan,
     source: Source,
-    smoothing: Any = 0.0,
+    smoothing: PseudoCounts = 0.0,
     floor: float = 0.0,
     before: Seen | None = None,
     scales: Mapping[int, Scale] | None = None,
@@ -226,7 +232,7 @@ def standardised(graph: LatentGraph, rows: Rows, scales: Mapping[int, Scale]) ->
     """Continuous columns with mean 0 and variance 1."""
     if not scales:
         return rows
-    codes: list[Any] = list(rows.codes)
+    codes: list[Places] = list(rows.codes)
     for i, v in enumerate(graph.observed):
         if v in scales:
             codes[i] = (codes[i] - scales[v][0]) / scales[v][1]
@@ -262,7 +268,7 @@ def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> 
 
     Atoms have no units, and are not counted.
     """
-    weight, codes = rows.weights, list[Any](rows.codes)
+    weight, codes = rows.weights, list[Places](rows.codes)
     total = 0.0
     for i, column in dense_columns(range(len(columns)), columns).items():
         codes[i] = np.where(codes[i] < column.points, codes[i], np.nan)
@@ -300,7 +306,7 @@ def _pseudo_rows(graph: LatentGraph, v: int, given: float | Array) -> float:
     return given
 
 
-def at_least(name: str, value: Any, lowest: float, whole: bool = False) -> None:
+def at_least(name: str, value: Given, lowest: float, whole: bool = False) -> None:
     """A number of at least so much, or an error that says so."""
     kinds = (int, np.integer) if whole else (int, float, np.number)
     wrong = not isinstance(value, kinds) or (whole and isinstance(value, bool))

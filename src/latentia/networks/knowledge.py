@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from latentia.errors import DataError, UnknownNameError
 from latentia.exact.reading_tables import ROUNDING, row_off
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array, ByName, Cell, Codes, Given, Label
 
 Tables: TypeAlias = Mapping[int, Array]  # variable -> (parents …, variable)
 Smoothing: TypeAlias = Mapping[int, float | Array]  # variable -> pseudo-counts, each or in all
+PseudoCounts: TypeAlias = "float | str | ByName[Cell]"  # as a user gives them: "auto", or by table
 
 LARGEST = 1e300  # of a pseudo-count
 AUTO = "auto"  # pseudo-counts: as many as the counts of each table ask for, PSEUDO_COUNTS at least
@@ -84,9 +85,9 @@ class Knowledge:
 
 def read_knowledge(
     graph: LatentGraph,
-    known: Mapping[Any, Any] | None,
-    tied: Sequence[Sequence[Any]] | None,
-    smoothing: Any = 0.0,
+    known: ByName[Cell] | None,
+    tied: Sequence[Sequence[Label]] | None,
+    smoothing: PseudoCounts = 0.0,
 ) -> Knowledge:
     """Check names, shapes and sums; a tie passes known cells on to the whole group."""
     if known is None and tied is None and not isinstance(smoothing, Mapping):
@@ -109,7 +110,7 @@ def read_knowledge(
     return Knowledge(cells, groups, pinned, alike)
 
 
-def _number_of(graph: LatentGraph, name: Any, what: str) -> int:
+def _number_of(graph: LatentGraph, name: Label, what: str) -> int:
     if name not in graph.names:
         raise UnknownNameError(f"variable (in {what})", name, graph.names)
     return graph.index(name)
@@ -119,7 +120,7 @@ def _shape(graph: LatentGraph, v: int) -> tuple[int, ...]:
     return tuple(graph.states[u] or 1 for u in (*graph.parents()[v], v))
 
 
-def _read_cells(graph: LatentGraph, known: Any) -> dict[int, Array]:
+def _read_cells(graph: LatentGraph, known: ByName[Cell] | None) -> dict[int, Array]:
     if known is not None and not isinstance(known, Mapping):
         raise DataError(f"expected known tables as {{variable: array}}, got {known!r:.80}.")
     found = {}
@@ -141,7 +142,7 @@ def _read_cells(graph: LatentGraph, known: Any) -> dict[int, Array]:
     return found
 
 
-def _numbers(graph: LatentGraph, v: int, table: Any, what: str) -> Array:
+def _numbers(graph: LatentGraph, v: int, table: object, what: str) -> Array:
     """The table as numbers of the right shape, NaN (or None) where nothing is said."""
     name, shape = graph.names[v], _shape(graph, v)
     try:
@@ -168,7 +169,9 @@ def _axes(graph: LatentGraph, v: int) -> str:
     return f"({', '.join(str(graph.names[u]) for u in (*graph.parents()[v], v))})"
 
 
-def _read_groups(graph: LatentGraph, tied: Any) -> tuple[tuple[int, ...], ...]:
+def _read_groups(
+    graph: LatentGraph, tied: Sequence[Sequence[Label]] | None
+) -> tuple[tuple[int, ...], ...]:
     if tied is not None and not isinstance(tied, list | tuple):
         raise DataError(f"expected tied as groups of variables, [[a, b, …], …], got {tied!r:.80}.")
     groups: list[tuple[int, ...]] = []
@@ -189,7 +192,7 @@ def _read_groups(graph: LatentGraph, tied: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(group for group in groups if len(group) > 1)
 
 
-def check_kinds(graph: LatentGraph, knowledge: Knowledge, continuous: Mapping[int, Any]) -> None:
+def check_kinds(graph: LatentGraph, knowledge: Knowledge, continuous: Mapping[int, object]) -> None:
     """Tied discrete variables have as many states; known cells are of discrete variables."""
     for group in knowledge.tied:
         kinds = {v in continuous for v in group}
@@ -219,7 +222,7 @@ def _differ(graph: LatentGraph, a: int, b: int) -> DataError:
 # --- pseudo-counts --------------------------------------------------------------------------------
 
 
-def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Array]:
+def read_smoothing(graph: LatentGraph, smoothing: PseudoCounts) -> dict[int, float | Array]:
     """Pseudo-counts of every table: one number for all rows, or a table of them."""
     if not isinstance(smoothing, Mapping):
         return dict.fromkeys(range(len(graph.names)), _pseudo_rows(smoothing, "smoothing"))
@@ -236,24 +239,24 @@ def read_smoothing(graph: LatentGraph, smoothing: Any) -> dict[int, float | Arra
     return found
 
 
-def least_smoothing(smoothing: Any) -> Any:
+def least_smoothing(smoothing: PseudoCounts) -> Given:
     """What a table row has at least, where its own counts may ask for more; else as it is given."""
     return PSEUDO_COUNTS if leans_by_itself(smoothing) else smoothing
 
 
-def leans_by_itself(smoothing: Any) -> bool:
+def leans_by_itself(smoothing: PseudoCounts) -> bool:
     """Is it left to the counts of each table how many pseudo-counts it has?"""
     return isinstance(smoothing, str) and smoothing == AUTO
 
 
-def _pseudo_rows(value: Any, what: str) -> float:
+def _pseudo_rows(value: Given, what: str) -> float:
     numeric = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not numeric or not 0 <= value < LARGEST:
         raise DataError(f"expected {what} to be a number of at least 0, got {value!r}.")
     return float(value)
 
 
-def short_tables(value: Any) -> Any:
+def short_tables(value: object) -> object:
     """Tables as they are shown in a line of text."""
     if not isinstance(value, Mapping) or not any(np.ndim(table) for table in value.values()):
         return value

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -22,9 +22,15 @@ from latentia.data.sources.changed_rows import change_rows
 from latentia.errors import DataError, GraphError
 from latentia.exact.gaussian_leaves import grid_masses
 from latentia.networks.accelerate import Tables
-from latentia.networks.knowledge import Knowledge, check_kinds, read_knowledge, read_smoothing
+from latentia.networks.knowledge import (
+    Knowledge,
+    PseudoCounts,
+    check_kinds,
+    read_knowledge,
+    read_smoothing,
+)
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array, ByName, Cell, Codes, Label
 
 LEAST_MASS = 1e-12  # of a part, spread over its cells: rows may lie far out
 LEAST_VARIANCE = 1e-3  # share of a column's own: a state with a single row would have none
@@ -91,7 +97,11 @@ def with_bells(tables: Tables, leaves: Mapping[int, LeafCells]) -> dict[int, Arr
 
 
 def check_leaves(
-    graph: LatentGraph, leaves: Mapping[int, LeafCells], known: Any, tied: Any, smoothing: Any
+    graph: LatentGraph,
+    leaves: Mapping[int, LeafCells],
+    known: ByName[Cell] | None,
+    tied: Sequence[Sequence[Label]] | None,
+    smoothing: PseudoCounts,
 ) -> None:
     """Errors for what continuous columns of tables cannot be."""
     for a, b in graph.edges:

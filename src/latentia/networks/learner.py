@@ -6,9 +6,9 @@ A learner is a file with a class that has `abilities` and `learn`; those that sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, final
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
@@ -16,9 +16,12 @@ from latentia.errors import DataError
 from latentia.inference.operators import Operators
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+from latentia.typing import Array, ByName, Cell, Given, Label, Seed
 
 if TYPE_CHECKING:
     from latentia.closed_form.frozen import Frozen
+    from latentia.kernels.choose_settings import KernelChoice
+    from latentia.networks.knowledge import PseudoCounts
 
 
 @final
@@ -41,11 +44,13 @@ class Abilities:
     names_latents: bool = False  # has learn_with_latents: the graph's own tables beside the winner
     settles: bool = False  # has settle: kernel settings for several classes at once
     most_directions: int = 30  # of a separator of unknown rank
-    groups: Any = None  # columns that share a leaf, as the user gave them
-    known: Any = None  # cells of tables, as the user gave them
-    tied: Any = None  # tables that are shared, as the user gave them
-    smoothing: Any = 0.0  # pseudo-counts of tables, as the user gave them
-    random_state: Any = None  # seed of starts and of rows held out
+    groups: Iterable[Iterable[Label]] | None = (
+        None  # columns that share a leaf, as the user gave them
+    )
+    known: ByName[Cell] | None = None  # cells of tables, as the user gave them
+    tied: Sequence[Sequence[Label]] | None = None  # tables that are shared, as the user gave them
+    smoothing: PseudoCounts = 0.0  # pseudo-counts of tables, as the user gave them
+    random_state: Seed = None  # seed of starts and of rows held out
 
 
 class Learner(Protocol):
@@ -57,6 +62,9 @@ class Learner(Protocol):
     def learn(self, plan: Plan, source: Source) -> Operators:
         """With discrete columns: codes, -1 where missing."""
         ...
+
+
+LearnerLike: TypeAlias = "Learner | str"  # or its name
 
 
 class GraphLearner(Learner, Protocol):
@@ -119,10 +127,32 @@ class GoingLearner(Learner, Protocol):
     """One that goes on learning where it stopped."""
 
     def partial_learn(
-        self, plan: Plan, columns: Sequence[Column], source: Source, previous: Any
-    ) -> tuple[Operators, Any]:
+        self, plan: Plan, columns: Sequence[Column], source: Source, previous: object
+    ) -> tuple[Operators, object]:
         """`previous`: the state that the last call gave, a loaded model's operators, or None."""
         ...
+
+
+class SettlingLearner(Learner, Protocol):
+    """One that settles what all classes share before it learns each."""
+
+    def settle(
+        self,
+        plans: Sequence[Plan],
+        columns: Sequence[Column],
+        sources: Sequence[Source],
+        log_prior: Array,
+    ) -> tuple[Learner, KernelChoice | None]:
+        """A learner with settings of kernels for all classes, and how they were chosen."""
+        ...
+
+
+class TunedLearner(Learner, Protocol):
+    """One with settings by name, as those that come along have."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Given]: ...
+
+    def set_params(self, **params: object) -> Self: ...
 
 
 def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:

@@ -13,6 +13,7 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import unique_rows
+from latentia.networks.far_rows import draw_far_rows
 from latentia.typing import Array, Codes
 
 STEPS = 15
@@ -38,7 +39,7 @@ def class_memberships(
         some = Rows(tuple(c[drawn] for c in some.codes), some.weights[drawn])
     marks = _marks(some.codes, sizes)
     starts = max(6, 2 * count)
-    share = np.stack([_seeded(marks, len(sizes), some.weights, states, rng) for _ in range(starts)])
+    share = _seeded(marks, len(sizes), some.weights, states, starts, rng)
     tables, level = _climbed(share, marks, some.weights, sizes)
     order = np.argsort(-level, kind="stable")[:count]
     everything = _marks(shifted.codes, sizes)
@@ -59,18 +60,13 @@ def _marks(codes: Sequence[Codes], sizes: Sequence[int]) -> Array:
 
 
 def _seeded(
-    marks: Array, columns: int, weight: Array, states: int, rng: np.random.Generator
+    marks: Array, columns: int, weight: Array, states: int, starts: int, rng: np.random.Generator
 ) -> Array:
-    """Rows far from each other, and how alike all rows are to each: (states, n)."""
-    chosen = [int(rng.choice(len(marks), p=weight / weight.sum()))]
-    near = np.full(len(marks), np.inf)
-    for _ in range(states - 1):
-        near = np.minimum(near, columns + 1 - marks @ marks[chosen[-1]])
-        chance = (near + 1e-9) * weight
-        chosen.append(int(rng.choice(len(marks), p=chance / chance.sum())))
+    """Rows far from each other, and how alike all rows are to each: (starts, states, n)."""
+    chosen = draw_far_rows(marks, columns + 1, weight, states, starts, rng)
     alike = marks[chosen] @ marks.T
-    share = np.exp(alike - alike.max(axis=0))
-    return np.asarray(share / share.sum(axis=0))
+    share = np.exp(alike - alike.max(axis=1, keepdims=True))
+    return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
 def _climbed(

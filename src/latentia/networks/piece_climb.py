@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from latentia.exact.pieces import Piece
 from latentia.networks.accelerate import ENOUGH, Refined, Tables, accelerate, free_parameters
+from latentia.networks.compiled_lockstep import compiled_climb
 from latentia.networks.leaning import leaning_piece
 from latentia.networks.piece_learning import MOST_STEPS
 from latentia.networks.piece_problem import (
@@ -49,10 +50,11 @@ def _climbed(
     whole: PieceProblem, first: Tables, closely: float, patience: float
 ) -> tuple[dict[int, Array], Refined, int]:
     """Tables, how they were climbed to, and parameters that rows speak of."""
+    moving, prior = whole.shrink(first), whole.climbed_prior
+    many = whole.repeated(moving, 1) if whole.hold is None else None
     effective = effective_parameters(whole.estep(first)[0], whole.knowledge, whole.leaves)
-    moving = whole.shrink(first)
     enough = closely * effective / max(free_parameters(moving), 1)
-    best = accelerate(
-        moving, whole.climbed_prior, whole.climbed_estep, enough, MOST_STEPS, whole.hold, patience
+    best = compiled_climb(moving, prior, many, enough, MOST_STEPS, patience) or accelerate(
+        moving, prior, whole.climbed_estep, enough, MOST_STEPS, whole.hold, patience
     )
     return dict(whole.grow(best.tables)), best, effective

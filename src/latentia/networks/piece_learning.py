@@ -7,9 +7,9 @@ all rows, holes and all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from latentia.networks.accelerate import (
 )
 from latentia.networks.counting import count_families, tables_of_counts
 from latentia.networks.em_problem import at_least
-from latentia.networks.knowledge import AUTO, Knowledge
+from latentia.networks.knowledge import AUTO, Knowledge, PseudoCounts
 from latentia.networks.leaning import leaning_piece
 from latentia.networks.piece_problem import (
     PieceProblem,
@@ -51,7 +51,7 @@ from latentia.networks.race import (
 from latentia.networks.sampled_holes import MOST_ROWS as MOST_DRAWN_ROWS
 from latentia.networks.sampled_holes import climb_sampled
 from latentia.networks.tied import matched
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell, Label
 
 RACE_ROWS = 5000  # of the sample that starts race on …
 LEAST_RACE_ROWS = 1000  # … and where a row is wide
@@ -77,9 +77,9 @@ COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
 class TableSettings:
     """How tables are learned; `smoothing`, `known` and `tied` as EM has them."""
 
-    smoothing: Any = AUTO
-    known: Mapping[Any, Any] | None = None
-    tied: Sequence[Sequence[Any]] | None = None
+    smoothing: PseudoCounts = AUTO
+    known: ByName[Cell] | None = None
+    tied: Sequence[Sequence[Label]] | None = None
     closed_form: int = 1  # starts of the first round …
     local: int = 5
     random: int = 7
@@ -162,7 +162,7 @@ def _race(
 ) -> Raced:
     """Rounds of starts, on a sample where rows are many."""
     small, rows = _fewer(problem, whole, rng)
-    maker = StartMaker(whole.piece, rows, small.prior, small.classes if settings.precise else None)
+    maker = StartMaker(whole.piece, rows, small.prior, small.classes)
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
     if small.classes is not None and small.classes.work <= EASY_WORK:
         effective = small.classes.spoken_parameters(first)

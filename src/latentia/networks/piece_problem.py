@@ -21,7 +21,7 @@ from latentia.errors import PlanError
 from latentia.exact.active_tree import TooWideError
 from latentia.exact.compiled_many import CompiledManyRows, compiled_many
 from latentia.exact.estep import pack_rows, packed_counts, sum_counts
-from latentia.exact.estep_many import ManyRows, wire_many
+from latentia.exact.estep_many import wire_many
 from latentia.exact.estep_wiring import EStep, Scope
 from latentia.exact.patterns import Flags, group_patterns, patterns_of
 from latentia.exact.pieces import Piece
@@ -34,6 +34,7 @@ from latentia.networks.em_problem import counts_in
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.leaf_cells import LeafCells, with_bells
 from latentia.networks.lockstep import EStepOfMany, in_turn
+from latentia.networks.many_starts import MOST_LAID_OUT, SumOfMany
 from latentia.networks.spoken_rows import SpokenRows, spoken_rows
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
@@ -41,7 +42,6 @@ from latentia.typing import Array, Codes
 EASY_WIDTH = 2**14  # numbers a row: rows with different holes are wired together up to this
 EASY_CELLS = 2**18  # … or numbers in all: what another wiring would cost
 MOST_REPEATED = 2**18  # numbers of a product of a row, for all starts at once
-MOST_LAID_OUT = 2**16  # rows that differ: of more, E-steps are folds, block by block
 MOST_TRIED = 1000  # wirings that are tried for rows with different holes
 ALONE = 2000  # rows with the same holes that are worth a wiring of their own
 
@@ -77,6 +77,7 @@ class PieceProblem:
     spoken: SpokenRows | None = None  # what the climb moves; None: all of every table
     leaves: Mapping[int, LeafCells] = field(default_factory=dict)  # of continuous columns
     classes: SurveyRows | None = None  # of a latent class alone
+    kept: list[CompiledManyRows] = field(default_factory=list)  # parts as the kernel has them
 
     @property
     def hold(self) -> Callable[[Tables], Tables] | None:
@@ -117,6 +118,8 @@ class PieceProblem:
 
         The ascent adds each table's own pseudo-counts, so that a tied group's are made up for.
         """
+        if self.kept and self.spoken is not None and (found := self._kept_counts(tables)):
+            return found
         counts: dict[int, Array] = {}
         log_likelihood = 0.0
         for part in self.parts:
@@ -130,23 +133,53 @@ class PieceProblem:
             counts = {v: n - prior[v] for v, n in whole.items()}
         return counts, log_likelihood
 
+    def _kept_counts(self, tables: Tables) -> tuple[Tables, float] | None:
+        """The same of rows that are laid out; None where they need care."""
+        assert self.spoken is not None
+        own = self.spoken.shrink(tables)
+        X = np.concatenate([t.ravel() for t in own.values()])[None]
+        counts, log_likelihood = np.zeros(X.shape), 0.0
+        for part in self.kept:
+            found = part(X)
+            if found is None:
+                return None
+            counts += found[0]
+            log_likelihood += float(found[1][0])
+        ends = np.cumsum([t.size for t in own.values()])[:-1]
+        cut = zip(own.items(), np.split(counts[0], ends), strict=True)
+        return self.spoken.spread({k: n.reshape(t.shape) for (k, t), n in cut}), log_likelihood
+
     def repeated(self, tables: Tables, starts: int) -> EStepOfMany | None:
         """One climbed E-step for many starts; None where it cannot be, or nothing is gained."""
         if self.spoken is None:
             return None
         alone = in_turn(self.climbed_estep, {k: t.shape for k, t in tables.items()})
+        if kernel() is not None and self.rows > MOST_LAID_OUT:
+            return alone
+        laid_out = self._laid_out(tables)
+        if laid_out is not None:
+            return SumOfMany(laid_out, alone)
         places, cells = self.spoken.places(tables)
         own = [(p.estep, p.source.rows) for p in self.parts if isinstance(p.source, LocalRows)]
-        compiled = kernel()
-        if compiled is not None:
-            if self.rows > MOST_LAID_OUT:
-                return alone
-            found = [compiled_many(compiled, e, rows, places, cells) for e, rows in own]
-            if None not in found:
-                return SumOfMany(tuple(part for part in found if part is not None), alone)
         if starts * max(e.widest for e, _ in own) > MOST_REPEATED:
             return None
         return SumOfMany(tuple(wire_many(e, rows, places, cells, starts) for e, rows in own), alone)
+
+    def _laid_out(self, tables: Tables) -> tuple[CompiledManyRows, ...] | None:
+        """Rows as the kernel has them, laid out once; None where it has no use for them."""
+        own = kernel()
+        if own is None or self.spoken is None:
+            return None
+        if not self.kept:
+            places, cells = self.spoken.places(tables)
+            found = []
+            for part in self.parts:
+                assert isinstance(part.source, LocalRows)  # what is spoken of is in memory
+                found.append(compiled_many(own, part.estep, part.source.rows, places, cells))
+            if None in found:
+                return None
+            self.kept.extend(part for part in found if part is not None)
+        return tuple(self.kept)
 
     def compiled(self, starts: Sequence[Tables], enough: float) -> ClassClimbs | None:
         """The climbs of some starts by the kernel; None where it has none."""
@@ -165,25 +198,6 @@ class PieceProblem:
         """Numbers that an E-step works out for a row, about."""
         esteps = [part.estep for part in self.parts]
         return max(e.width + sum(e.size(p.scope) for p in e.packs) for e in esteps)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class SumOfMany:
-    """The E-step of many starts, over rows that are wired in different ways."""
-
-    parts: tuple[ManyRows | CompiledManyRows, ...]
-    in_turn: EStepOfMany  # one start after the other, with care
-
-    def __call__(self, X: Array) -> tuple[Array, Array]:
-        counts, fits = np.zeros(X.shape), np.zeros(len(X))
-        for part in self.parts:
-            found = part(X)
-            if found is None:
-                return self.in_turn(X)
-            counts += found[0]
-            fits += found[1]
-        return counts, fits
 
 
 def _counts_of_some(estep: EStep, tables: Tables, columns: Scope, rows: Rows) -> Moments:

@@ -27,7 +27,8 @@ from latentia.networks.discrete_network import started
 from latentia.networks.local_classes import class_memberships
 from latentia.networks.race import Runner
 from latentia.structure.graph import LatentGraph
-from latentia.structure.plan import Plan, make_plan
+from latentia.structure.kept_plans import plan_again
+from latentia.structure.plan import Plan
 from latentia.structure.state_network import PositiveNetwork
 from latentia.structure.triangulate import moralise
 from latentia.typing import Array, Codes, Label
@@ -47,7 +48,7 @@ class StartMaker:
     piece: Piece
     rows: Rows
     prior: Prior  # by the piece's own numbers
-    classes: SurveyRows | None = None  # of a latent class alone whose very maximum is looked for
+    classes: SurveyRows | None = None  # of a latent class alone
 
     def at_random(self, count: int, rng: np.random.Generator) -> Iterator[Runner]:
         """Every row of every table from a flat Dirichlet."""
@@ -193,7 +194,7 @@ def closed_form_memberships(
     too_large = len(small.latent) > MOST_LATENTS or len(small.observed) > MOST_LEAVES
     if too_large or not _connected(small):
         return {}
-    plan = make_plan(small)
+    plan = plan_again(small, ())
     nodes = _nodes_of_latents(plan)
     if len(nodes) < len(plan.graph.latent):
         return {}

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, final
+from typing import Protocol, TypeAlias, final
 
 from latentia.native.loading import kernel
 from latentia.networks.accelerate import EStepOf, Prior, Tables, accelerate
 from latentia.networks.compiled_lockstep import CompiledLockstep
 from latentia.networks.lockstep import EStepOfMany, Lockstep, in_turn
-from latentia.typing import Array
+from latentia.typing import Array, CellArray
 
 Schedule: TypeAlias = Sequence[tuple[int, int]]
 
@@ -58,10 +58,10 @@ class Climbs(Protocol):
     def level(self) -> Array: ...
 
     @property
-    def steps(self) -> Any: ...
+    def steps(self) -> CellArray: ...
 
     @property
-    def rests(self) -> Any: ...
+    def rests(self) -> CellArray: ...
 
     def tables(self, k: int) -> Tables: ...
 

@@ -47,6 +47,17 @@ class SpokenRows:
             found[k] = whole.reshape(self.shapes[k])
         return found
 
+    def spread(self, counts: Tables) -> dict[int, Array]:
+        """Counts of whole tables: none in rows that nothing is said of."""
+        found = {}
+        for k, own in counts.items():
+            whole = own
+            if k in self.rest:
+                whole = np.zeros((math.prod(self.shapes[k][:-1]), own.shape[-1]))
+                whole[self.rows[k]] = own
+            found[k] = whole.reshape(self.shapes[k])
+        return found
+
     def prior(self, whole: Prior) -> Prior:
         """Pseudo-counts of these rows."""
         return Prior(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from latentia.exact.gaussian_leaves import MOST_SEEDED, draw_leaves
 from latentia.exact.reading_tables import read_tables
 from latentia.networks.em_problem import Problem, at_least, standardised
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, Given, Seed
 
 
 @final
@@ -49,9 +49,9 @@ def seeding_of(problem: Problem, source: Source, mixture: int) -> Seeding | None
 
 def make_starts(
     graph: LatentGraph,
-    init: Any,
+    init: object,
     restarts: int,
-    random_state: Any,
+    random_state: Seed,
     seeding: Seeding | None = None,
 ) -> list[Callable[[], dict[int, Array]]]:
     """One maker of tables per start; each has a seed of its own, whatever thread it runs on."""
@@ -72,7 +72,7 @@ def make_starts(
     return [partial(random_tables, graph, seed, seeding) for seed in seeds]
 
 
-def spawn_seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
+def spawn_seeds(random_state: Given, count: int) -> list[np.random.SeedSequence]:
     if isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(2**31))
     if isinstance(random_state, np.random.Generator):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from latentia.networks.em_climb import (
 )
 from latentia.networks.em_pieces import pose_pieces
 from latentia.networks.em_problem import Posed, Problem, Scale, Seen, at_least, grid_scales, pose
-from latentia.networks.knowledge import read_knowledge
+from latentia.networks.knowledge import PseudoCounts, read_knowledge
 from latentia.networks.leaf_cells import CellRows, check_leaves, leaf_cells
 from latentia.networks.learner import Abilities
 from latentia.networks.starts import Seeding, random_tables, seeding_of, spawn_seeds
@@ -53,7 +53,7 @@ from latentia.networks.stepwise_passes import (
 from latentia.parameters import Parameters
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell, Label, Seed
 
 
 class StepwiseEM(Parameters):
@@ -84,14 +84,14 @@ class StepwiseEM(Parameters):
         batch_size: int = 500,
         epochs: int = 5,
         restarts: int = 10,
-        smoothing: Any = 0.0,
+        smoothing: PseudoCounts = 0.0,
         mixture: int = 1,
         variance_floor: float = 1e-3,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: Verbose = False,
-        known: Any = None,
-        tied: Any = None,
+        known: ByName[Cell] | None = None,
+        tied: Sequence[Sequence[Label]] | None = None,
     ) -> None:
         self.exponent = exponent
         self.batch_size = batch_size

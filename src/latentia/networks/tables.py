@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from latentia.exact.own_network import OwnNetwork
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators, independent
 from latentia.inference.provenance import Provenance
-from latentia.networks.knowledge import AUTO, short_tables
+from latentia.networks.knowledge import AUTO, PseudoCounts, short_tables
 from latentia.networks.learner import Abilities
 from latentia.networks.mixed_tables import learn_mixed_tables
 from latentia.networks.own_tables import LearnedTables, learn_tables
@@ -26,6 +25,7 @@ from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.kept_plans import plan_again
 from latentia.structure.plan import Plan
+from latentia.typing import ByName, Cell, Label, Seed
 
 MOST_STARTS = 6  # whose levels are told
 MANY_ROUNDS = 3  # of starts, after which one that stands alone is doubted …
@@ -53,10 +53,10 @@ class Tables(Parameters):
 
     def __init__(
         self,
-        smoothing: Any = AUTO,
-        known: Any = None,
-        tied: Any = None,
-        random_state: Any = None,
+        smoothing: PseudoCounts = AUTO,
+        known: ByName[Cell] | None = None,
+        tied: Sequence[Sequence[Label]] | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.smoothing = smoothing
         self.known = known

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import scipy
@@ -20,7 +19,7 @@ from latentia.data.columns.values import sorted_states
 from latentia.errors import DataError
 from latentia.networks.knowledge import Knowledge
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, Cell, Label
 
 SWEEPS = 5
 
@@ -112,7 +111,7 @@ def _from_the_top(graph: LatentGraph) -> list[int]:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def share_states(columns: Sequence[Column], tied: Any) -> list[Column]:
+def share_states(columns: Sequence[Column], tied: Sequence[Sequence[Label]] | None) -> list[Column]:
     """Tied discrete columns have the states of all of them, in one order; others go straight."""
     found = {c.name: c for c in columns}
     for names in tied if isinstance(tied, list | tuple) else ():
@@ -126,7 +125,7 @@ def share_states(columns: Sequence[Column], tied: Any) -> list[Column]:
     return [found[c.name] for c in columns]
 
 
-def _union(columns: Sequence[Column]) -> tuple[Any, ...]:
+def _union(columns: Sequence[Column]) -> tuple[Cell, ...]:
     """Sorted, if the states of each are; else in the order in which they are met."""
     met = tuple(dict.fromkeys(s for c in columns for s in c.labels))
     plain = all(c.labels == sorted_states(c.labels) for c in columns)

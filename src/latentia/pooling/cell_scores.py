@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.typing import Array, Bools, Codes
@@ -47,7 +47,7 @@ class CellScores:
         """Cells of a continuous column by value: atoms lie between grid points."""
         return np.argsort(self.above, kind="stable")
 
-    def of_places(self, places: Any) -> Array:
+    def of_places(self, places: Places) -> Array:
         """(n, width); NaN where missing."""
         if len(self.middle):
             return np.asarray((self._scores(places)[:, None] - self.centre) / self.scale)
@@ -94,7 +94,7 @@ class TableScores:
         """Which features are a column's."""
         return np.asarray(self.owner == place)
 
-    def of_codes(self, codes: Sequence[Any], rows: int) -> Array:
+    def of_codes(self, codes: Sequence[Places], rows: int) -> Array:
         """(rows, width), NaN where missing; a column that was not given is."""
         parts = [
             np.full((rows, c.width), np.nan) if x is None else c.of_places(x)
@@ -132,7 +132,7 @@ def _continuous(column: ContinuousColumn, places: Array, weight: Array) -> CellS
     return CellScores(middle, bare.above, bare.below, column.points, (), centre, scale)
 
 
-def _discrete(column: Column, codes: Any, weight: Array) -> CellScores:
+def _discrete(column: Column, codes: Codes, weight: Array) -> CellScores:
     there = codes >= 0
     count = np.bincount(codes[there], weight[there], column.cells)
     often = np.argsort(-count, kind="stable")[1 : MOST_INDICATORS + 1]  # the first is told by these

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
 
-from latentia.data.columns.column import is_present
+from latentia.data.columns.column import Places, is_present
 from latentia.pooling.cell_scores import CellScores, TableScores
 from latentia.pooling.gaussian_scores import GaussianScores
 from latentia.pooling.leaf_forest import LeafForest
@@ -120,7 +120,7 @@ class Pool:
         """Who answers for a column, by name."""
         return dict(zip(MEMBERS, self.columns[place].weights, strict=True))
 
-    def mixed(self, place: int, codes: Sequence[Any], joint: Array) -> Array:
+    def mixed(self, place: int, codes: Sequence[Places], joint: Array) -> Array:
         """The joint model's P(cell | row), (cells, n), pooled with what others say."""
         pool = self.columns[place]
         if pool.weights[0] == 1.0 and pool.sharpness == 1.0:
@@ -145,12 +145,12 @@ class Pool:
             )
         return found
 
-    def _told(self, place: int, codes: Sequence[Any], rows: int) -> ToldScores:
+    def _told(self, place: int, codes: Sequence[Places], rows: int) -> ToldScores:
         own = self.scores.own(place)
         filled = self.gaussian.filled(self.scores.of_codes(codes, rows), own)
         return ToldScores(*filled, own)
 
-    def _answered(self, place: int, codes: Sequence[Any], rows: int) -> Codes:
+    def _answered(self, place: int, codes: Sequence[Places], rows: int) -> Codes:
         """Rows that lack few cells besides the column's own."""
         lacking = np.zeros(rows, dtype=int)
         for i, x in enumerate(codes):

@@ -8,12 +8,12 @@ cells of the rows that fell into it, and a forest answers with the mean of its l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
 
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Foreign
 
 
 @final
@@ -77,7 +77,7 @@ def grow_forest(
     """
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-    kind: Any = ExtraTreesClassifier if classes else ExtraTreesRegressor
+    kind: Foreign = ExtraTreesClassifier if classes else ExtraTreesRegressor
     model = kind(trees, min_samples_leaf=smallest, max_features=tried, random_state=seed)
     own = np.ascontiguousarray(features, dtype=np.float32)
     model.fit(own, target, sample_weight=weight)

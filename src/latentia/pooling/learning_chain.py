@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from latentia.pooling.row_chain import (
     value_at,
 )
 from latentia.time_left import FOREVER, Pace, TimeLeft
-from latentia.typing import Array, Bools, Codes
+from latentia.typing import Array, Bools, CellArray, Codes
 
 TREES = 16
 LUMP = 0.05  # of the rows at one value, which a line would miss
@@ -163,7 +162,7 @@ def _all_features(
 
 
 def _link(
-    column: Column, codes: Any, features: Array, judged: int, rng: np.random.Generator
+    column: Column, codes: CellArray, features: Array, judged: int, rng: np.random.Generator
 ) -> ChainLink:
     """The better of values and leftovers, drawn from nodes of the best size."""
     there = is_present(np.asarray(codes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from latentia.pooling.pool_weights import (
     sharpness_gains,
 )
 from latentia.time_left import FOREVER, Pace, TimeLeft
-from latentia.typing import Array, Bools, Codes
+from latentia.typing import Array, Bools, CellArray, Codes
 
 FEWEST_ROWS = 40  # so that some can be held out
 MOST_COLUMNS = 100
@@ -208,7 +208,7 @@ class _Members:
     def _forest(self, column: Column, rows: Rows, place: int, told: ToldScores) -> LeafForest:
         places = np.asarray(rows.codes[place])
         cells = np.asarray(column.nearest(places), dtype=np.int64)
-        target: Any = cells
+        target: CellArray = cells
         if column.continuous:
             target = self.scores.columns[place].of_places(places)[:, 0]
         smallest = SMALLEST if column.continuous else SMALLEST_OF_STATES

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.native.loading import kernel
-from latentia.typing import Array, Bools, Codes
+from latentia.typing import Array, Bools, CellArray, Codes, Foreign
 
 SMALLEST = 3  # rows of a leaf
 
@@ -55,7 +55,7 @@ class NodeRows:
         compiled = kernel()
         if compiled is not None:
             held = [np.ascontiguousarray(x, dtype=k) for x, k in zip(arrays, kinds, strict=True)]
-            everything: list[np.ndarray[Any, Any]] = [own, *held, node]
+            everything: list[CellArray] = [own, *held, node]
             at = (x.ctypes.data for x in everything)
             call = _Descent(*own.shape, least, *at)
             compiled.function("nodes_descend")(ctypes.byref(call))
@@ -89,10 +89,10 @@ def grow_nodes(
     """Trees that tell `target`, and which rows each has not seen, (trees, n)."""
     from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 
-    kind: Any = ExtraTreeClassifier if classes else ExtraTreeRegressor
+    kind: Foreign = ExtraTreeClassifier if classes else ExtraTreeRegressor
     own = np.ascontiguousarray(features, dtype=np.float32)
     unseen = np.zeros((trees, len(own)), dtype=bool)
-    parts: list[tuple[Any, ...]] = []
+    parts: list[tuple[CellArray, ...]] = []
     nodes, rows = 0, 0
     for t in range(trees):
         some = rng.permutation(len(own))

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.data.columns import masses
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.pooling.cell_scores import CellScores, TableScores
 from latentia.pooling.node_rows import NodeRows
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 NOISE = 1e-9  # of the largest value
 
@@ -121,14 +121,14 @@ class RowChain:
 
     def draw(
         self, columns: Sequence[Column], scores: TableScores, n: int, rng: np.random.Generator
-    ) -> list[Any]:
+    ) -> list[CellArray]:
         """n rows, column by column, as `Column.draw` gives them."""
-        found: list[Any] = []
+        found: list[CellArray] = []
         for column, drawn in zip(columns, self.measures(columns, scores, n, rng), strict=True):
             if isinstance(column, ContinuousColumn):
                 found.append(drawn.astype(np.int64) if column.whole else drawn)
             else:
-                found.append(column.draw(drawn, rng))
+                found.append(column.draw(drawn.astype(np.int64), rng))
         return found
 
     def measures(
@@ -146,8 +146,8 @@ class RowChain:
         return found
 
     def settled(
-        self, columns: Sequence[Column], drawn: Sequence[Any], rng: np.random.Generator
-    ) -> list[Any]:
+        self, columns: Sequence[Column], drawn: Sequence[CellArray], rng: np.random.Generator
+    ) -> list[CellArray]:
         """Rows that the joint model drew, with numbers as round as the table's."""
         found = []
         for column, heaps, x in zip(columns, self.heaps, drawn, strict=True):
@@ -159,7 +159,7 @@ class RowChain:
         return found
 
 
-def chain_features(column: Column, scores: CellScores, places: Any) -> Array:
+def chain_features(column: Column, scores: CellScores, places: Places) -> Array:
     """What a column tells those after it: z of numbers, indicators of states; NaN where missing."""
     if isinstance(column, ContinuousColumn):
         return column.coordinates(places)[:, None]

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, final
 from joblib import Parallel, delayed
 
 from latentia.errors import LatentiaWarning, UnknownNameError
+from latentia.typing import Foreign
 from latentia.version import LIBRARY
 
 Settings: TypeAlias = dict[str, Any]
@@ -71,7 +72,8 @@ class Experiment:
     figures: tuple[Figure, ...]
     learners: tuple[str, ...]  # names, in the order of the tables
     datasets: tuple[str, ...] = ()
-    pictures: Callable[[Settings], dict[str, tuple[str, Any]]] | None = None  # captions, figures
+    # captions, figures
+    pictures: Callable[[Settings], dict[str, tuple[str, Foreign]]] | None = None
 
     def chosen(self, asked: Sequence[str]) -> tuple[str, ...]:
         """The learners asked for, in our order; all where none is named."""

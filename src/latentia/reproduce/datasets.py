@@ -14,16 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia.errors import DatasetError, UnknownNameError
+from latentia.typing import CellArray
 from latentia.whole_file import whole_file
 
 __all__ = ["Dataset", "nltcs", "pendigits", "splice"]
 
-Column: TypeAlias = np.ndarray[Any, Any]
+Column: TypeAlias = CellArray
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 DEBD = "https://raw.githubusercontent.com/arranger1044/DEBD/master/datasets"
@@ -274,7 +275,7 @@ def _ways(folder: str, file: File, reason: str) -> str:
     )
 
 
-def _numbers(content: bytes, width: int, name: str) -> np.ndarray[Any, Any]:
+def _numbers(content: bytes, width: int, name: str) -> CellArray:
     """Comma-separated integers without a header: (rows, width)."""
     table = np.loadtxt(io.BytesIO(content), delimiter=",", dtype=np.int64, ndmin=2)
     if table.shape[1] != width:

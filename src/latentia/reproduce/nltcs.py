@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from latentia.reproduce.datasets import nltcs
 from latentia.reproduce.rivals import make_learner
 from latentia.structure.graph import LatentGraph
 from latentia.structure.templates import latent_class, latent_tree
-from latentia.typing import Array
+from latentia.typing import Array, ByName, CellArray
 
 VALID = ("refined", "em", "stepwise", "independent")  # their scores are likelihoods
 
@@ -65,7 +65,7 @@ def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
     return {"log_loss": loss, "log_likelihood": likelihood, "seconds": seconds}
 
 
-def _log_loss(yes: dict[str, Array], test: dict[str, Any], floor: float) -> float:
+def _log_loss(yes: ByName[Array], test: Mapping[str, CellArray], floor: float) -> float:
     """Mean over columns and rows of −log P̂(cell | all other cells)."""
     losses = []
     for name, p in yes.items():

@@ -28,11 +28,12 @@ from latentia.sequences.packing import Indices
 from latentia.sequences.potentials import moves_of, starts_of
 from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences, missing_cells
+from latentia.typing import Cell, CellArray, Given, Label
 
 
 def forecast_steps(
-    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Any
-) -> dict[Any, Any]:
+    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Given
+) -> dict[Label, Cell]:
     """Columns of a long table: a row for each sequence and step ahead."""
     longer = read.sequences.longer(count)
     at = ((longer.offsets[1:] - count)[:, None] + np.arange(count)).ravel()
@@ -41,7 +42,7 @@ def forecast_steps(
     elif given is not None:
         raise EvidenceError("given= holds inputs of steps to come, but the slice has no inputs.")
     found = smooth_states(chain, longer)
-    told: dict[Any, Any] = {
+    told: dict[Label, Cell] = {
         "sequence" if naming.sequence is None else naming.sequence: repeated_labels(
             read.labels, count
         ),
@@ -52,10 +53,10 @@ def forecast_steps(
 
 def believed_columns(
     chain: Chain, found: Beliefs, sequences: Sequences, at: Indices
-) -> dict[Any, Any]:
+) -> dict[Label, Cell]:
     """Shares, means and quantiles of all columns at some steps, and P(latent)."""
     slice_ = chain.slice
-    told: dict[Any, Any] = {}
+    told: dict[Label, Cell] = {}
     columns = [chain.columns[v] for v in slice_.columns]
     for v, labels in zip(slice_.columns, joint_summary_labels(columns), strict=True):
         p = believed_cells(chain, found, sequences, v, at)
@@ -65,7 +66,7 @@ def believed_columns(
     return told
 
 
-def next_columns(chain: Chain, sequences: Sequences) -> dict[Any, Any]:
+def next_columns(chain: Chain, sequences: Sequences) -> dict[Label, Cell]:
     """What was to be expected of every step from the steps before it: columns and latents."""
     layout = chain.layout(frozenset(chain.slice.columns))  # the cells of a step are not looked at
     starts, moves = starts_of(layout, chain.tables), moves_of(layout, chain.tables)
@@ -90,7 +91,7 @@ def latent_headings(chain: Chain, v: int) -> list[str]:
 
 
 def with_inputs(
-    chain: Chain, sequences: Sequences, at: Indices, inputs: dict[int, Any]
+    chain: Chain, sequences: Sequences, at: Indices, inputs: dict[int, CellArray]
 ) -> Sequences:
     """The same with the inputs told at some steps."""
     cells = dict(sequences.cells)
@@ -101,7 +102,7 @@ def with_inputs(
 
 
 def future_inputs(
-    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Any
+    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Given
 ) -> dict[int, Any]:
     """Codes of the inputs of `count` steps behind every sequence, one sequence after the other."""
     columns = {v: chain.columns[v] for v in sorted(chain.slice.given)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy
@@ -19,7 +19,7 @@ from latentia.sequences.chain_questions import Chain
 from latentia.sequences.families import families_of
 from latentia.sequences.hidden_states import Tables
 from latentia.spelling import printable
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Foreign, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -70,16 +70,16 @@ class ChainProfile:
         with np.errstate(divide="ignore"):
             return np.asarray(1.0 / (1.0 - np.diagonal(self.moves)))
 
-    def __getitem__(self, name: Any) -> StepColumn:
+    def __getitem__(self, name: Label) -> StepColumn:
         for column in self.columns:
             if column.name == name:
                 return column
         raise KeyError(f"{name!r} is no column of this profile")
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> dict[str, list[Cell]]:
         """One row for every state of every column; a column, and its error, for every state."""
         names = [printable(state) for state in self.states]
-        found: dict[str, list[Any]] = {"column": ["(size)"], "state": [""]}
+        found: dict[str, list[Cell]] = {"column": ["(size)"], "state": [""]}
         for k, name in enumerate(names):
             error = float("nan") if self.share_errors is None else float(self.share_errors[k])
             found[name], found[f"± {name}"] = [float(self.shares[k])], [error]
@@ -101,7 +101,7 @@ class ChainProfile:
                 found["bits"].append(float(information / np.log(2.0)))
         return found
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Foreign:
         """The same as a pandas frame."""
         import pandas as pd
 

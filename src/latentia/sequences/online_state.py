@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from latentia.sequences.long_rows import cells_of, one_value
 from latentia.sequences.potentials import moves_of, starts_of
 from latentia.sequences.slices import Parent
 from latentia.sequences.table_places import bell_places, cell_places
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 
 class OnlineState:
@@ -55,7 +54,7 @@ class OnlineState:
             for v in sorted(self._chain.slice.latent)
         }
 
-    def observe(self, row: Mapping[Any, Any] | None = None) -> float:
+    def observe(self, row: ByName[Cell] | None = None) -> float:
         """Take in the next step, and tell log P(row | rows before); None or {}: nothing is seen.
 
         A row that cannot be is an error and changes nothing.
@@ -86,7 +85,7 @@ class OnlineState:
         return level
 
     def forecast(
-        self, name: Label, ahead: int = 1, given: Mapping[Any, Any] | None = None
+        self, name: Label, ahead: int = 1, given: ByName[Cell] | None = None
     ) -> Posterior | Density:
         """P(name, so many steps ahead | rows so far): a column or a latent.
 
@@ -117,7 +116,7 @@ class OnlineState:
         move = self._moves[_place(self._layout, self._moving, told)]
         return np.asarray(self._belief @ move)
 
-    def _read_inputs(self, row: Mapping[Any, Any]) -> dict[Parent, int]:
+    def _read_inputs(self, row: ByName[Cell]) -> dict[Parent, int]:
         told = dict(self._told)
         for name, column in self._inputs.items():
             if row.get(name) is None:
@@ -144,7 +143,7 @@ class _Reader:
         self.grids: dict[int, Array] = {}  # of a continuous column: (cells, states)
         self.blocks = [(n, f) for n, f in enumerate(layout.families) if f.variable == v]
         self.hidden = (v, 0) in layout.hidden
-        self.codes: dict[Any, int] = {}
+        self.codes: dict[Label, int] = {}
         self.line: tuple[float, float] | None = None  # centre and scale of a straight one
         if not self.column.continuous:
             self.codes = {label: k for k, label in enumerate(self.column.labels)}
@@ -190,7 +189,7 @@ class _Reader:
         return np.asarray(self.grids[choice] @ belief)
 
     def likelihood(
-        self, value: Any, told: Mapping[Parent, int], later: bool
+        self, value: object, told: Mapping[Parent, int], later: bool
     ) -> tuple[Array, float]:
         """P(cell | joint state) up to a factor, and the logarithm of that."""
         own = self.table[self.choice(told, later)]
@@ -205,7 +204,7 @@ class _Reader:
         top = float(logs.max())
         return np.exp(logs - top), top + units
 
-    def _placed(self, value: Any) -> tuple[float, float]:
+    def _placed(self, value: object) -> tuple[float, float]:
         """z of a value, and log dz/dx."""
         column = self.column
         if self.line is not None and type(value) is float and math.isfinite(value):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from latentia.sequences.signed_chain import (
 )
 from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Label
 
 
 def joint_cells(chain: Chain, sequences: Sequences) -> Any:
@@ -44,10 +43,10 @@ def _column_shares(signed: SignedChain, place: int, p: Array) -> Array:
     return np.asarray(shaped.sum(axis=axes))
 
 
-def told_columns(chain: Chain, signed: SignedChain, p: Array) -> dict[Any, Any]:
+def told_columns(chain: Chain, signed: SignedChain, p: Array) -> dict[Label, Cell]:
     """P(state) of every column, with headings such as ``word=a``."""
     columns = [chain.columns[v] for v in chain.slice.columns]
-    told: dict[Any, Any] = {}
+    told: dict[Label, Cell] = {}
     for place, (column, labels) in enumerate(
         zip(columns, joint_summary_labels(columns), strict=True)
     ):
@@ -56,7 +55,7 @@ def told_columns(chain: Chain, signed: SignedChain, p: Array) -> dict[Any, Any]:
     return told
 
 
-def signed_next(chain: Chain, signed: SignedChain, sequences: Sequences) -> dict[Any, Any]:
+def signed_next(chain: Chain, signed: SignedChain, sequences: Sequences) -> dict[Label, Cell]:
     """P(columns of a step | steps before), of all steps."""
     p = np.empty((len(signed.operators), sequences.steps))
 
@@ -69,7 +68,7 @@ def signed_next(chain: Chain, signed: SignedChain, sequences: Sequences) -> dict
 
 def signed_forecast(
     chain: Chain, signed: SignedChain, read: LongSteps, naming: Naming, count: int
-) -> dict[Any, Any]:
+) -> dict[Label, Cell]:
     """Columns of a long table: a row for each sequence and step ahead."""
     _, b = run_forward(signed, joint_cells(chain, read.sequences), read.sequences.offsets)
     parts = [predicted(signed, b)]
@@ -77,7 +76,7 @@ def signed_forecast(
         b = behind_nothing(signed, b)
         parts.append(predicted(signed, b))
     p = np.stack(parts, axis=2).reshape(len(signed.operators), -1)  # sequences, then steps
-    told: dict[Any, Any] = {
+    told: dict[Label, Cell] = {
         "sequence" if naming.sequence is None else naming.sequence: repeated_labels(
             read.labels, count
         ),
@@ -142,7 +141,7 @@ class SignedOnline:
         self._state = signed.start[:, None]
         self.steps = 0
 
-    def observe(self, row: Mapping[Any, Any] | None = None) -> float:
+    def observe(self, row: ByName[Cell] | None = None) -> float:
         """Take in the next step, and tell log P(row | rows before); None or {}: nothing is seen."""
         row, chain = row or {}, self._chain
         columns = [chain.columns[v] for v in chain.slice.columns]
@@ -178,7 +177,7 @@ class SignedOnline:
         return as_answer([self._chain.columns[v]], shares / shares.sum())
 
 
-def _nothing(value: Any) -> bool:
+def _nothing(value: object) -> bool:
     return value is None or bool(value != value)
 
 

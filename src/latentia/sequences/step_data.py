@@ -11,6 +11,7 @@ import numpy as np
 
 from latentia.data.columns.column import Places
 from latentia.sequences.packing import Indices
+from latentia.typing import CellArray
 
 
 @final
@@ -69,7 +70,7 @@ class Sequences:
             found[v][place] = x
         return Sequences(found, offsets)
 
-    def first_steps(self) -> np.ndarray[Any, Any]:
+    def first_steps(self) -> CellArray:
         """Which steps are the first of their sequence, (steps,)."""
         first = np.zeros(self.steps, dtype=bool)
         first[self.offsets[:-1][np.diff(self.offsets) > 0]] = True
@@ -80,6 +81,6 @@ class Sequences:
         return (slice(a, b) for a, b in pairwise(ends))
 
 
-def missing_cells(x: Places) -> np.ndarray[Any, Any]:
+def missing_cells(x: Places) -> CellArray:
     """Which cells are missing, (steps,)."""
     return np.asarray(np.isnan(x) if x.dtype.kind == "f" else x < 0)

@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, final
+from typing import final
 
 from latentia.errors import DataError, GraphError
-from latentia.typing import Label
+from latentia.typing import Foreign, Label
 
 
 @final
@@ -27,7 +27,7 @@ class ForeignGraph:
     latents: Mapping[Label, int | None] = field(default_factory=dict)
 
 
-def read_foreign(graph: Any) -> ForeignGraph | None:
+def read_foreign(graph: object) -> ForeignGraph | None:
     """The graph in an object of a library that is known; None if it is of none of these."""
     library = type(graph).__module__.split(".")[0].lower()
     if library == "pyagrum":
@@ -42,7 +42,7 @@ def read_foreign(graph: Any) -> ForeignGraph | None:
 # --- networkx -------------------------------------------------------------------------------------
 
 
-def _read_networkx(graph: Any) -> ForeignGraph:
+def _read_networkx(graph: Foreign) -> ForeignGraph:
     """Latents by the attribute `latent` of their nodes, and their `states`, as `to_networkx`."""
     names = tuple(graph.nodes)
     told = {name: graph.nodes[name] for name in names}
@@ -55,14 +55,14 @@ def _read_networkx(graph: Any) -> ForeignGraph:
     return ForeignGraph(names, edges, True, latents)
 
 
-def _is_hidden(name: Label, attributes: Mapping[str, Any]) -> bool:
+def _is_hidden(name: Label, attributes: Mapping[str, object]) -> bool:
     given = attributes.get("latent", False)
     if given in (True, False):
         return bool(given)
     raise DataError(f"expected latent=True or False of {name!r}, got {given!r:.80}.")
 
 
-def _states_of_node(states: Any) -> int | None:
+def _states_of_node(states: object) -> int | None:
     if isinstance(states, list | tuple):
         return len(states)
     return int(states) if isinstance(states, Integral) and not isinstance(states, bool) else None
@@ -71,7 +71,7 @@ def _states_of_node(states: Any) -> int | None:
 # --- pgmpy ----------------------------------------------------------------------------------------
 
 
-def _read_pgmpy(graph: Any) -> ForeignGraph:
+def _read_pgmpy(graph: object) -> ForeignGraph:
     """Directed and undirected networks; not those whose nodes are no variables."""
     kinds = _kinds(graph)
     if "DAG" in kinds and "DynamicBayesianNetwork" not in kinds:
@@ -83,7 +83,7 @@ def _read_pgmpy(graph: Any) -> ForeignGraph:
     raise _not_read(graph, "pgmpy", "its Bayesian networks, DAGs and Markov networks are")
 
 
-def _read_pgmpy_network(graph: Any) -> ForeignGraph:
+def _read_pgmpy_network(graph: Foreign) -> ForeignGraph:
     plain = _read_networkx(graph)
     find = getattr(graph, "get_cpds", None)
     cpds = {name: find(name) for name in plain.names} if find is not None else {}
@@ -98,7 +98,7 @@ def _read_pgmpy_network(graph: Any) -> ForeignGraph:
     return ForeignGraph(plain.names, tuple(edges), True, latents)
 
 
-def _states_of_cpd(cpd: Any) -> int | None:
+def _states_of_cpd(cpd: object) -> int | None:
     count = getattr(cpd, "variable_card", None)
     return None if count is None else int(count)
 
@@ -106,7 +106,7 @@ def _states_of_cpd(cpd: Any) -> int | None:
 # --- pyAgrum --------------------------------------------------------------------------------------
 
 
-def _read_pyagrum(graph: Any) -> ForeignGraph:
+def _read_pyagrum(graph: Foreign) -> ForeignGraph:
     """Networks by the names of their variables, plain graphs by the numbers of their nodes.
 
     The parents of a variable go as the axes of `bn.cpt(variable).toarray()`, which is its table.
@@ -130,7 +130,7 @@ def _read_pyagrum(graph: Any) -> ForeignGraph:
     raise _not_read(graph, "pyAgrum", "BayesNet, MarkovRandomField, DAG, DiGraph and UndiGraph are")
 
 
-def _latents_of(graph: Any, names: Mapping[int, str]) -> dict[Label, int | None]:
+def _latents_of(graph: Foreign, names: Mapping[int, str]) -> dict[Label, int | None]:
     """Those that `to_pyagrum` has noted in the property `latents`, with their numbers of states."""
     if not graph.existsProperty("latents"):
         return {}
@@ -149,11 +149,11 @@ def _latents_of(graph: Any, names: Mapping[int, str]) -> dict[Label, int | None]
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def _kinds(graph: Any) -> set[str]:
+def _kinds(graph: object) -> set[str]:
     return {kind.__name__ for kind in type(graph).__mro__}
 
 
-def _not_read(graph: Any, library: str, known: str) -> GraphError:
+def _not_read(graph: object, library: str, known: str) -> GraphError:
     return GraphError(
         f"a {type(graph).__name__} of {library} cannot be read as a graph of variables; {known}. "
         "Pass its edges, [(parent, child), …]."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from latentia.linear_algebra import singular_values, svd
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree, leaf_counts, leaf_intervals
 from latentia.structure.triangulate import Adjacency, degeneracy, maximal_cliques
-from latentia.typing import Array
+from latentia.typing import Array, Foreign
 
 TOLERANCE = 1e-9  # relative; rounding stays near 1e-15, generic values above 1e-6
 LARGEST = 2**24  # joint states of a clique times the bases passed through it
@@ -65,7 +65,7 @@ class GenericModel:
     spans: Mapping[tuple[int, int], Array]  # (i, j): basis behind i, (states of S, rank)
     near: tuple[tuple[int, ...], ...]
     leaves: Leaves
-    parts: dict[Any, Array] = field(default_factory=dict)  # memory of `span`
+    parts: dict[object, Array] = field(default_factory=dict)  # memory of `span`
     ranks: dict[int, int] = field(default_factory=dict)  # and of `rank`
 
     def separator_prior(self, i: int, j: int) -> Array:
@@ -345,7 +345,7 @@ def push(
     local = {v: k for k, v in enumerate(axes[i])}
     prior = _marginal(beliefs[i], axes[i], shared)
     conditional = beliefs[i] / np.maximum(_spread(prior, shared, axes[i]), 1e-300)
-    operands: list[Any] = [conditional, list(local.values())]
+    operands: list[Foreign] = [conditional, list(local.values())]
     out = [local[v] for v in axes[i] if v in shared]
     for k, function in inputs.items():
         part = sorted(tree.separator(i, k))

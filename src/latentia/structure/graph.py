@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from latentia import doors
 from latentia.errors import GraphError, UnknownNameError
@@ -236,7 +236,7 @@ def spell(label: Label) -> str:
     return repr(label)
 
 
-def _whole(name: Label, count: Any) -> int | None:
+def _whole(name: Label, count: object) -> int | None:
     if count is None:
         return None
     if isinstance(count, bool) or not isinstance(count, Integral):

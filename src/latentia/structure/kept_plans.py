@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
 
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
+from latentia.typing import Label
 
 KEPT_NAMES = 500  # variables of a graph whose plan is kept
 
 
-def plan_again(graph: LatentGraph, groups: Any) -> Plan:
+def plan_again(graph: LatentGraph, groups: Iterable[Iterable[Label]]) -> Plan:
     """`make_plan`; the last ones are kept, for the classes, folds and forms of a classifier.
 
     Names that are equal but of different types (1, True) have plans of their own; large plans, and

@@ -7,13 +7,12 @@ their features. It prints as a table with tensor sizes and cost.
 from __future__ import annotations
 
 import hashlib
-import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from latentia import doors
 from latentia.errors import GraphError, PlanError
@@ -130,7 +129,9 @@ class Plan:
         return doors.draw_plan(self)
 
     def _repr_html_(self) -> str:
-        text = f"<pre>{html.escape(str(self))}</pre>"
+        from html import escape
+
+        text = f"<pre>{escape(str(self))}</pre>"
         try:
             return self.draw()._repr_html_() + text
         except GraphError:  # too large for a picture
@@ -140,7 +141,7 @@ class Plan:
 def make_plan(
     graph: GraphLike,
     latents: Latents = None,
-    states: Any = None,
+    states: object = None,
     *,
     groups: Iterable[Iterable[Label]] = (),
     order: str = "min_fill",
@@ -201,7 +202,7 @@ def _check_states(graph: LatentGraph) -> None:
             )
 
 
-def checked_groups(groups: Any) -> list[list[Label]]:
+def checked_groups(groups: object) -> list[list[Label]]:
     """Columns that share a leaf, as lists."""
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise GraphError(f"expected groups as a list of lists of columns, got {groups!r}.")

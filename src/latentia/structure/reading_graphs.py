@@ -7,20 +7,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from latentia.errors import GraphError, UnknownNameError
 from latentia.structure.foreign_graphs import read_foreign
 from latentia.structure.graph import LatentGraph, spell
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, Foreign, Given, Label
 
-Latents: TypeAlias = Mapping[Any, int | None] | Iterable[Any] | None
-GraphLike: TypeAlias = "str | LatentGraph | Mapping[Any, Any] | Iterable[Any]"
+Latents: TypeAlias = ByName[int | None] | Iterable[object] | None
+GraphLike: TypeAlias = "str | LatentGraph | ByName[Cell] | Iterable[object] | Foreign"
 Edge: TypeAlias = tuple[Label, Label]
 
 
 def as_graph(
-    graph: GraphLike, latents: Latents = None, states: Mapping[Any, int] | None = None
+    graph: GraphLike, latents: Latents = None, states: ByName[int] | None = None
 ) -> LatentGraph:
     """Read a graph: text, edges, dict of parents, a graph of networkx, pgmpy or pyAgrum, or ready.
 
@@ -80,7 +80,7 @@ class _Reading:
         self.names.setdefault(_checked_label(b))
         self.edges.append((a, b))
 
-    def finish(self, latents: Latents, states: Mapping[Any, int] | None) -> LatentGraph:
+    def finish(self, latents: Latents, states: ByName[int] | None) -> LatentGraph:
         counts: dict[Label, int | None] = dict(self.states or {})
         hidden = dict(self.latents or {})
         for name, count in _pairs(latents):
@@ -118,7 +118,7 @@ _FILE = re.compile(
 _NO_NAME = re.compile(r"[\[\]<>{}→←↔⟶⟵⇒⇐]|^-|-$")
 
 
-def _read_text(text: str | os.PathLike[Any]) -> _Reading:
+def _read_text(text: str | os.PathLike[str]) -> _Reading:
     """`A->B; A->C,D; c[3]`: chains of ->, <- or --, commas for several, [k] for a state count."""
     if not isinstance(text, str) or _looks_like_a_path(text):
         raise GraphError(
@@ -177,7 +177,7 @@ def _read_name(word: str, statement: str, read: _Reading) -> str:
     return name
 
 
-def _read_other(graph: Any) -> _Reading:
+def _read_other(graph: object) -> _Reading:
     """An object of another library, a model with a graph, or none that can be read."""
     own = getattr(graph, "graph", None)
     if isinstance(own, LatentGraph):
@@ -196,7 +196,7 @@ def _read_other(graph: Any) -> _Reading:
     return read
 
 
-def _read_parents(parents: Mapping[Any, Any]) -> _Reading:
+def _read_parents(parents: ByName[Cell]) -> _Reading:
     read = _Reading(dict.fromkeys(_checked_label(v) for v in parents), [], directed=True)
     for child, above in parents.items():
         if isinstance(above, Mapping):
@@ -209,7 +209,7 @@ def _read_parents(parents: Mapping[Any, Any]) -> _Reading:
     return read
 
 
-def _read_edges(edges: Iterable[Any]) -> _Reading:
+def _read_edges(edges: Iterable[object]) -> _Reading:
     read = _Reading({}, [], states={})
     for edge in _sequence(edges):
         if isinstance(edge, str):
@@ -223,7 +223,7 @@ def _read_edges(edges: Iterable[Any]) -> _Reading:
     return read
 
 
-def _sequence(items: Any) -> list[Any]:
+def _sequence(items: Given) -> list[Label]:
     """A list in a fixed order: sets have none of their own, so they go by what they print."""
     if items is None:
         return []
@@ -236,7 +236,7 @@ def _sequence(items: Any) -> list[Any]:
     return list(items)
 
 
-def _is_listing(items: Any) -> bool:
+def _is_listing(items: object) -> bool:
     """Lists, tuples, sets, iterators, one-dimensional arrays; not all that can be iterated.
 
     A network or a table gives its nodes or columns, or pairs of something else than edges.
@@ -252,7 +252,7 @@ def _pairs(latents: Latents) -> list[tuple[Label, int | None]]:
     return [(_checked_label(name), None) for name in _sequence(latents)]
 
 
-def _counts(states: Mapping[Any, int] | None) -> list[tuple[Label, int]]:
+def _counts(states: ByName[int] | None) -> list[tuple[Label, int]]:
     try:
         return [] if states is None else list(dict(states).items())
     except (TypeError, ValueError):
@@ -265,7 +265,7 @@ def _agreed(name: Label, before: int | None, count: int | None) -> int | None:
     return count if count is not None else before
 
 
-def _checked_label(name: Any) -> Label:
+def _checked_label(name: object) -> Label:
     try:
         hash(name)
     except TypeError:
@@ -274,4 +274,4 @@ def _checked_label(name: Any) -> Label:
         ) from None
     if name is None or name != name:
         raise GraphError(f"{name!r} cannot name a variable. Use a string, a number or a tuple.")
-    return name  # type: ignore[no-any-return]
+    return name

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any
 
 from latentia.errors import GraphError
 from latentia.structure.graph import LatentGraph
@@ -68,7 +67,7 @@ def factorial_markov(length: int, chains: int, states: int | None = None) -> Lat
     return as_graph(edges, latents=latents)
 
 
-def latent_tree(nested: Sequence[Any], states: int | None = None) -> LatentGraph:
+def latent_tree(nested: Sequence[object], states: int | None = None) -> LatentGraph:
     """A latent for every list, telling what is in it: columns and further lists.
 
     >>> str(latent_tree([["a", "b"], ["c", "d"]], 2))
@@ -77,7 +76,7 @@ def latent_tree(nested: Sequence[Any], states: int | None = None) -> LatentGraph
     edges: list[tuple[Label, Label]] = []
     latents: dict[Label, int | None] = {}
 
-    def grow(items: Sequence[Any]) -> str:
+    def grow(items: Sequence[object]) -> str:
         if not items:
             raise GraphError("a list in the tree is empty; every latent needs something below it.")
         own = f"H{len(latents)}"
@@ -110,7 +109,7 @@ def grid(rows: int, columns: int, states: int | None = None) -> LatentGraph:
     return as_graph(edges, latents={f"H{i}_{j}": states for i, j in cells})
 
 
-def _positive(count: Any) -> bool:
+def _positive(count: object) -> bool:
     """A whole number of 1 or more; True is none."""
     return isinstance(count, Integral) and not isinstance(count, bool) and int(count) >= 1
 
@@ -148,12 +147,12 @@ def homogeneous(graph: LatentGraph) -> list[list[Label]]:
         while higher := [a for a in parents[u] if a in graph.latent]:
             u = higher[0]
         ahead[v] = u
-    groups: dict[Any, list[Label]] = {}
-    place: dict[Any, int] = {}  # how many columns have these parents already
+    groups: dict[object, list[Label]] = {}
+    place: dict[object, int] = {}  # how many columns have these parents already
     for v, above in enumerate(parents):
         role = tuple(ahead.get(u, -1) for u in above)
         if v in graph.latent:
-            key: Any = ("latent", role, ahead[v])
+            key: object = ("latent", role, ahead[v])
         else:
             place[above] = place.get(above, -1) + 1
             key = ("column", role, place[above])

@@ -22,7 +22,7 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.triangulate import maximal_cliques, moralise
 from latentia.testing.mixed_truth import MixedTree, mixed_tree
-from latentia.typing import Array
+from latentia.typing import Array, Label
 
 __all__ = [
     "KINDS",
@@ -207,12 +207,12 @@ def random_model(graph: LatentGraph, rng: Generator, concentration: float = 0.5)
     """CPTs with Dirichlet rows; undirected: gamma potentials on the graph's maximal cliques."""
     states = _known_states(graph)
     if graph.directed:
-        cpts: dict[Any, Array] = {}
+        cpts: dict[Label, Array] = {}
         for v, above in enumerate(graph.parents()):
             rows = [states[p] for p in above]
             cpts[graph.names[v]] = rng.dirichlet(np.full(states[v], concentration), size=rows)
         return TabularModel(graph, cpts)
-    potentials: dict[Any, Array] = {}
+    potentials: dict[Label, Array] = {}
     found = maximal_cliques(range(len(states)), moralise(graph))
     for clique in sorted(tuple(sorted(c)) for c in found):
         cells = rng.gamma(concentration, size=[states[v] for v in clique])

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia.errors import DataError
 from latentia.linear_algebra import Solution
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Foreign
 
 Solver: TypeAlias = Callable[[Array, Array], Solution]
 
@@ -44,7 +44,7 @@ def stage_2(predicted: Predictions, solver: Solver) -> Solution:
 
 
 def cross_fitted(
-    estimator: Any,
+    estimator: Foreign,
     eta: Codes,
     target: Codes,
     sizes: tuple[int, int],
@@ -71,8 +71,8 @@ def cross_fitted(
 
 
 def _fitted(
-    estimator: Any, eta: Codes, target: Codes, sizes: tuple[int, int], weight: Array
-) -> Any:
+    estimator: Foreign, eta: Codes, target: Codes, sizes: tuple[int, int], weight: Array
+) -> Foreign:
     from sklearn.base import clone, is_classifier
     from sklearn.multioutput import MultiOutputRegressor
     from sklearn.utils import get_tags
@@ -89,7 +89,7 @@ def _fitted(
     return model.fit(X, np.eye(sizes[1])[target], **extra)
 
 
-def _predicted(model: Any, X: Array, states: int) -> Array:
+def _predicted(model: Foreign, X: Array, states: int) -> Array:
     from sklearn.base import is_classifier
 
     if not is_classifier(model):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from latentia.inference.provenance import Provenance, SeparatorReport
 from latentia.linear_algebra import Ridge, Solution, Truncated, pseudo_inverse
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
-from latentia.typing import Array
+from latentia.typing import Array, Codes, Foreign
 
 LARGEST_TABLE = 2**26
 
@@ -37,7 +36,7 @@ def learn_as_published(
     plan: Plan,
     source: Source,
     ridge: tuple[float, float] | None = None,
-    stage1: Any = None,
+    stage1: Foreign = None,
     folds: int = 5,
     seed: int = 0,
 ) -> Operators:
@@ -57,7 +56,7 @@ def solve_tables(
     tables: Moments,
     ridge: tuple[float, float] | None = None,
     rows: Rows | None = None,
-    stage1: Any = None,
+    stage1: Foreign = None,
     folds: int = 5,
     seed: int = 0,
 ) -> Operators:
@@ -145,7 +144,7 @@ def child_cores(plan: Plan, k: int) -> tuple[Block, ...]:
 
 
 def count_blocks(
-    plan: Plan, leaves: list[Any], blocks: tuple[Block, ...], weight: Array | None
+    plan: Plan, leaves: list[Codes], blocks: tuple[Block, ...], weight: Array | None
 ) -> Array:
     """Weighted counts of the joint states of blocks, over the rows that have all of them."""
     sizes = plan.leaf_states()
@@ -199,7 +198,7 @@ def _rows_of(source: Source) -> Rows:
 
 
 def _from_rows(
-    plan: Plan, k: int, rows: Rows, estimator: Any, folds: int, seed: int
+    plan: Plan, k: int, rows: Rows, estimator: Foreign, folds: int, seed: int
 ) -> Predictions:
     """Stage 1A and 1B by any regressor or classifier, cross-fitted."""
     sizes = plan.leaf_states()
@@ -227,7 +226,7 @@ def _from_rows(
     return Predictions((bars[0] * root).T, (bars[1] * root).T)
 
 
-def _codes(leaves: list[Any], sizes: tuple[int, ...], block: Block) -> Any:
+def _codes(leaves: list[Codes], sizes: tuple[int, ...], block: Block) -> Codes:
     return block_codes(leaves, sizes, block) if block else np.zeros(len(leaves[0]), dtype=np.int64)
 
 

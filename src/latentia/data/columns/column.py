@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from latentia.data.columns.values import Values
-from latentia.typing import Array, Bools, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
 
-Places: TypeAlias = Any  # (n,) codes, -1 where missing, or positions on a grid, NaN where missing
+Places: TypeAlias = (
+    CellArray  # (n,) codes, -1 where missing, or positions on a grid, NaN where missing
+)
 KINDS = ("discrete", "continuous")
 
 
@@ -38,12 +40,12 @@ class Column(Protocol):
         ...
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> tuple[Cell, ...]:
         """The states, or the value at every cell."""
         ...
 
     @property
-    def summary_names(self) -> tuple[Any, ...]:
+    def summary_names(self) -> tuple[Cell, ...]:
         """Names of what `summary` tells; those of a discrete column differ when printed."""
         ...
 
@@ -72,11 +74,11 @@ class Column(Protocol):
         """Which of the places are not missing."""
         ...
 
-    def corners(self, places: Places) -> tuple[Any, Array]:
+    def corners(self, places: Places) -> tuple[Codes, Array]:
         """Cells around each place and their weights, (k, n) each; `cells` where missing."""
         ...
 
-    def nearest(self, places: Places) -> Any:
+    def nearest(self, places: Places) -> Codes:
         """The cell nearest to each place, -1 where missing."""
         ...
 
@@ -84,15 +86,15 @@ class Column(Protocol):
         """Codes, or z in units of its spread; NaN where missing."""
         ...
 
-    def place_of(self, state: Any) -> Places:
+    def place_of(self, state: Cell) -> Places:
         """The place of one state or number that was told, (1,)."""
         ...
 
-    def is_range(self, told: Any) -> bool:
+    def is_range(self, told: Cell) -> bool:
         """Does hard evidence tell a range of cells instead of one place?"""
         ...
 
-    def likelihood(self, given: Any) -> Array:
+    def likelihood(self, given: Cell) -> Array:
         """Likelihoods of the cells by what is told of them: a range, or soft evidence."""
         ...
 
@@ -108,7 +110,7 @@ class Column(Protocol):
         """The same of places."""
         ...
 
-    def of_measures(self, measures: Array) -> Any:
+    def of_measures(self, measures: Array) -> CellArray:
         """Cells as a table has them: states of codes, or numbers in their own units."""
         ...
 
@@ -116,15 +118,15 @@ class Column(Protocol):
         """(cells, n) -> (n,): the most probable code, or the mean."""
         ...
 
-    def answers(self, best: Any) -> Any:
+    def answers(self, best: CellArray) -> CellArray:
         """States of codes; numbers as they are."""
         ...
 
-    def settled(self, best: Any) -> Any:
+    def settled(self, best: CellArray) -> CellArray:
         """What `best` says, as codes or as numbers that the column can have."""
         ...
 
-    def filled(self, values: Values, best: Any) -> Any:
+    def filled(self, values: Values, best: CellArray) -> CellArray:
         """The cells of a table, with the answers of `best` where they are missing."""
         ...
 
@@ -140,15 +142,15 @@ class Column(Protocol):
         """The same of places; 0 where missing."""
         ...
 
-    def bins(self, places: Places, most: int) -> Any:
+    def bins(self, places: Places, most: int) -> Codes:
         """Codes, or positions in so many bins; -1 where missing."""
         ...
 
-    def bin_names(self, most: int) -> tuple[Any, ...]:
+    def bin_names(self, most: int) -> tuple[Cell, ...]:
         """The states, or from where to where the bins reach."""
         ...
 
-    def draw(self, cells: Any, rng: np.random.Generator) -> Any:
+    def draw(self, cells: Codes, rng: np.random.Generator) -> CellArray:
         """Values for cells that were drawn."""
         ...
 

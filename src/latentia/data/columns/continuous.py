@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from latentia.data.columns.scales import Knots, bend, steepness, straighten
 from latentia.data.columns.values import Values, are_numbers, first_odd
 from latentia.data.columns.values import to_values as to_values
 from latentia.errors import DataError
-from latentia.typing import Array, Bools, Codes, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
 
 POINTS = 128  # of the grid of a column in a leaf of its own
 PAIRED_POINTS = 40  # along each axis of a leaf with several continuous columns
@@ -165,12 +165,12 @@ class ContinuousColumn:
     # --- what every column can do -----------------------------------------------------------------
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> tuple[Cell, ...]:
         """The value at every cell."""
         return tuple(masses.cell_values(self).tolist())
 
     @property
-    def summary_names(self) -> tuple[Any, ...]:
+    def summary_names(self) -> tuple[Cell, ...]:
         return SUMMARY
 
     @property
@@ -214,14 +214,14 @@ class ContinuousColumn:
         """z in units of its spread, NaN where missing."""
         return np.asarray(self.at(places) / self.spread)
 
-    def place_of(self, state: Any) -> Array:
+    def place_of(self, state: Cell) -> Array:
         return self.positions(np.array([read_number(self.name, state)]))
 
-    def is_range(self, told: Any) -> bool:
+    def is_range(self, told: Cell) -> bool:
         """An interval (low, high)."""
         return isinstance(told, tuple | list)
 
-    def likelihood(self, given: Any) -> Array:
+    def likelihood(self, given: Cell) -> Array:
         """Of an interval the share of each cell inside; of a function its values."""
         if self.is_range(given):
             return likelihood_of_interval(self.name, self, given)
@@ -247,7 +247,7 @@ class ContinuousColumn:
         """The mean, (n,)."""
         return masses.means(self, p)
 
-    def answers(self, best: Any) -> Array:
+    def answers(self, best: CellArray) -> Array:
         return np.asarray(best)
 
     @property
@@ -255,10 +255,10 @@ class ContinuousColumn:
         """Are all values whole numbers?"""
         return self.lattice[0] > 0 and self.lattice[1] == 1
 
-    def settled(self, best: Any) -> Array:
+    def settled(self, best: CellArray) -> Array:
         return masses.on_lattice(self, np.asarray(best, dtype=float))
 
-    def filled(self, values: Values, best: Any) -> Any:
+    def filled(self, values: Values, best: CellArray) -> CellArray:
         """The cells of a table, with `best` where they are missing; whole numbers stay those."""
         x = to_values(values)
         told = self.settled(best)
@@ -285,11 +285,11 @@ class ContinuousColumn:
         own = np.clip((share * most).astype(np.int64), 0, most - 1)
         return np.where(there, own, -1)
 
-    def bin_names(self, most: int) -> tuple[Any, ...]:
+    def bin_names(self, most: int) -> tuple[Cell, ...]:
         edges = self.unscaled(np.linspace(self.low, self.high, most + 1))
         return tuple(f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges))
 
-    def draw(self, cells: Codes, rng: np.random.Generator) -> Any:
+    def draw(self, cells: Codes, rng: np.random.Generator) -> CellArray:
         """Of whole numbers, whole numbers."""
         found = masses.draw(self, cells, rng)
         return found.astype(np.int64) if self.whole else found
@@ -336,7 +336,7 @@ def straightened(column: Column) -> Column:
     )
 
 
-def _with_whole(values: Values, told: Array) -> Any:
+def _with_whole(values: Values, told: Array) -> Codes:
     """Whole numbers as they are, and `told` ones where they are missing."""
     if values.missing is None:
         return values.cells

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from latentia.data.columns.values import Values, code_type, find_words, plain
 from latentia.data.columns.values import distinct_states as distinct_states
 from latentia.data.columns.values import sorted_states as sorted_states
 from latentia.errors import DataError, EvidenceError, UnknownNameError
-from latentia.typing import Array, Bools, Codes, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
 
 UNKNOWN = -2  # the code of a value that is no state
 WIDEST_TABLE = 2**16  # whole numbers so close together are looked up in a table
@@ -38,7 +38,7 @@ class DiscreteColumn:
         if len(set(self.states)) != len(self.states):
             raise DataError(f"the states of {self.name!r} must differ, got {list(self.states)}.")
 
-    def code(self, state: Any) -> int:
+    def code(self, state: Cell) -> int:
         """The code of one state."""
         try:
             return self.states.index(plain(state))
@@ -67,11 +67,11 @@ class DiscreteColumn:
         return len(self.states)
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> tuple[Cell, ...]:
         return self.states
 
     @property
-    def summary_names(self) -> tuple[Any, ...]:
+    def summary_names(self) -> tuple[Cell, ...]:
         """The states; those that print alike (1 and '1') as Python writes them."""
         return printed_apart(self.states, f"the states of {self.name!r}")
 
@@ -114,13 +114,13 @@ class DiscreteColumn:
         """Codes as numbers, NaN where missing."""
         return np.where(places < 0, np.nan, places)
 
-    def place_of(self, state: Any) -> Codes:
+    def place_of(self, state: Cell) -> Codes:
         return np.array([self.code(state)])
 
-    def is_range(self, told: Any) -> bool:
+    def is_range(self, told: Cell) -> bool:
         return False
 
-    def likelihood(self, given: Any) -> Array:
+    def likelihood(self, given: Cell) -> Array:
         """By states; those that are not named have none."""
         if not isinstance(given, Mapping):
             raise EvidenceError(
@@ -132,7 +132,7 @@ class DiscreteColumn:
             found[self.code(state)] = self._number(state, likelihood)
         return found
 
-    def _number(self, state: Any, likelihood: Any) -> float:
+    def _number(self, state: Cell, likelihood: Cell) -> float:
         try:
             return float(likelihood)
         except (TypeError, ValueError, OverflowError):
@@ -150,20 +150,20 @@ class DiscreteColumn:
     def of_places(self, places: Codes) -> Array:
         return self.coordinates(places)
 
-    def of_measures(self, measures: Array) -> np.ndarray[Any, Any]:
+    def of_measures(self, measures: Array) -> CellArray:
         return self.answers(measures)
 
     def best(self, p: Array) -> Array:
         """The most probable code, (n,)."""
         return np.asarray(p.argmax(axis=0), dtype=float)
 
-    def answers(self, best: Any) -> np.ndarray[Any, Any]:
+    def answers(self, best: CellArray) -> CellArray:
         return decode(self, np.asarray(best).astype(np.int64))
 
-    def settled(self, best: Any) -> Any:
+    def settled(self, best: CellArray) -> CellArray:
         return best
 
-    def filled(self, values: Values, best: Any) -> np.ndarray[Any, Any]:
+    def filled(self, values: Values, best: CellArray) -> CellArray:
         """The cells of a table, with the states of `best` codes where they are missing."""
         codes = encode(self, values)
         return decode(self, np.where(codes < 0, np.asarray(best).astype(np.int64), codes))
@@ -181,10 +181,10 @@ class DiscreteColumn:
     def bins(self, places: Codes, most: int) -> Codes:
         return np.where(places < 0, -1, places).astype(np.int64)
 
-    def bin_names(self, most: int) -> tuple[Any, ...]:
+    def bin_names(self, most: int) -> tuple[Cell, ...]:
         return self.states
 
-    def draw(self, cells: Codes, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    def draw(self, cells: Codes, rng: np.random.Generator) -> CellArray:
         return decode(self, cells)
 
 
@@ -208,7 +208,7 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
     return codes.astype(code_type(len(column.states)), copy=False)
 
 
-def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.ndarray[Any, Any]]:
+def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, CellArray]:
     """The cells with those that are no state made missing; and which these are.
 
     >>> without_unknown(DiscreteColumn("D", (1, 3)), Values(np.array([3, 2])))[1].tolist()
@@ -220,14 +220,14 @@ def without_unknown(column: DiscreteColumn, values: Values) -> tuple[Values, np.
     return values.without(odd), odd
 
 
-def decode(column: DiscreteColumn, codes: Codes) -> np.ndarray[Any, Any]:
+def decode(column: DiscreteColumn, codes: Codes) -> CellArray:
     """States of codes, in the plainest array that holds each of them exactly."""
     states = np.empty(len(column.states), dtype=object)
     states[:] = column.states
     kinds = {type(s) for s in column.states}
     kind = column.answer_type
     if kinds <= {int, float, bool} and kind is not str:
-        numbers: np.ndarray[Any, Any] = states.astype(kind)
+        numbers: CellArray = states.astype(kind)
         if numbers.tolist() == list(column.states):  # 2⁵³ + 1 and ½ are no floats together
             return numbers[codes]
     return states[codes]
@@ -263,7 +263,7 @@ def _find_codes(column: DiscreteColumn, values: Values) -> Codes:
 def _whole_codes(column: DiscreteColumn, values: Values) -> Codes:
     """Codes of integers, compared as integers; their own type may be too narrow to subtract in."""
     cells = values.cells.view(np.uint8) if values.cells.dtype.kind == "b" else values.cells
-    states: tuple[Any, ...] = column.states
+    states: tuple[Cell, ...] = column.states
     known = [(int(s), k) for k, s in enumerate(states) if _is_whole(s)]
     if not known or not len(cells):
         return np.full(len(cells), UNKNOWN, dtype=np.int64)
@@ -279,7 +279,7 @@ def _whole_codes(column: DiscreteColumn, values: Values) -> Codes:
 
 
 def _close_codes(
-    cells: np.ndarray[Any, Any], known: list[tuple[int, int]], low: int, high: int, whole: bool
+    cells: CellArray, known: list[tuple[int, int]], low: int, high: int, whole: bool
 ) -> Codes:
     """Of states that lie close together: their distance from the first, or a table of it."""
     first, last = int(cells.min()), int(cells.max())
@@ -302,7 +302,7 @@ def _close_codes(
     return np.asarray(np.where(odd, UNKNOWN, table[place]))
 
 
-def _float_codes(states: tuple[Any, ...], cells: np.ndarray[Any, Any]) -> Codes:
+def _float_codes(states: tuple[Cell, ...], cells: CellArray) -> Codes:
     """Codes of floats; a state that is no float (2⁵³ + 1) is met by none."""
     there = sorted((float(s), k) for k, s in enumerate(states) if _is_float(s))
     if not there:
@@ -311,17 +311,17 @@ def _float_codes(states: tuple[Any, ...], cells: np.ndarray[Any, Any]) -> Codes:
     return _looked_up(known, np.array([k for _, k in there]), cells.astype(float, copy=False))
 
 
-def _looked_up(known: Any, codes: Codes, cells: np.ndarray[Any, Any]) -> Codes:
+def _looked_up(known: CellArray, codes: Codes, cells: CellArray) -> Codes:
     """Codes of cells among rising values of the same type."""
     place = np.minimum(np.searchsorted(known, cells), len(known) - 1)
     return np.where(known[place] == cells, codes[place], UNKNOWN).astype(np.int64)
 
 
-def _is_whole(state: Any) -> bool:
+def _is_whole(state: Cell) -> bool:
     return isinstance(state, int) or (isinstance(state, float) and state.is_integer())
 
 
-def _is_float(state: Any) -> bool:
+def _is_float(state: Cell) -> bool:
     try:
         return bool(float(state) == state)
     except OverflowError:  # a whole number beyond all floats
@@ -330,7 +330,7 @@ def _is_float(state: Any) -> bool:
 
 def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
     """Each different value is looked up once."""
-    code: Mapping[Any, int] = {s: k for k, s in enumerate(states)}
+    code: Mapping[Cell, int] = {s: k for k, s in enumerate(states)}
     words = find_words(values.cells) if values.words is None else values.words
     if words is None:  # a list or a dict is no state
         cells = values.cells.tolist()
@@ -340,7 +340,7 @@ def _object_codes(states: tuple[Hashable, ...], values: Values) -> Codes:
     return words.taken(np.array(found, dtype=code_type(len(states))), -1)
 
 
-def _hashable(value: Any) -> bool:
+def _hashable(value: object) -> bool:
     try:
         hash(value)
     except TypeError:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentia.data.columns.masses import Grid, cell_values, interval_likelihood
 from latentia.errors import EvidenceError
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Label
 
 
-def read_number(name: Label, value: Any) -> float:
+def read_number(name: Label, value: Cell) -> float:
     """A finite number, or an error that says what may be said."""
     try:
         number = float(value)
@@ -24,7 +22,7 @@ def read_number(name: Label, value: Any) -> float:
     return number
 
 
-def likelihood_of_interval(name: Label, column: Grid, ends: Any) -> Array:
+def likelihood_of_interval(name: Label, column: Grid, ends: Cell) -> Array:
     """Share of each cell inside the interval, (cells,); None is an end that is open."""
     if len(ends) != 2:
         raise EvidenceError(f"expected an interval (low, high) for {name!r}, got {ends!r}.")
@@ -49,7 +47,7 @@ def likelihood_of_interval(name: Label, column: Grid, ends: Any) -> Array:
     return share
 
 
-def likelihood_of_function(name: Label, column: Grid, given: Any) -> Array:
+def likelihood_of_function(name: Label, column: Grid, given: Cell) -> Array:
     """Values of a function at the cells, (cells,); one that fails is told."""
     if not callable(given):
         raise EvidenceError(

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.errors import DataError
-from latentia.typing import Array, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label, Selection
 
 EXACT = 2**53  # whole numbers up to this one are floats, too
 
@@ -26,24 +26,24 @@ class Words:
     and takes what it found for the rows.
     """
 
-    values: np.ndarray[Any, Any]  # (k,) objects
-    codes: np.ndarray[Any, Any]  # (n,) whole numbers
+    values: CellArray  # (k,) objects
+    codes: Codes  # (n,) whole numbers
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, rows: Any) -> Words:
+    def __getitem__(self, rows: Selection) -> Words:
         """The words of some rows: a slice, places, or which of them."""
         return Words(self.values, self.codes[rows])
 
-    def taken(self, found: np.ndarray[Any, Any], nothing: Any) -> np.ndarray[Any, Any]:
+    def taken(self, found: CellArray, nothing: object) -> CellArray:
         """What was `found` for each word, for every row; `nothing` where there is no word."""
         table = np.empty(len(found) + 1, dtype=found.dtype)
         table[:-1], table[-1] = found, nothing  # code -1 is the last one
         return table.take(self.codes)
 
     @property
-    def met(self) -> np.ndarray[Any, Any]:
+    def met(self) -> Bools:
         """Which of the words some row holds: (k,)."""
         found = np.zeros(len(self.values) + 1, dtype=bool)
         found[self.codes] = True
@@ -55,11 +55,11 @@ class Words:
 class Values:
     """The cells of one column: an array or words, which of them are missing, and categories."""
 
-    given: np.ndarray[Any, Any] | Words  # numbers or objects
-    missing: np.ndarray[Any, Any] | None = None  # (n,) bool; None: nothing is missing
+    given: CellArray | Words  # numbers or objects
+    missing: Bools | None = None  # (n,) bool; None: nothing is missing
     categories: tuple[Hashable, ...] | None = None
     first: int | None = 0  # row of the first cell in its table; None: in a part of it
-    rows: np.ndarray[Any, Any] | None = None  # where not all are here: which cells these are
+    rows: Codes | None = None  # where not all are here: which cells these are
 
     def __len__(self) -> int:
         return len(self.given)
@@ -69,7 +69,7 @@ class Values:
         return self.given if isinstance(self.given, Words) else None
 
     @property
-    def cells(self) -> np.ndarray[Any, Any]:
+    def cells(self) -> CellArray:
         """One by one; words are spelled out, so that many rows take their time."""
         given = self.given
         return given.taken(given.values, None) if isinstance(given, Words) else given
@@ -79,21 +79,21 @@ class Values:
         """What numpy calls the type of the cells: O for objects."""
         return "O" if isinstance(self.given, Words) else self.given.dtype.kind
 
-    def cell(self, row: int) -> Any:
+    def cell(self, row: int) -> Cell:
         given = self.given[row : row + 1]
         return (given.taken(given.values, None) if isinstance(given, Words) else given)[0]
 
     @property
-    def present(self) -> np.ndarray[Any, Any]:
+    def present(self) -> CellArray:
         return self.cells if self.missing is None else self.cells[~self.missing]
 
-    def where(self, kept: Any) -> Values:
+    def where(self, kept: Selection) -> Values:
         """The cells of some rows only."""
         missing = None if self.missing is None else self.missing[kept]
         rows = (np.arange(len(self)) if self.rows is None else self.rows)[kept]
         return Values(self.given[kept], missing, self.categories, self.first, rows)
 
-    def without(self, odd: np.ndarray[Any, Any]) -> Values:
+    def without(self, odd: Bools) -> Values:
         """The same with more cells missing."""
         gone = odd if self.missing is None else self.missing | odd
         return replace(self, missing=gone)
@@ -112,12 +112,12 @@ def row_of(first: int | None, place: int) -> str:
     return f"row {place} of its part" if first is None else f"row {first + place}"
 
 
-def code_type(count: int) -> Any:
+def code_type(count: int) -> type[np.signedinteger[Any]]:
     """The narrowest type for codes of so many states, and −1 and −2."""
     return np.int8 if count <= 127 else np.int16 if count < 2**15 else np.int32
 
 
-def find_words(cells: np.ndarray[Any, Any]) -> Words | None:
+def find_words(cells: CellArray) -> Words | None:
     """The different values of an array, in the order they come; None: some cannot be hashed.
 
     Values of different types stay apart, for Python takes 1, 1.0 and True for one.
@@ -133,7 +133,7 @@ def find_words(cells: np.ndarray[Any, Any]) -> Words | None:
         if mixed:
             pairs = dict.fromkeys(zip(map(type, listed), listed, strict=True))
             values = [value for _, value in pairs]
-            place: dict[Any, int] = {key: k for k, key in enumerate(pairs)}
+            place: dict[Label, int] = {key: k for k, key in enumerate(pairs)}
             found = map(place.__getitem__, zip(map(type, listed), listed, strict=True))
         else:
             values = list(dict.fromkeys(listed))
@@ -145,7 +145,7 @@ def find_words(cells: np.ndarray[Any, Any]) -> Words | None:
     return Words(as_objects(values), codes.astype(code_type(len(values)), copy=False))
 
 
-def as_objects(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+def as_objects(values: Sequence[Cell]) -> CellArray:
     """An array of just these objects, be they lists."""
     found = np.empty(len(values), dtype=object)
     found[:] = values
@@ -154,7 +154,7 @@ def as_objects(values: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 def word_values(
     words: Words,
-    missing: np.ndarray[Any, Any] | None = None,
+    missing: CellArray | None = None,
     categories: tuple[Hashable, ...] | None = None,
 ) -> Values:
     """Cells from words; None and words that differ from themselves (NaN, NaT) are missing."""
@@ -166,7 +166,7 @@ def word_values(
     return Values(words, away if away.any() else None, categories)
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN, NaT and pandas.NA."""
     if value is None:
         return True
@@ -178,7 +178,7 @@ def is_missing(value: Any) -> bool:
         return False
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Integers and floats, Python's and numpy's; True and False are none.
 
     >>> is_number(1), is_number(np.float32(1)), is_number(True), is_number("1")
@@ -211,7 +211,7 @@ def to_values(values: Values) -> Array:
     return x
 
 
-def are_numbers(values: Values) -> np.ndarray[Any, Any]:
+def are_numbers(values: Values) -> Bools:
     """Which cells are numbers: (n,) bool; of those that are missing it does not matter."""
     if values.kind in "iuf":
         return np.ones(len(values), dtype=bool)
@@ -221,7 +221,7 @@ def are_numbers(values: Values) -> np.ndarray[Any, Any]:
     return words.taken(np.fromiter(map(is_number, words.values), bool, len(words.values)), False)
 
 
-def first_odd(values: Values) -> tuple[int, Any] | None:
+def first_odd(values: Values) -> tuple[int, Cell] | None:
     """Row and value of the first present cell that is no number; None: all are."""
     odd = ~are_numbers(values)
     odd = odd if values.missing is None else odd & ~values.missing
@@ -229,12 +229,12 @@ def first_odd(values: Values) -> tuple[int, Any] | None:
     return None if row is None else (row, plain(values.cell(row)))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Cell:
     """Python's own number or string for a numpy scalar; whole floats as they are."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def distinct_states(cells: Iterable[Any], name: Label | None = None) -> set[Any]:
+def distinct_states(cells: Iterable[Cell], name: Label | None = None) -> set[Cell]:
     """Different values; those that cannot be hashed cannot be states."""
     try:
         return {plain(v) for v in cells}
@@ -246,7 +246,7 @@ def distinct_states(cells: Iterable[Any], name: Label | None = None) -> set[Any]
         ) from None
 
 
-def sorted_states(states: Iterable[Any]) -> tuple[Hashable, ...]:
+def sorted_states(states: Iterable[Cell]) -> tuple[Hashable, ...]:
     """In the order of their kind; of several types: by type, then by what they print."""
     try:
         return tuple(sorted(states))

@@ -18,13 +18,14 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.values import Words, as_objects
 from latentia.errors import EvidenceError
+from latentia.typing import Cell, CellArray, Foreign
 
 MISSING = (
     "",
@@ -53,7 +54,7 @@ NUMBER = (
 SURE = 15  # so many digits every decimal can hold
 FEW = 1000  # cells that are looked at first
 
-Cells: TypeAlias = np.ndarray[Any, Any] | Words
+Cells: TypeAlias = CellArray | Words
 Kind: TypeAlias = Literal["integers", "unsigned", "truths", "decimals", "text"]
 
 
@@ -104,7 +105,7 @@ class CellLook:
         return self.seen and not (numbers or self.truths)
 
 
-def look_at_cells(texts: Any, before: CellLook | None = None) -> CellLook:
+def look_at_cells(texts: Foreign, before: CellLook | None = None) -> CellLook:
     """A look at cells of text, an Arrow array; what was ruled out `before` is not looked for.
 
     >>> import pyarrow as pa
@@ -144,20 +145,20 @@ def _width(long: list[int], negative: bool) -> tuple[bool, bool, bool]:
     return high >= 2**63, negative, low < -(2**63) or high >= 2**64
 
 
-def _every(cells: Any, pattern: str) -> bool:
+def _every(cells: Foreign, pattern: str) -> bool:
     import pyarrow.compute as pc
 
     return bool(pc.all(pc.match_substring_regex(cells, pattern)).as_py())
 
 
-def spells_missing(trimmed: Any) -> Any:
+def spells_missing(trimmed: Foreign) -> Foreign:
     """Which cells of an Arrow array of text spell a missing cell; blanks must be cut off."""
     import pyarrow.compute as pc
 
     return pc.is_in(trimmed, _words(MISSING))
 
 
-def _words(words: tuple[str, ...]) -> Any:
+def _words(words: tuple[str, ...]) -> Foreign:
     import pyarrow as pa
 
     return pa.array(words)
@@ -171,7 +172,7 @@ def _is_exact(digits: str) -> bool:
         return False
 
 
-def typed(texts: Any, look: CellLook) -> Any:
+def typed(texts: Foreign, look: CellLook) -> Foreign:
     """Cells of text as an Arrow array of the type that all cells of their column allow."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -191,7 +192,7 @@ def typed(texts: Any, look: CellLook) -> Any:
             return pc.cast(kept, pa.float64())
 
 
-def _typed_text(texts: Any, padded: bool) -> Any:
+def _typed_text(texts: Foreign, padded: bool) -> Foreign:
     """A dictionary of the different texts, each looked at once; no index where one is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -205,7 +206,7 @@ def _typed_text(texts: Any, padded: bool) -> Any:
     return pa.DictionaryArray.from_arrays(kept, words)
 
 
-def as_known(column: Column, packed: Any) -> Cells:
+def as_known(column: Column, packed: Foreign) -> Cells:
     """Cells, a dictionary array of text, as the states or numbers of a column that is known.
 
     Each different text is looked up once; one that is no state, or no number, is left for the model
@@ -215,7 +216,7 @@ def as_known(column: Column, packed: Any) -> Cells:
     return plain_cells(words, packed.indices.to_numpy(zero_copy_only=False))
 
 
-def _meant(column: Column, text: str) -> Any:
+def _meant(column: Column, text: str) -> Cell:
     """The state or number that a cell means; None: it is missing."""
     missing = text.strip() in MISSING
     if column.continuous:
@@ -226,7 +227,7 @@ def _meant(column: Column, text: str) -> Any:
     return find_state(column, text)
 
 
-def plain_cells(words: list[Any], codes: np.ndarray[Any, Any]) -> Cells:
+def plain_cells(words: list[Cell], codes: CellArray) -> Cells:
     """words[code] for every row, in the plainest array that holds them; None is missing.
 
     What is neither numbers nor true and false stays words.
@@ -236,7 +237,7 @@ def plain_cells(words: list[Any], codes: np.ndarray[Any, Any]) -> Cells:
     """
     there = [word for word in words if word is not None]
     kinds = {type(word) for word in there}
-    found: np.ndarray[Any, Any]
+    found: CellArray
     if kinds == {float}:
         found = np.array([np.nan if word is None else word for word in words])
         return _taken(found, codes)
@@ -257,12 +258,12 @@ def _whole_kind(words: list[int]) -> type | None:
     return np.uint64 if low >= 0 and high < 2**64 else None
 
 
-def _taken(values: np.ndarray[Any, Any], codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    taken: np.ndarray[Any, Any] = values[codes]
+def _taken(values: CellArray, codes: CellArray) -> CellArray:
+    taken: CellArray = values[codes]
     return taken
 
 
-def find_state(column: Column, text: str) -> Any:
+def find_state(column: Column, text: str) -> Cell:
     """The state that `text` means; what is none is left for the model to refuse.
 
     >>> from latentia.data.columns.discrete import DiscreteColumn

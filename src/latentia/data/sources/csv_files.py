@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from latentia.data.sources.csv_rows import (
 from latentia.data.sources.located import Located, check_unchanged
 from latentia.data.sources.series_words import MET, arrow_words
 from latentia.errors import DataError, FileError
+from latentia.typing import CellArray, Foreign, Label, TableLike
 
 DELIMITERS = (",", ";", "\t")
 MARK = b"\xef\xbb\xbf"  # of UTF-8
@@ -85,7 +86,7 @@ def csv_blocks(
     found: Survey,
     looks: Mapping[str, CellLook],
     wanted: Sequence[str],
-) -> Iterator[Any]:
+) -> Iterator[TableLike]:
     """Arrow tables with the wanted columns, of the types that `looks` allow."""
     import pyarrow as pa
 
@@ -106,11 +107,11 @@ def known_blocks(
     looks: Mapping[str, CellLook],
     wanted: Sequence[str],
     known: Mapping[str, Column],
-) -> Iterator[dict[Any, Cells]]:
+) -> Iterator[dict[Label, Cells]]:
     """Dicts of columns; the cells of known columns are read as what these hold."""
     check_unchanged(file)
     for texts in _text_tables(file, found.head, wanted):
-        cells: dict[Any, Cells] = {}
+        cells: dict[Label, Cells] = {}
         for name in wanted:
             column, look, text = known.get(name), looks[name], texts.column(name)
             numeric = look.kind in ("integers", "unsigned", "decimals")
@@ -123,7 +124,7 @@ def known_blocks(
     check_unchanged(file)
 
 
-def array_cells(column: Any) -> Cells:
+def array_cells(column: Foreign) -> Cells:
     """An Arrow column as an array, masked where integers are missing; text as words."""
     import pyarrow as pa
 
@@ -134,9 +135,7 @@ def array_cells(column: Any) -> Cells:
         if not column.null_count:
             return np.asarray(column.to_numpy())
         whole = column.fill_null(False if pa.types.is_boolean(kind) else 0)
-        masked: np.ndarray[Any, Any] = np.ma.array(
-            whole.to_numpy(), mask=column.is_null().to_numpy()
-        )
+        masked: CellArray = np.ma.array(whole.to_numpy(), mask=column.is_null().to_numpy())
         return masked
     words = arrow_words(column)
     return plain_cells(column.to_pylist(), np.arange(len(column))) if words is None else words
@@ -197,7 +196,7 @@ def _check_names(names: Sequence[str], shown: str) -> None:
 # -- rows --------------------------------------------------------------------------------------
 
 
-def _text_tables(file: Located, head: Head, wanted: Sequence[str]) -> Iterator[Any]:
+def _text_tables(file: Located, head: Head, wanted: Sequence[str]) -> Iterator[TableLike]:
     """The wanted columns as text, piece by piece."""
     with file.open() as raw:
         source = unpacked(raw)
@@ -208,7 +207,7 @@ def _text_tables(file: Located, head: Head, wanted: Sequence[str]) -> Iterator[A
                 yield table
 
 
-def _parsed(piece: CsvPiece, head: Head, wanted: Sequence[str], shown: str) -> Any:
+def _parsed(piece: CsvPiece, head: Head, wanted: Sequence[str], shown: str) -> Foreign:
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
 

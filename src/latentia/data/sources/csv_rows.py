@@ -11,18 +11,20 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, TypeAlias, final
+from typing import IO, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentia.errors import FileError
+from latentia.typing import Bools
 
 PIECE_BYTES = 2**23  # read at a time; also the longest row
 SWALLOWED = 3  # lines within a cell that look like rows: more than chance
 GZIP = b"\x1f\x8b"
 QUOTE = ord('"')
 
-Places: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Places: TypeAlias = NDArray[np.int64]
 
 
 @final
@@ -125,7 +127,7 @@ def quoted_cells(
     )
 
 
-def _as_they_should(places: Places, starts: Any, ends: Any, twin: Any) -> QuotedCells | None:
+def _as_they_should(places: Places, starts: Bools, ends: Bools, twin: Bools) -> QuotedCells | None:
     """Quotes open and close in turn; two in a row within a cell close and open it again.
 
     None if that does not hold for all of them.
@@ -143,7 +145,7 @@ def _as_they_should(places: Places, starts: Any, ends: Any, twin: Any) -> Quoted
 
 
 def _one_by_one(
-    places: Places, starts: Any, ends: Any, content: bytes, shown: str, line: int
+    places: Places, starts: Bools, ends: Bools, content: bytes, shown: str, line: int
 ) -> QuotedCells:
     """The same quote by quote: some are letters, or wrong."""
     opens: list[int] = []

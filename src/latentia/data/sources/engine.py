@@ -7,24 +7,25 @@ in memory is an engine of one block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, final
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.rows import Additive, Rows, Source
+from latentia.data.sources.all_cores import by_column
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sketch import RowSketch, sketch_rows
 from latentia.data.sources.sketch import TableSketch, sketch_column
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, LatentiaError, UnknownNameError
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, CellArray, Label, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
-Answer: TypeAlias = Callable[[Table], Mapping[Any, np.ndarray[Any, Any]]]
+Answer: TypeAlias = Callable[[Table], ByName[CellArray]]
 Form: TypeAlias = Literal["table", "column", "array"]  # of an answer; blocks: the last two alike
 ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: multiples of it are spread evenly
 
@@ -59,10 +60,10 @@ class Engine(Protocol):
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         """The columns that `work` finds for each block, as a table of the engine's own kind.
 
         `kinds` tells their names and types: float, int, bool, str or object.
@@ -90,10 +91,10 @@ class OneBlock:
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         found = work(self.table)
         if form == "table":
             return self.table.like(found)
@@ -236,11 +237,14 @@ def restrict(source: Source, place: int, code: int) -> Source:
 def encode_table(columns: Sequence[Column], weight: Label | None, table: Table) -> Rows:
     """Codes of one block, rows of weight zero left out."""
     own = row_weights(weight, table)
-    cells = [table.column(c.name) for c in columns]
-    if own is not None and not own.all():  # as if these rows were not there
-        kept = own > 0
-        cells, own = [values.where(kept) for values in cells], own[kept]
-    return Rows(tuple(c.place(x) for c, x in zip(columns, cells, strict=True)), own)
+    kept = None if own is None or own.all() else own > 0  # others are as if they were not there
+
+    def codes(column: Column) -> Places:
+        values = table.column(column.name)
+        return column.place(values if kept is None else values.where(kept))
+
+    found = by_column(codes, columns, table.length)
+    return Rows(tuple(found), own if own is None or kept is None else own[kept])
 
 
 def row_weights(weight: Label | None, table: Table) -> Array | None:
@@ -266,7 +270,7 @@ def check_cells(engine: Engine, columns: Sequence[Column], wanted: Sequence[Labe
         engine.fold(partial(_place_all, asked), wanted)
 
 
-def _place_all(columns: Sequence[Column], table: Table) -> Any:
+def _place_all(columns: Sequence[Column], table: Table) -> None:
     for column in columns:
         column.place(table.column(column.name))
 
@@ -281,7 +285,8 @@ def sketch_table(names: Sequence[Label], weight: Label | None, table: Table) -> 
             raise UnknownNameError("column", name, table.names, "Every block needs it.")
     own = row_weights(weight, table)
     count = table.length if own is None else int(np.count_nonzero(own))
-    sketches = {name: sketch_column(table.column(name), own) for name in names}
+    found = by_column(lambda name: sketch_column(table.column(name), own), names, table.length)
+    sketches = dict(zip(names, found, strict=True))
     return TableSketch(count, float(count) if own is None else float(own.sum()), sketches)
 
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
 
 from latentia.data.rows import Additive, Rows, row_chunks
+from latentia.data.sources.all_cores import in_parallel
 from latentia.data.sources.progress import answer_progress
 from latentia.data.sources.row_sketch import sketch_rows
-from latentia.linear_algebra import one_thread
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, TableLike
 
-T = TypeVar("T")
 Sum = TypeVar("Sum", bound=Additive)
 
 BLOCK_ROWS = 2**15
+MANY_BLOCKS, SHARE = 8, 4  # of so many, the last two are cut into such shares of a block
 LOOKED_AT = 2000
 FEW_CELLS = 16  # times the rows
 MANY_EQUAL = 0.6  # different rows among those looked at
@@ -39,41 +37,37 @@ class LocalRows:
     threads: int | None = None  # None: one per core
 
     def fold(self, summary: Callable[[Rows], Sum]) -> Sum:
-        step = self.block_rows
-        starts = range(0, max(len(self.rows), 1), step)
-        parts = in_parallel(lambda s: summary(self.rows[s : s + step]), starts, self.threads)
-        return reduce(add, parts)
+        blocks = even_blocks(len(self.rows), self.block_rows)
+        return reduce(add, in_parallel(lambda b: summary(self.rows[b]), blocks, self.threads))
 
     def sample(self, size: int, rng: np.random.Generator) -> Rows:
         """About `size` rows, drawn by weight; all of them with their weights if they are few."""
         return self.fold(partial(sketch_rows, size, int(rng.integers(2**31)))).draw()
 
 
-def in_parallel(
-    work: Callable[[int], T], items: Sequence[int], threads: int | None = None
-) -> Iterator[T]:
-    """Results in order, one thread per core; each with BLAS on one thread, which scales better."""
-    if len(items) < 2 or (threads or usable_cores()) == 1:
-        yield from map(work, items)
-        return
-    with one_thread(), ThreadPoolExecutor(threads or usable_cores()) as pool:
-        yield from pool.map(work, items)
+def even_blocks(rows: int, most: int) -> list[slice]:
+    """Blocks of at most so many rows: alike, and the last of many small: cores end together.
+
+    >>> even_blocks(100, 40)
+    [slice(0, 25, None), slice(25, 50, None), slice(50, 75, None), slice(75, 100, None)]
+    >>> [part.stop - part.start for part in even_blocks(1000, 125)]
+    [125, 125, 125, 125, 125, 125, 32, 32, 32, 32, 32, 32, 32, 26]
+    """
+    blocks = -(-rows // most)
+    step = most if blocks < 2 else -(-rows // (blocks + blocks % 2))
+    large = rows if blocks < MANY_BLOCKS else rows - 2 * step
+    small = -(-step // SHARE)
+    found = [slice(a, min(a + step, large)) for a in range(0, max(large, 1), step)]
+    return found + [slice(a, min(a + small, rows)) for a in range(large, rows, small)]
 
 
-def told_in_blocks(work: Iterator[Any], blocks: int, rows: int) -> None:
+def told_in_blocks(work: Iterator[TableLike], blocks: int, rows: int) -> None:
     """Go through work on so many blocks, which answer for so many rows; tell how far it is."""
     told = answer_progress()
     told.begin(rows)
     for k, _ in enumerate(work):
         told.advance(rows * (k + 1) // blocks - rows * k // blocks)
     told.end()
-
-
-def usable_cores() -> int:
-    """Those that this process may use, which in a container may be few of the machine's."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def compress(rows: Rows, states: Sequence[int]) -> Rows:

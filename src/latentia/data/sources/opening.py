@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,13 +22,13 @@ from latentia.data.sources.progress import PassProgress, answer_progress
 from latentia.data.sources.stream import BLOCK_ROWS, Blocks, OneShot, Stream
 from latentia.data.sources.table import read_table
 from latentia.errors import DataError, FileError, FrameError
-from latentia.typing import Label
+from latentia.typing import Foreign, Label, TableLike
 
 PILOT_ROWS = 2**17  # of a table that can be read once: enough for good projections
 
 
 def open_engine(
-    data: Any,
+    data: TableLike,
     graph_names: Sequence[Label] | None,
     progress: PassProgress,
     known: Sequence[Column] = (),
@@ -55,7 +54,7 @@ def open_engine(
     return OneShot(stream, PILOT_ROWS) if once else stream
 
 
-def open_question(data: Any, columns: Sequence[Column]) -> Engine:
+def open_question(data: TableLike, columns: Sequence[Column]) -> Engine:
     """The same for rows to be asked about: no more is read than tells that they are there.
 
     The cells of text files are read as the states and numbers of the model's `columns`.
@@ -70,7 +69,7 @@ def open_question(data: Any, columns: Sequence[Column]) -> Engine:
 
 
 def open_stream(
-    data: Any, graph_names: Sequence[Label] | None, known: Sequence[Column] = ()
+    data: object, graph_names: Sequence[Label] | None, known: Sequence[Column] = ()
 ) -> tuple[Stream, bool] | None:
     """A stream over the blocks of a table, and whether they can be read only once."""
     if isinstance(data, str | os.PathLike):
@@ -107,11 +106,11 @@ def open_stream(
     return None
 
 
-def _root(data: Any) -> str:
+def _root(data: TableLike) -> str:
     return type(data).__module__.split(".")[0]
 
 
-def _holds_frames(data: Sequence[Any]) -> bool:
+def _holds_frames(data: Sequence[TableLike]) -> bool:
     """A list of tables, and not a table as a list of rows?"""
     if not data:
         return False
@@ -127,10 +126,10 @@ def _holds_frames(data: Sequence[Any]) -> bool:
 # --- libraries ------------------------------------------------------------------------------------
 
 
-def _polars_lazy(data: Any) -> Stream:
+def _polars_lazy(data: Foreign) -> Stream:
     names = tuple(data.collect_schema().names())
 
-    def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
+    def blocks(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         wanted = data if columns is None else data.select(_texts(columns))
         if hasattr(data, "collect_batches"):
             yield from wanted.collect_batches(chunk_size=BLOCK_ROWS)
@@ -143,7 +142,7 @@ def _polars_lazy(data: Any) -> Stream:
 def _readable(blocks: Blocks) -> Blocks:
     """The same blocks; what the library says that cannot read them is said in our words."""
 
-    def read(columns: Sequence[Label] | None) -> Iterator[Any]:
+    def read(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         try:
             yield from blocks(columns)
         except Exception as error:
@@ -170,23 +169,23 @@ def _texts(columns: Sequence[Label]) -> list[str]:
     return texts
 
 
-def _duckdb(data: Any) -> Stream:
-    def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
+def _duckdb(data: Foreign) -> Stream:
+    def blocks(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         quoted = ['"' + str(c).replace('"', '""') + '"' for c in columns or data.columns]
         yield from _tables_of(data.select(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS))
 
     return Stream(tuple(data.columns), _readable(blocks), giving.give_duckdb, wraps=True)
 
 
-def _ibis(data: Any) -> Stream:
-    def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
+def _ibis(data: Foreign) -> Stream:
+    def blocks(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         wanted = data if columns is None else data.select([str(c) for c in columns])
         yield from _tables_of(wanted.to_pyarrow_batches(chunk_size=BLOCK_ROWS))
 
     return Stream(tuple(data.columns), _readable(blocks), giving.give_reader)
 
 
-def _pyarrow(data: Any) -> tuple[Stream, bool] | None:
+def _pyarrow(data: Foreign) -> tuple[Stream, bool] | None:
     """A dataset can be read again, a reader once; tables are in memory."""
     if hasattr(data, "to_batches") and hasattr(data, "scanner"):
         return dataset_stream(data), False
@@ -196,7 +195,7 @@ def _pyarrow(data: Any) -> tuple[Stream, bool] | None:
     return None
 
 
-def _reader_of(data: Any) -> Any:
+def _reader_of(data: Foreign) -> Foreign:
     try:
         import pyarrow as pa
     except ImportError:
@@ -206,7 +205,7 @@ def _reader_of(data: Any) -> Any:
     return pa.RecordBatchReader.from_stream(data)
 
 
-def _tables_of(batches: Iterable[Any]) -> Iterator[Any]:
+def _tables_of(batches: Iterable[TableLike]) -> Iterator[TableLike]:
     import pyarrow as pa  # batches come from it
 
     for batch in batches:
@@ -218,7 +217,7 @@ def _tables_of(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _frames(
-    data: Any, graph_names: Sequence[Label] | None, give: Callable[..., Any]
+    data: TableLike, graph_names: Sequence[Label] | None, give: Callable[..., TableLike]
 ) -> tuple[Stream, bool]:
     """Frames from a list, an iterator, or a function that makes one."""
     start = iter(_opened(data))
@@ -232,13 +231,13 @@ def _frames(
     names = read_table(_as_frame(first), graph_names).names
     again = itertools.chain([first], start)
 
-    def blocks(_: Sequence[Label] | None) -> Iterator[Any]:
+    def blocks(_: Sequence[Label] | None) -> Iterator[TableLike]:
         return map(_as_frame, again if once else _opened(data))
 
     return Stream(names, blocks, give), once
 
 
-def _opened(data: Any) -> Iterable[Any]:
+def _opened(data: TableLike) -> Iterable[TableLike]:
     if not callable(data) or isinstance(data, list | tuple):
         return data  # type: ignore[no-any-return]
     made = data()
@@ -249,7 +248,7 @@ def _opened(data: Any) -> Iterable[Any]:
     return made
 
 
-def _as_frame(block: Any) -> Any:
+def _as_frame(block: TableLike) -> TableLike:
     """Record batches as tables; everything else as it is."""
     if _root(block) == "pyarrow" and hasattr(block, "num_rows") and not hasattr(block, "chunk"):
         return next(_tables_of([block]), block) if type(block).__name__ == "RecordBatch" else block

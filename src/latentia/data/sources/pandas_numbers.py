@@ -5,26 +5,26 @@ A small survey is learned in less time than all its columns take to be read one 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia.data.columns.values import Values
 from latentia.errors import DataError
+from latentia.typing import CellArray, TableLike
 
 SHORT = 2**14  # rows: to read a column takes longer than to look at it, and to keep it no memory
 
 
-def library_of(data: Any) -> str:
+def library_of(data: TableLike) -> str:
     """The package that a frame's type comes from."""
     return type(data).__module__.split(".")[0]
 
 
-def is_pandas(data: Any) -> bool:
+def is_pandas(data: TableLike) -> bool:
     return library_of(data) == "pandas"
 
 
-def plain_numbers(frame: Any, place: int) -> Values | None:
+def plain_numbers(frame: TableLike, place: int) -> Values | None:
     """A column of a frame of pandas that is numpy's; None for all others."""
     if not is_pandas(frame):
         return None
@@ -32,7 +32,7 @@ def plain_numbers(frame: Any, place: int) -> Values | None:
     return number_values(series.to_numpy()) if _is_numeric(series.dtype) else None
 
 
-def short_matrix(frame: Any) -> np.ndarray[Any, Any] | None:
+def short_matrix(frame: TableLike) -> CellArray | None:
     """All columns of a short frame of pandas at once, if they are numbers of one type."""
     if not is_pandas(frame) or not 0 < len(frame) <= SHORT:
         return None
@@ -41,18 +41,18 @@ def short_matrix(frame: Any) -> np.ndarray[Any, Any] | None:
     return np.asarray(frame.to_numpy()) if alike else None
 
 
-def _is_numeric(dtype: Any) -> bool:
+def _is_numeric(dtype: DTypeLike) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "iufb" and dtype.itemsize <= 8
 
 
-def number_values(cells: np.ndarray[Any, Any]) -> Values:
+def number_values(cells: CellArray) -> Values:
     """Numbers of numpy as cells: NaN is missing."""
     if cells.dtype.kind != "f":
         return Values(cells)
     return checked_floats(cells.astype(float, copy=False), np.isnan(cells))
 
 
-def checked_floats(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> Values:
+def checked_floats(cells: CellArray, missing: CellArray) -> Values:
     """Finite numbers and missing ones; infinity is an error."""
     if np.isinf(cells).any():
         raise DataError(

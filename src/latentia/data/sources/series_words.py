@@ -6,11 +6,13 @@ library of the frame. No cell becomes an object of Python, only the words do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentia.data.columns.values import Words, as_objects, code_type, is_missing
+from latentia.typing import Cell, CellArray, Foreign, Label
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -20,7 +22,7 @@ FIRST_CELLS = 2**14  # of a column of text, which are looked at for words
 MET = b"latentia: words as they were met"  # … and we the text of CSV files
 
 
-def series_words(series: nw.Series[Any]) -> Words | None:
+def series_words(series: nw.Series[Foreign]) -> Words | None:
     """Words of a column of text or categories; None: it holds something else."""
     native = series.to_native()
     match type(native).__module__.split(".")[0]:
@@ -33,11 +35,11 @@ def series_words(series: nw.Series[Any]) -> Words | None:
     return None
 
 
-def _words(values: list[Any], codes: np.ndarray[Any, Any]) -> Words:
+def _words(values: list[Cell], codes: CellArray) -> Words:
     return Words(as_objects(values), codes.astype(code_type(len(values)), copy=False))
 
 
-def _pandas_words(native: Any) -> Words | None:
+def _pandas_words(native: Foreign) -> Words | None:
     import pandas as pd
 
     if isinstance(native.dtype, pd.CategoricalDtype):
@@ -53,7 +55,7 @@ def _pandas_words(native: Any) -> Words | None:
     return _words(values.tolist(), codes)
 
 
-def _polars_words(native: Any, dtype: Any) -> Words | None:
+def _polars_words(native: Foreign, dtype: Foreign) -> Words | None:
     """An enum of the text that is met; of the pool that categories share, those that are met."""
     import narwhals.stable.v2 as nw
     import polars as pl
@@ -73,7 +75,7 @@ def _polars_words(native: Any, dtype: Any) -> Words | None:
     return _words(met.cast(pl.String).to_list(), found)
 
 
-def _polars_enum(native: Any) -> tuple[list[str], Any]:
+def _polars_enum(native: Foreign) -> tuple[list[str], Foreign]:
     """Text as an enum of the words that are met.
 
     The first cells tell the words of most columns; where others come later, all cells are asked.
@@ -88,16 +90,16 @@ def _polars_enum(native: Any) -> tuple[list[str], Any]:
     return words.to_list(), coded
 
 
-def _physical(native: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _physical(native: Foreign) -> NDArray[np.int64]:
     """The codes that polars keeps, -1 where missing."""
     if not native.null_count():
-        codes: np.ndarray[Any, Any] = native.to_physical().to_numpy()
+        codes: CellArray = native.to_physical().to_numpy()
         return codes.astype(np.int64)
     codes = native.to_physical().fill_null(0).to_numpy().astype(np.int64)
     return np.where(native.is_null().to_numpy(), -1, codes)
 
 
-def arrow_words(column: Any) -> Words | None:
+def arrow_words(column: Foreign) -> Words | None:
     """Words of an Arrow column; chunks with dictionaries of their own add theirs."""
     import pyarrow as pa
 
@@ -110,8 +112,8 @@ def arrow_words(column: Any) -> Words | None:
             column = column.dictionary_encode()
         except pa.ArrowNotImplementedError:  # views, once
             return None
-    values: list[Any] = []
-    parts: list[np.ndarray[Any, Any]] = [np.zeros(0, dtype=np.int64)]
+    values: list[Cell] = []
+    parts: list[CellArray] = [np.zeros(0, dtype=np.int64)]
     last, start = None, 0
     for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
         own, codes = _used(chunk)
@@ -122,7 +124,7 @@ def arrow_words(column: Any) -> Words | None:
     return _words(values, np.concatenate(parts))
 
 
-def series_categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
+def series_categories(series: nw.Series[Foreign]) -> tuple[Cell, ...] | None:
     """Declared states: categories of pandas, enums of polars and DuckDB, dictionaries of Arrow.
 
     Other categoricals of polars share one pool of what was met, which declares nothing.
@@ -140,13 +142,13 @@ def series_categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
     return tuple(series.dtype.categories) if isinstance(series.dtype, nw.Enum) else None
 
 
-def _arrow_categories(column: Any) -> tuple[Any, ...] | None:
+def _arrow_categories(column: Foreign) -> tuple[Cell, ...] | None:
     """The dictionaries of all chunks, one after the other; what is missing is no state."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
         return None
-    found: dict[Any, None] = {}
+    found: dict[Label, None] = {}
     last = None
     for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
         if last is None or not chunk.dictionary.equals(last):
@@ -155,12 +157,12 @@ def _arrow_categories(column: Any) -> tuple[Any, ...] | None:
     return tuple(found)
 
 
-def is_pool(field: Any) -> bool:
+def is_pool(field: Foreign) -> bool:
     """Is the dictionary of this field of an Arrow schema but a pool of the words that were met?"""
     return any(key.startswith(POOL) or key == MET for key in field.metadata or ())
 
 
-def _used(chunk: Any) -> tuple[Any, np.ndarray[Any, np.dtype[np.int64]]]:
+def _used(chunk: Foreign) -> tuple[Foreign, NDArray[np.int64]]:
     """The dictionary of a chunk and its codes; of a large one, what the chunk needs of it."""
     own, indices = chunk.dictionary, chunk.indices
     codes = indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)

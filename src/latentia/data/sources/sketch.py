@@ -12,9 +12,10 @@ import heapq
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentia.data.columns.values import (
     EXACT,
@@ -26,7 +27,7 @@ from latentia.data.columns.values import (
     sorted_states,
 )
 from latentia.errors import MomentsError
-from latentia.typing import Array, Label
+from latentia.typing import Array, Bools, Cell, CellArray, Label
 
 MOST_VALUES = 1001  # one more than any discrete column may have
 SAMPLE = 2**13  # different numbers that tell the range and shape of a continuous column
@@ -35,7 +36,8 @@ FEW_VALUES = 16  # small whole numbers that are counted one by one
 LOOKED_AT = 2**12  # cells that tell which numbers may be frequent …
 FREQUENT = 0.01  # … with such a share of a block
 
-Numbers = np.ndarray[Any, Any]
+Number: TypeAlias = "float | np.integer | np.floating"
+Numbers = CellArray
 Ends = tuple[tuple[float, float], ...]
 
 
@@ -78,7 +80,7 @@ class ColumnSketch:
     missing: float  # Σ w of those that have none
     numbers: NumberSketch | None = None
     others: tuple[Hashable, ...] = ()  # different values that are no numbers, sorted
-    odd: tuple[int, Any] | None = None  # row and value of the first cell that is no number
+    odd: tuple[int, Cell] | None = None  # row and value of the first cell that is no number
     categories: tuple[Hashable, ...] | None = None  # declared states
     cells: int = 0  # that have a value, in rows of positive weight
 
@@ -157,7 +159,9 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
     return _sketch_words(blank, words, own, there)
 
 
-def _sketch_words(blank: ColumnSketch, words: Words, own: Array | None, there: Any) -> ColumnSketch:
+def _sketch_words(
+    blank: ColumnSketch, words: Words, own: Array | None, there: Bools
+) -> ColumnSketch:
     """Words that are numbers like numbers, the others as they are."""
     met = words.met
     is_one = met & np.fromiter(map(_is_finite, words.values), bool, len(met))
@@ -179,12 +183,12 @@ def _sketch_words(blank: ColumnSketch, words: Words, own: Array | None, there: A
     return replace(blank, numbers=numbers, others=others, odd=odd)
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: Cell) -> bool:
     """A number that can be measured; infinity among objects is a state like another."""
     return is_number(value) and abs(value) != math.inf
 
 
-def _exact_numbers(listed: list[Any]) -> Numbers | None:
+def _exact_numbers(listed: list[Cell]) -> Numbers | None:
     """Python's numbers as an array that holds each of them exactly; None: there is none."""
     found = np.array(listed)
     if found.dtype.kind != "i" and all(isinstance(v, int) and 0 <= v < 2**64 for v in listed):
@@ -223,7 +227,7 @@ def sketch_numbers(cells: Numbers, weight: Array | None = None) -> NumberSketch:
 
 
 def _counted_close(
-    cells: Numbers, weight: Array | None, low: Any, high: Any
+    cells: Numbers, weight: Array | None, low: Number, high: Number
 ) -> tuple[Numbers, Array, bool] | None:
     """Whole numbers that lie close together, counted by a table; None where they do not."""
     width = int(high) - int(low) if abs(float(low)) < EXACT and abs(float(high)) < EXACT else CLOSE
@@ -307,7 +311,7 @@ def _are_floats(x: Numbers) -> bool:
     return not len(x) or max(abs(int(x.min())), abs(int(x.max()))) <= EXACT
 
 
-def _hashes(x: Numbers) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _hashes(x: Numbers) -> NDArray[np.uint64]:
     """A number of 64 bits for each; equal for equal numbers of any type."""
     if x.dtype.kind == "O":
         return np.concatenate([_hashes(np.array([v])) for v in x.tolist()])
@@ -348,12 +352,12 @@ def _both_often(a: NumberSketch, b: NumberSketch) -> dict[float, float]:
     return {x: w for x, w in found.items() if w >= 0.5 * FREQUENT * (a.weight + b.weight)}
 
 
-def _weight_at(cells: Numbers, weight: Array | None, x: Any) -> float:
+def _weight_at(cells: Numbers, weight: Array | None, x: Number) -> float:
     met = cells == x
     return float(np.count_nonzero(met)) if weight is None else float(weight[met].sum())
 
 
-def _end(cells: Numbers, weight: Array | None, x: Any) -> tuple[float, float]:
+def _end(cells: Numbers, weight: Array | None, x: Number) -> tuple[float, float]:
     return float(x), _weight_at(cells, weight, x)
 
 

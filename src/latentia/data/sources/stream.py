@@ -6,28 +6,28 @@ One thread reads, the others encode and sum; sums are added in the order of the 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, final
-
-import numpy as np
+from typing import TypeVar, final
 
 from latentia.data.rows import Additive
+from latentia.data.sources.all_cores import usable_cores
 from latentia.data.sources.engine import Answer, Form, add_up, plus
-from latentia.data.sources.memory import usable_cores
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import DataError
 from latentia.linear_algebra import one_thread
-from latentia.typing import Label
+from latentia.typing import ByName, CellArray, Label, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
 
 BLOCK_ROWS = 2**17  # rows read at a time
 
-Blocks = Callable[[Sequence[Label] | None], Iterator[Any]]  # of frames; columns wanted, None: all
-Giving = Callable[[Iterator[Mapping[Any, np.ndarray[Any, Any]]], Mapping[Any, type]], Any]
+Blocks = Callable[
+    [Sequence[Label] | None], Iterator[TableLike]
+]  # of frames; columns wanted, None: all
+Giving = Callable[[Iterator[ByName[CellArray]], ByName[type]], TableLike]
 
 
 @final
@@ -37,7 +37,7 @@ class Stream:
 
     names: tuple[Label, ...]
     blocks: Blocks
-    give: Callable[[Stream, Answer, Mapping[Any, type], Sequence[Label]], Any]
+    give: Callable[[Stream, Answer, ByName[type], Sequence[Label]], TableLike]
     rows: int | None = None  # where it is known
     threads: int | None = None
     progress: PassProgress = field(default_factory=lambda: PassProgress(None))
@@ -59,10 +59,10 @@ class Stream:
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         return self.give(self, work, kinds, columns)
 
 
@@ -119,10 +119,10 @@ class OneShot:
     def answer(
         self,
         work: Answer,
-        kinds: Mapping[Any, type],
+        kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         raise DataError("a pilot has been read from these rows. Open them anew to ask about them.")
 
 

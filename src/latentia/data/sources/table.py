@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from latentia.data.sources.pandas_numbers import (
 )
 from latentia.data.sources.series_words import is_pool, series_categories, series_words
 from latentia.errors import DataError, FrameError, UnknownNameError
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, CellArray, Foreign, Label, TableLike
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -45,15 +45,15 @@ class Table:
 
     names: tuple[Label, ...]
     length: int
-    native: Any
-    frame: Any  # as narwhals has it; as it is, where it is a matrix; None: numpy or dict
-    extra: Mapping[Label, np.ndarray[Any, Any]] = field(default_factory=dict)  # besides the frame
+    native: TableLike
+    frame: Foreign  # as narwhals has it; as it is, where it is a matrix; None: numpy or dict
+    extra: Mapping[Label, CellArray] = field(default_factory=dict)  # besides the frame
     first: int | None = 0  # row where it begins in a longer table; None: nobody knows
-    known: dict[Any, Values] = field(default_factory=dict, compare=False)  # once found
+    known: dict[Label, Values] = field(default_factory=dict, compare=False)  # once found
     pools: frozenset[Label] = frozenset()  # columns whose dictionaries declare no states
-    matrix: np.ndarray[Any, Any] | None = None  # of a frame that is one, all numbers of one type
+    matrix: CellArray | None = None  # of a frame that is one, all numbers of one type
 
-    def beside(self, name: Label, values: np.ndarray[Any, Any]) -> Table:
+    def beside(self, name: Label, values: CellArray) -> Table:
         """The same rows with one more column."""
         extra = {**self.extra, name: values}
         return replace(self, names=(*self.names, name), extra=extra, known={})
@@ -90,7 +90,7 @@ class Table:
             return _array_values(_as_array(given, name), name)
         return _array_values(self.native[:, _place_of(name, self.names)], name)
 
-    def like(self, columns: Mapping[Any, np.ndarray[Any, Any]]) -> Any:
+    def like(self, columns: ByName[CellArray]) -> TableLike:
         """Columns as a frame of the same kind; numpy: a matrix."""
         if self.frame is None:
             if isinstance(self.native, Mapping):
@@ -112,7 +112,7 @@ class Table:
             texts = [name for name, values in named.items() if values.dtype == object]
             raise _too_large(", ".join(map(repr, texts)), backend) from None
 
-    def like_column(self, values: np.ndarray[Any, Any], name: Label) -> Any:
+    def like_column(self, values: CellArray, name: Label) -> TableLike:
         """One column as a series of the same kind; numpy and dict: an array."""
         if self.frame is None:
             return values
@@ -130,7 +130,7 @@ class Table:
             raise _too_large(repr(name), backend) from None
 
 
-def _of_one_type(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _of_one_type(values: CellArray) -> CellArray:
     """Cells of several types (1 and "1") as text, for frames whose columns are of one type."""
     if values.dtype != object or len({type(v) for v in values.tolist()}) < 2:
         return values
@@ -161,14 +161,14 @@ def _place_of(name: Label, names: Sequence[Label]) -> int:
     return (exact or found)[0]
 
 
-def _too_large(names: str, backend: Any) -> DataError:
+def _too_large(names: str, backend: Foreign) -> DataError:
     return DataError(
         f"the states of {names} are integers too large for a column of {backend.__name__}. "
         "Pass the rows as a dict of arrays, or the states as text."
     )
 
 
-def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
+def read_table(data: TableLike, graph_names: Sequence[Label] | None = None) -> Table:
     """Look at a table; nothing is copied yet."""
     if hasattr(data, "toarray"):
         raise FrameError(
@@ -210,14 +210,14 @@ def read_table(data: Any, graph_names: Sequence[Label] | None = None) -> Table:
     return Table(names, len(frame), data, frame, pools=pools)
 
 
-def part_of_table(data: Any) -> Table:
+def part_of_table(data: TableLike) -> Table:
     """A part of a table elsewhere; which rows these are, nobody knows."""
     return replace(read_table(data), first=None)
 
 
-def _array_of_rows(data: Sequence[Any]) -> np.ndarray[Any, Any]:
+def _array_of_rows(data: Sequence[Cell]) -> CellArray:
     """A list of rows as an array; among text, and beside floats, numbers stay what they are."""
-    found: np.ndarray[Any, Any] = np.asarray(data)
+    found: CellArray = np.asarray(data)
     if found.ndim == 2 and found.dtype.kind in "USf":
         cells = [cell for row in data for cell in row if not isinstance(cell, bool)]
         if _changes(cells, found.ravel()):
@@ -225,23 +225,23 @@ def _array_of_rows(data: Sequence[Any]) -> np.ndarray[Any, Any]:
     return found
 
 
-def _check_names(data: Any) -> None:
+def _check_names(data: TableLike) -> None:
     """Columns that share a name cannot be told apart."""
     names = getattr(data, "column_names", data.columns)  # Arrow's columns are arrays
     listed = names.tolist() if is_pandas(data) else list(names)
     if len(set(listed)) == len(listed):
         return
-    seen: set[Any] = set()
+    seen: set[Cell] = set()
     for name in listed:
         if name in seen:
             raise DataError(f"two columns are called {name!r}. Rename or drop one of them.")
         seen.add(name)
 
 
-def _as_array(values: Any, name: Label) -> np.ndarray[Any, Any]:
+def _as_array(values: object, name: Label) -> CellArray:
     """An array; a list whose values would become others (1 the text "1") as objects."""
     try:
-        found: np.ndarray[Any, Any] = np.asanyarray(values)
+        found: CellArray = np.asanyarray(values)
         if isinstance(values, list | tuple) and found.ndim == 1 and _changes(values, found):
             found = np.empty(len(values), dtype=object)
             found[:] = values
@@ -253,7 +253,7 @@ def _as_array(values: Any, name: Label) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _changes(values: Sequence[Any], found: np.ndarray[Any, Any]) -> bool:
+def _changes(values: Sequence[Cell], found: CellArray) -> bool:
     """Did numpy make text of numbers, numbers of True, or round large whole numbers?"""
     kind, types = found.dtype.kind, set(map(type, values))
     if kind in "US":
@@ -265,7 +265,7 @@ def _changes(values: Sequence[Any], found: np.ndarray[Any, Any]) -> bool:
     return any(isinstance(v, int | np.integer) and abs(int(v)) > EXACT for v in values)
 
 
-def _length(values: Any, name: Label) -> int:
+def _length(values: object, name: Label) -> int:
     if isinstance(values, Words):
         return len(values)
     cells = _as_array(values, name)
@@ -277,7 +277,7 @@ def _length(values: Any, name: Label) -> int:
     return len(cells)
 
 
-def _numpy_table(data: np.ndarray[Any, Any], graph_names: Sequence[Label] | None) -> Table:
+def _numpy_table(data: CellArray, graph_names: Sequence[Label] | None) -> Table:
     if data.dtype.kind == "c":
         raise DataError("Complex data not supported; pass real numbers or states.")
     if data.ndim != 2:
@@ -297,7 +297,7 @@ def _numpy_table(data: np.ndarray[Any, Any], graph_names: Sequence[Label] | None
     return Table(names, len(data), data, None)
 
 
-def _named_by_text(data: Any) -> nw.DataFrame[Any]:
+def _named_by_text(data: TableLike) -> nw.DataFrame[Foreign]:
     """narwhals wants names that are text, and 0 and "0" are two columns: numbered from the left."""
     import narwhals.stable.v2 as nw
 
@@ -306,7 +306,7 @@ def _named_by_text(data: Any) -> nw.DataFrame[Any]:
     return nw.from_native(copy, eager_only=True)
 
 
-def _series_values(series: nw.Series[Any], name: Label) -> Values:
+def _series_values(series: nw.Series[Foreign], name: Label) -> Values:
     import narwhals.stable.v2 as nw
 
     dtype = series.dtype
@@ -332,7 +332,7 @@ def _series_values(series: nw.Series[Any], name: Label) -> Values:
     return _listed(series, name)
 
 
-def _listed(series: nw.Series[Any], name: Label) -> Values:
+def _listed(series: nw.Series[Foreign], name: Label) -> Values:
     """The cells as Python's objects; of text and categories, only the different ones."""
     try:
         words = series_words(series)
@@ -347,7 +347,7 @@ def _listed(series: nw.Series[Any], name: Label) -> Values:
     return _object_values(cells, series.is_null().to_numpy())
 
 
-def _array_values(cells: np.ndarray[Any, Any], name: Label) -> Values:
+def _array_values(cells: CellArray, name: Label) -> Values:
     if cells.ndim != 1:
         raise DataError(f"column {name!r} must have one dimension, got {cells.ndim}.")
     if isinstance(cells, np.ma.MaskedArray):
@@ -362,7 +362,7 @@ def _array_values(cells: np.ndarray[Any, Any], name: Label) -> Values:
     return _object_values(objects, np.zeros(len(objects), dtype=bool))
 
 
-def _object_values(cells: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> Values:
+def _object_values(cells: CellArray, missing: CellArray) -> Values:
     """Objects: None and values that differ from themselves (NaN, NaT) are missing."""
     words = find_words(cells)
     if words is not None:

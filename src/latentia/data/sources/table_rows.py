@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -24,13 +24,13 @@ from latentia.data.sources.engine import (
 )
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.data.sources.opening import open_engine
-from latentia.data.sources.progress import as_progress
+from latentia.data.sources.progress import ProgressLike, as_progress
 from latentia.data.sources.sketch import ColumnSketch, TableSketch
 from latentia.data.sources.stream import OneShot, Stream
 from latentia.data.sources.table import Table
 from latentia.data.sources.weights import check_total, checked_weight, weight_name
 from latentia.errors import DataError, UnknownNameError
-from latentia.typing import Label
+from latentia.typing import ByName, Cell, CellArray, Label, TableLike, WeightLike
 
 KEPT_CELLS = 2**24  # of a table in blocks that is kept in memory as it is, and read once …
 KEPT_BYTES = 2**26  # … and bytes of its codes, instead of being read again and again
@@ -163,10 +163,10 @@ class TableRows:
 
 
 def open_rows(
-    X: Any,
+    X: TableLike,
     names: Sequence[Label] | None = None,
-    sample_weight: Any = None,
-    progress: Any = None,
+    sample_weight: WeightLike | None = None,
+    progress: ProgressLike = None,
     known: Sequence[Column] = (),
 ) -> TableRows:
     """Any table; `names` are those of columns that come without (numpy).
@@ -188,7 +188,7 @@ def open_rows(
     )
 
 
-def with_labels(rows: TableRows, labels: np.ndarray[Any, Any]) -> TableRows:
+def with_labels(rows: TableRows, labels: CellArray) -> TableRows:
     """A table in memory with the classes of its rows, as codes."""
     if not isinstance(rows.engine, OneBlock):
         raise DataError(
@@ -201,8 +201,8 @@ def with_labels(rows: TableRows, labels: np.ndarray[Any, Any]) -> TableRows:
 def discover_columns(
     seen: Look,
     names: Sequence[Label],
-    kinds: Mapping[Any, str] | None = None,
-    state_names: Mapping[Any, Sequence[Any]] | None = None,
+    kinds: ByName[str] | None = None,
+    state_names: ByName[Sequence[Cell]] | None = None,
 ) -> tuple[Column, ...]:
     """What each column is, from the first pass."""
     kinds, state_names = kinds or {}, state_names or {}

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from latentia.announcing import warn
 from latentia.errors import DataError, UnknownNameError, WeightWarning
-from latentia.typing import Array, Label
+from latentia.typing import Array, Label, WeightLike
 
 LARGEST_WEIGHT = 1e15  # larger counts are no longer exact
 
 
-def weight_name(sample_weight: Any, names: Sequence[Label]) -> Label | None:
+def weight_name(sample_weight: WeightLike | None, names: Sequence[Label]) -> Label | None:
     """The column that holds the weights, if they are given by name."""
     if not isinstance(sample_weight, str):
         return None
@@ -23,7 +22,7 @@ def weight_name(sample_weight: Any, names: Sequence[Label]) -> Label | None:
     return sample_weight
 
 
-def checked_weight(weight: Any, rows: int) -> Array:
+def checked_weight(weight: object, rows: int) -> Array:
     """Weights of a table in memory: finite, not negative, one per row."""
     try:
         values = np.asarray(weight, dtype=float)
