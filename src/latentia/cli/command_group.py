@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from typer.core import TyperGroup
+
+from latentia.garbage import uncollected
 
 # module and first sentence of every command; tests compare them with the commands themselves
 COMMANDS = {
@@ -51,18 +51,6 @@ COMMANDS = {
 }
 
 
-@contextmanager
-def _keeping_all() -> Iterator[None]:
-    """While modules are loaded nothing becomes garbage, and nobody need look for it."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
-
-
 def group_of(build: Callable[[str], Any]) -> type[TyperGroup]:
     """A group that knows its commands by name; `build` makes one of the modules loaded so far."""
 
@@ -72,7 +60,7 @@ def group_of(build: Callable[[str], Any]) -> type[TyperGroup]:
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             known = cmd_name in COMMANDS
-            with _keeping_all():
+            with uncollected():
                 for module in (
                     {COMMANDS[cmd_name][0]} if known else {m for m, _ in COMMANDS.values()}
                 ):

@@ -212,7 +212,11 @@ def sketch_numbers(cells: Numbers, weight: Array | None = None) -> NumberSketch:
         counted = _smallest_hashes(cells, weight)
     seen, weights, whole = counted
     if whole:
-        ends = list(zip(seen.astype(float).tolist(), weights.tolist(), strict=True))
+        values, share = seen.astype(float), weights
+        if (values[1:] > values[:-1]).all():  # as floats, too: what lies between is not outermost
+            place = sorted({*range(len(values))[:2], *range(len(values))[-2:]})
+            values, share = values[place], weights[place]
+        ends = list(zip(values.tolist(), share.tolist(), strict=True))
         often = _often(seen, weights, total)
         return NumberSketch(total, seen, weights, True, _outer(ends), _outer(ends, -1.0), often)
     often = _frequent(cells, weight, total)
