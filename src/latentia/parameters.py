@@ -154,7 +154,7 @@ def unfitted(estimator: Made) -> Made:
     )
 
 
-class offered_if(Generic[Answered]):  # noqa: N801
+class offered_if:  # noqa: N801
     """A method that an object has only if `check(object)` holds; what `check` raises tells why."""
 
     def __init__(self, check: Callable[[Cell], bool]) -> None:

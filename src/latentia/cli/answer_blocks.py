@@ -23,7 +23,7 @@ class BlockAnswer:
     blocks: Iterator[Block]
 
 
-def answer_of(names: Sequence[str], found: Any) -> BlockAnswer:
+def answer_of(names: Sequence[str], found: object) -> BlockAnswer:
     """An answer under these names: an Arrow reader, a frame, or a single column."""
     return BlockAnswer(
         list(names),

@@ -183,7 +183,7 @@ def _question(posterior: Posterior) -> str:
     return f"{asked}{', ' if posterior.evidence else ' | '}do({hand})"
 
 
-def _given(value: Any) -> str:
+def _given(value: object) -> str:
     if isinstance(value, tuple) and len(value) == 2:  # an interval
         return "..".join("" if end is None else cell_text(end) for end in value)
     return cell_text(value)

@@ -263,7 +263,7 @@ def sample(
             screen.dump({**facts, "columns": rows})
 
 
-def _refused(option: str, value: Any, command: str, which: str = "rows") -> None:
+def _refused(option: str, value: object, command: str, which: str = "rows") -> None:
     """An option that this kind of model does not have."""
     if value is not None:
         raise DataError(

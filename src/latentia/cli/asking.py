@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
 from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import TunedLearner
 
 WORDS = {"true": True, "false": False, "none": None}
 
@@ -99,7 +102,7 @@ def _split(text: str, option: str, example: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def read_learner(name: str, settings: Sequence[str]) -> Any:
+def read_learner(name: str, settings: Sequence[str]) -> TunedLearner:
     """A learner with `restarts=20` and the like.
 
     >>> read_learner("em", ["restarts=20", "tol=1e-8"])

@@ -55,10 +55,10 @@ def group_of(build: Callable[[str], Any]) -> type[TyperGroup]:
     """A group that knows its commands by name; `build` makes one of the modules loaded so far."""
 
     class CommandGroup(TyperGroup):
-        def list_commands(self, ctx: Any) -> list[str]:
+        def list_commands(self, ctx: object) -> list[str]:
             return list(COMMANDS)
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        def get_command(self, ctx: object, cmd_name: str) -> Any:
             known = cmd_name in COMMANDS
             with uncollected():
                 for module in (
@@ -68,7 +68,7 @@ def group_of(build: Callable[[str], Any]) -> type[TyperGroup]:
             self.commands = build(cmd_name)  # for a name that is none: what may have been meant
             return self.commands.get(cmd_name)
 
-        def format_commands(self, ctx: Any, formatter: Any) -> None:
+        def format_commands(self, ctx: object, formatter: Any) -> None:
             with formatter.section("Commands"):
                 formatter.write_dl([(name, told) for name, (_, told) in COMMANDS.items()])
 

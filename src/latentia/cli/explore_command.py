@@ -16,6 +16,7 @@ from latentia.formats.interchange import ENDINGS, read
 from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.store.file import load
+from latentia.typing import Given
 
 MODEL = ".latentia"
 
@@ -80,7 +81,7 @@ def _any_model(path: str) -> Any:
     return load(path) if Path(path).suffix == MODEL or not _is_model(path) else read(path)
 
 
-def _written(screen: Screen, model: Any, to: str, options: dict[str, Any]) -> None:
+def _written(screen: Screen, model: Given, to: str, options: dict[str, Any]) -> None:
     path = explore(model, to, **options)
     if screen.as_json:
         screen.dump({"page": str(path)})
@@ -88,7 +89,7 @@ def _written(screen: Screen, model: Any, to: str, options: dict[str, Any]) -> No
         screen.show(f"written to {path}")
 
 
-def _served(screen: Screen, model: Any, options: dict[str, Any]) -> None:
+def _served(screen: Screen, model: Given, options: dict[str, Any]) -> None:
     with screen.working("opening the page"):
         server = explore(model, **options)
     if screen.as_json:

@@ -28,7 +28,7 @@ def headed_table(*headers: str) -> Table:
     return table
 
 
-def add_cells(table: Table, *cells: Any, style: str = "") -> None:
+def add_cells(table: Table, *cells: object, style: str = "") -> None:
     """A row; what comes from data is spelled so that it cannot write elsewhere on the screen."""
     shown = (cell if isinstance(cell, Text) else printable(cell) for cell in cells)
     table.add_row(*shown, style=style)
@@ -56,7 +56,7 @@ def share_bar(p: float) -> Text:
     return Text("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip(), style="cyan")
 
 
-def cell_text(value: Any) -> str:
+def cell_text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4f}" if value % 1 else f"{value:g}"
     return str(value)

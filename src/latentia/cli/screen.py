@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TextIO, final
 
 import typer
 from rich.console import Console, RenderableType
@@ -160,7 +160,7 @@ def answering(as_json: bool, quiet: bool, debug: bool) -> Iterator[Screen]:
         raise typer.Exit(code) from None
 
 
-def _console(file: Any) -> Console:
+def _console(file: TextIO) -> Console:
     width = None if file.isatty() else UNCUT
     return Console(file=file, width=width, markup=False, highlight=False, emoji=False)
 
@@ -195,7 +195,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
             return 1, f"unexpected {what} (a mistake of ours; --debug shows where it happened)"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """What JSON can hold: names as text, numpy numbers as numbers, no infinities."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time as clock
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
@@ -22,6 +23,10 @@ from latentia.errors import DataError, StoreError
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
 from latentia.store.file import load
+from latentia.typing import ByName, Cell
+
+if TYPE_CHECKING:
+    from latentia.model.state_names import OrderBy
 
 BELIEFS = ("path", "smooth", "filter")
 
@@ -56,8 +61,8 @@ def fit_sequences(
     sequence: str | None,
     time: str | None,
     given: str,
-    order_by: Any = None,
-    name_states: Any = None,
+    order_by: OrderBy = None,
+    name_states: ByName[Sequence[Cell]] | None = None,
 ) -> None:
     """`latentia fit` with --sequence or --time: a model of sequences."""
     if slice_ is None:

@@ -132,7 +132,7 @@ def _truths_as_text(column: list[Any]) -> list[Any]:
     return [str(cell).lower() if isinstance(cell, bool) else cell for cell in column]
 
 
-def _plain(values: Any) -> list[Any]:
+def _plain(values: object) -> list[Any]:
     cells: list[Any] = np.asarray(values).tolist()
     return cells
 

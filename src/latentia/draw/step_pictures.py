@@ -11,7 +11,7 @@ import numpy as np
 
 from latentia.draw.svg import COLOURS, SMALL, Canvas, Drawing, Point, stack, text_width
 from latentia.errors import DataError
-from latentia.typing import Array, Label
+from latentia.typing import Array, Floats, Label
 
 CELL, LINE = 44.0, 24.0
 WIDE, TALL = 640.0, 84.0  # of a strip
@@ -178,7 +178,7 @@ def _height(value: Any, low: float, high: float, top: float, height: float) -> A
     return top + height * (1.0 - (value - low) / (high - low))
 
 
-def _polyline(canvas: Canvas, x: Any, y: Any, colour: str, width: float) -> None:
+def _polyline(canvas: Canvas, x: Floats, y: Floats, colour: str, width: float) -> None:
     """A line through points, broken where they are missing."""
     gone = np.flatnonzero(np.isnan(y))
     for part in np.split(np.arange(len(x)), gone):

@@ -15,7 +15,7 @@ from latentia.typing import Cell, Label
 MOST_PAIRS = 4_000  # the worst ones
 
 
-def checked_report(check: Any) -> CheckReport:
+def checked_report(check: object) -> CheckReport:
     """A report, or an error for something else."""
     if not isinstance(check, CheckReport):
         raise LatentiaError(

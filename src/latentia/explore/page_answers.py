@@ -38,7 +38,7 @@ class PageAnswer:
 IMPOSSIBLE = PageAnswer(None, None)
 
 
-def read_weights(explored: Explored, given: Any) -> dict[int, Array]:
+def read_weights(explored: Explored, given: object) -> dict[int, Array]:
     """Evidence as it comes from a page: [[variable, [weight of each state]], …]."""
     states = explored.states
     found: dict[int, Array] = {}
@@ -56,7 +56,7 @@ def read_weights(explored: Explored, given: Any) -> dict[int, Array]:
     return found
 
 
-def read_hand(explored: Explored, weights: Weights, given: Any) -> dict[int, int]:
+def read_hand(explored: Explored, weights: Weights, given: object) -> dict[int, int]:
     """{variable: state} of what is set by hand: a list of variables with one state each."""
     if given is None or given == []:
         return {}
@@ -234,7 +234,7 @@ def best_of_tree(network: FactorNetwork, logs: Mapping[int, Array]) -> tuple[dic
     return states, total
 
 
-def model_numbered(explored: Sequence[Explored], number: Any) -> Explored:
+def model_numbered(explored: Sequence[Explored], number: object) -> Explored:
     """The model of this number, of those that a page shows."""
     if type(number) is not int or not 0 <= number < len(explored):
         raise EvidenceError(f"expected the number of a model below {len(explored)}.")

@@ -20,7 +20,7 @@ from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.exact.tabular_model import TabularModel
 from latentia.explore.explored import Explored
 from latentia.spelling import printable
-from latentia.typing import Array, Cell, Label
+from latentia.typing import Array, Cell, Label, TableLike
 
 MOST_ROWS = 5_000  # that are scored and can be looked through
 MOST_SHOWN = 200  # in one answer
@@ -43,7 +43,7 @@ class RowPanel:
     scores: Array  # (rows,), -inf where impossible
     cut: bool  # the table has more rows
 
-    def page(self, start: Any, count: Any, sort: Any) -> dict[str, Any]:
+    def page(self, start: Any, count: Any, sort: object) -> dict[str, Any]:
         """Some rows in an order, each with its cells."""
         total = len(self.scores)
         for number in (start, count):
@@ -116,7 +116,7 @@ class RowPanel:
         return shares
 
 
-def open_rows_panel(explored: Explored, rows: Any) -> RowPanel:
+def open_rows_panel(explored: Explored, rows: TableLike) -> RowPanel:
     """Read the first rows of a table, and score them."""
     known = _columns(explored)
     number = {name: v for v, name in enumerate(explored.graph.names)}
@@ -158,7 +158,7 @@ def _columns(explored: Explored) -> tuple[Column, ...]:
     )
 
 
-def _blocks(rows: Any, known: Sequence[Column]) -> tuple[tuple[Label, ...], Iterator[Table]]:
+def _blocks(rows: TableLike, known: Sequence[Column]) -> tuple[tuple[Label, ...], Iterator[Table]]:
     engine = open_question(rows, known)
     if isinstance(engine, OneBlock):
         return tuple(engine.names), iter([engine.table])

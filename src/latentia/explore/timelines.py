@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latentia.errors import DataError, LatentiaError, LatentiaWarning
 from latentia.explore.explored import differing
@@ -21,7 +22,7 @@ from latentia.sequences.chain_questions import (
 )
 from latentia.sequences.long_rows import LongSteps
 from latentia.sequences.sequence_model import SequenceModel
-from latentia.typing import Array, ByName, Cell
+from latentia.typing import Array, ByName, Cell, Given, TableLike
 
 MOST_NUMBERS = 120_000  # that are shown; a page stays below 3 MB
 MOST_SEQUENCES = 200
@@ -30,12 +31,12 @@ LEVELS = ("0.05", "0.5", "0.95")  # of a fan
 
 def timelines(
     model: SequenceModel,
-    rows: Any,
+    rows: TableLike,
     *,
     title: str | None = None,
     steps: int = 12,
-    lengths: Any = None,
-    given: Any = None,
+    lengths: ArrayLike | None = None,
+    given: Given = None,
 ) -> dict[str, Any]:
     """All that the page of a sequence model shows; `steps` are forecast behind every sequence."""
     if rows is None:

@@ -60,7 +60,7 @@ def _are_codes(listed: Sequence[Hashable]) -> bool:
     return all(type(s) is not bool and s == k for k, s in enumerate(listed))
 
 
-def refuse(wanted: str, got: Any, cure: str) -> NoReturn:
+def refuse(wanted: str, got: object, cure: str) -> NoReturn:
     """Raise the error about an object that is none of those that are known."""
     raise GraphError(f"expected {wanted}, got {type(got).__name__}. {cure}")
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from latentia.errors import MissingLibraryError
 from latentia.formats.file_text import FileText
+from latentia.typing import Foreign
 
 MOST_BLOCKS = 200_000  # braces of a file: two blocks for each variable
 MOST_DEPTH = 50  # of blocks within blocks
@@ -73,7 +74,7 @@ def _parser(grammar: str) -> tuple[Any, Any, Any, Any]:
     return parser, UnexpectedEOF, UnexpectedToken, UnexpectedCharacters
 
 
-def _fail(source: FileText, expected: Any, place: int | None) -> NoReturn:
+def _fail(source: FileText, expected: Foreign, place: int | None) -> NoReturn:
     words = sorted({TOLD.get(token, token.lower()) for token in expected})
     told = " or ".join(words[:8]) or "something else"
     if place is None:
@@ -108,11 +109,11 @@ def split_words(source: FileText, text: str, line: int) -> list[str]:
     return [word.strip('"') for word in _WORD.findall(text)]
 
 
-def children(tree: Any, kind: str) -> Iterator[Any]:
+def children(tree: Foreign, kind: str) -> Iterator[Any]:
     """The subtrees of a rule's name, directly below."""
     return (below for below in tree.children if getattr(below, "data", None) == kind)
 
 
-def tokens(tree: Any, kind: str) -> Iterator[Any]:
+def tokens(tree: Foreign, kind: str) -> Iterator[Any]:
     """The tokens of a kind, directly below."""
     return (below for below in tree.children if getattr(below, "type", None) == kind)

@@ -22,6 +22,7 @@ from latentia.formats.xdsl import read_xdsl, xdsl_text
 from latentia.formats.xmlbif import read_xmlbif, xmlbif_text
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import Latents, as_graph
+from latentia.typing import Given
 from latentia.whole_file import whole_file
 
 ENDINGS = {
@@ -138,7 +139,7 @@ def read(
     return found.graph(latents) if graph_only else found.model(latents, order)
 
 
-def write(model: Any, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+def write(model: Given, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a model with tables for another tool: BIF, XMLBIF, XDSL, NET or UAI; DOT or GraphML.
 
     A `TabularModel`, or a `LatentModel` of a learner with tables; of any of them, or of a

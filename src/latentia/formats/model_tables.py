@@ -13,7 +13,7 @@ from latentia.formats.plain_network import PlainNetwork, spelled
 from latentia.model.latent_model import LatentModel
 from latentia.model.latent_questions import own_tables
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, Given, Label
 
 
 @final
@@ -30,7 +30,7 @@ class ModelTables:
         return tuple(self.graph.names[v] for v in sorted(self.graph.latent))
 
 
-def model_tables(model: Any) -> ModelTables:
+def model_tables(model: Given) -> ModelTables:
     """The tables of a TabularModel, or of a LatentModel whose learner has tables."""
     if isinstance(model, TabularModel):
         states = (
@@ -67,7 +67,7 @@ def _learned_tables(model: LatentModel) -> ModelTables:
     return ModelTables(answers.graph, tables, states)
 
 
-def plain_network(model: Any) -> PlainNetwork:
+def plain_network(model: Given) -> PlainNetwork:
     """The same with every name as it is written in files."""
     found = model_tables(model)
     names = spelled(found.graph.names, "variables")

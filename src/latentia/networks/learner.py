@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, final
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators
-from latentia.networks.knowledge import PseudoCounts
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import ByName, Cell, Label, Seed
+from latentia.typing import Array, ByName, Cell, Given, Label, Seed
 
 if TYPE_CHECKING:
     from latentia.closed_form.frozen import Frozen
+    from latentia.kernels.choose_settings import KernelChoice
+    from latentia.networks.knowledge import PseudoCounts
 
 
 @final
@@ -61,6 +62,9 @@ class Learner(Protocol):
     def learn(self, plan: Plan, source: Source) -> Operators:
         """With discrete columns: codes, -1 where missing."""
         ...
+
+
+LearnerLike: TypeAlias = "Learner | str"  # or its name
 
 
 class GraphLearner(Learner, Protocol):
@@ -127,6 +131,28 @@ class GoingLearner(Learner, Protocol):
     ) -> tuple[Operators, object]:
         """`previous`: the state that the last call gave, a loaded model's operators, or None."""
         ...
+
+
+class SettlingLearner(Learner, Protocol):
+    """One that settles what all classes share before it learns each."""
+
+    def settle(
+        self,
+        plans: Sequence[Plan],
+        columns: Sequence[Column],
+        sources: Sequence[Source],
+        log_prior: Array,
+    ) -> tuple[Learner, KernelChoice | None]:
+        """A learner with settings of kernels for all classes, and how they were chosen."""
+        ...
+
+
+class TunedLearner(Learner, Protocol):
+    """One with settings by name, as those that come along have."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Given]: ...
+
+    def set_params(self, **params: object) -> Self: ...
 
 
 def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:

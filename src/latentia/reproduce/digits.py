@@ -17,7 +17,7 @@ from latentia.model.latent_model import LatentModel
 from latentia.reproduce.cells import Cell, Experiment, Figure, every_cell
 from latentia.reproduce.datasets import pendigits
 from latentia.reproduce.rivals import make_learner
-from latentia.typing import Array, Foreign
+from latentia.typing import Array, CellArray, Foreign
 
 CONTINUOUS = ("kernel", "gram", "finite", "gauss")
 HIDDEN = 4  # pen points from this one on are hidden in the picture
@@ -103,7 +103,7 @@ def _with_noise(
 
 
 def _landmark(
-    name: str, train: Mapping[str, Any], target: Any, test: Mapping[str, Any]
+    name: str, train: Mapping[str, Any], target: CellArray, test: Mapping[str, Any]
 ) -> tuple[Array, float]:
     """1-NN, or an SVM with RBF kernel (C = 10, gamma by scikit-learn's "scale")."""
     from sklearn.neighbors import KNeighborsClassifier

@@ -126,7 +126,7 @@ def draw_figure(outcome: Outcome, figure: Figure) -> str:
         return as_svg(canvas, f"{outcome.experiment.name}-{figure.metric}")
 
 
-def as_svg(canvas: Any, name: str) -> str:
+def as_svg(canvas: Foreign, name: str) -> str:
     """A matplotlib figure as SVG text, the same on every run; names within it begin with `name`."""
     from matplotlib import rc_context
 
@@ -151,7 +151,7 @@ def _any(outcome: Outcome, figure: Figure, variant: str) -> bool:
     )
 
 
-def _panel(panel: Any, outcome: Outcome, figure: Figure, variant: str) -> None:
+def _panel(panel: Foreign, outcome: Outcome, figure: Figure, variant: str) -> None:
     """One learner beside the next, so that bars do not hide each other."""
     count = len(outcome.learners)
     gaps = np.diff(np.log(outcome.sizes))
@@ -299,7 +299,7 @@ def _spelled(name: str, outcome: Outcome) -> str:
     return "landmark" if make is None else repr(make(dict(outcome.settings), 0))
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if not isinstance(value, list):
         return str(value)
     return ", ".join(f"{v:,}" if isinstance(v, int) else str(v) for v in value)

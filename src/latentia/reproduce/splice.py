@@ -17,7 +17,7 @@ from latentia.reproduce.datasets import splice
 from latentia.reproduce.rivals import make_learner
 from latentia.structure.graph import LatentGraph
 from latentia.structure.templates import hidden_markov, latent_class
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 LETTERS = tuple("ACGT")
 
@@ -46,7 +46,7 @@ def _graph(name: str, columns: Sequence[str], states: int) -> LatentGraph:
     return latent_class(columns, states)
 
 
-def _split(target: Any, settings: dict[str, Any], cell: Cell) -> tuple[Codes, Codes]:
+def _split(target: CellArray, settings: dict[str, Any], cell: Cell) -> tuple[Codes, Codes]:
     """Rows to learn from, a stratified part of four folds, and to be judged by, the fifth."""
     rng = np.random.default_rng([settings["seed"], 1])
     folds = np.empty(len(target), dtype=np.int64)
@@ -67,7 +67,7 @@ def _split(target: Any, settings: dict[str, Any], cell: Cell) -> tuple[Codes, Co
 
 
 def naive_bayes_scores(
-    train: Mapping[str, Any], target: Any, test: Mapping[str, Any]
+    train: Mapping[str, Any], target: CellArray, test: Mapping[str, Any]
 ) -> tuple[Array, float]:
     """log P(c) + Σ log P(x_i | c), a pseudo-count for each letter; unclear letters say nothing."""
     start = time.perf_counter()

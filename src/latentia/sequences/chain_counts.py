@@ -11,7 +11,7 @@ from latentia.sequences.chain_wiring import Bells, Lookup, Wired
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.packing import Indices
 from latentia.sequences.table_places import bell_places, cell_places
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 
 def chain_counts(wired: Wired, gamma: Array, moves: Array) -> dict[int, Array]:
@@ -85,6 +85,6 @@ def _add_bells(layout: ChainLayout, bells: Bells, gamma: Array, found: Mapping[i
         start += places.shape[1]
 
 
-def _add_sums(table: Array, places: Any, sums: Array) -> None:
+def _add_sums(table: Array, places: Codes, sums: Array) -> None:
     flat = table.reshape(-1, 3)
     np.add.at(flat, np.asarray(places).ravel(), np.ascontiguousarray(sums).reshape(-1, 3))

@@ -28,11 +28,11 @@ from latentia.sequences.packing import Indices
 from latentia.sequences.potentials import moves_of, starts_of
 from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences, missing_cells
-from latentia.typing import Cell, Label
+from latentia.typing import Cell, CellArray, Given, Label
 
 
 def forecast_steps(
-    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Any
+    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Given
 ) -> dict[Label, Cell]:
     """Columns of a long table: a row for each sequence and step ahead."""
     longer = read.sequences.longer(count)
@@ -91,7 +91,7 @@ def latent_headings(chain: Chain, v: int) -> list[str]:
 
 
 def with_inputs(
-    chain: Chain, sequences: Sequences, at: Indices, inputs: dict[int, Any]
+    chain: Chain, sequences: Sequences, at: Indices, inputs: dict[int, CellArray]
 ) -> Sequences:
     """The same with the inputs told at some steps."""
     cells = dict(sequences.cells)
@@ -102,7 +102,7 @@ def with_inputs(
 
 
 def future_inputs(
-    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Any
+    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Given
 ) -> dict[int, Any]:
     """Codes of the inputs of `count` steps behind every sequence, one sequence after the other."""
     columns = {v: chain.columns[v] for v in sorted(chain.slice.given)}

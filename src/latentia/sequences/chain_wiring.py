@@ -17,7 +17,7 @@ from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.packing import Indices, InRow, Packing, pack_steps
 from latentia.sequences.slices import Parent
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 MOST_ASKED = 2**21  # steps of a question at a time, where emissions are looked up
 GROUP = 2**19  # numbers of a message to all steps of a group of sequences
@@ -92,7 +92,7 @@ def _wired(layout: ChainLayout, sequences: Sequences, packing: Packing | InRow) 
     return Wired(layout, sequences, packing, which, lookups, masks, look.bells())
 
 
-def _check_codes(what: str, codes: Any, least: int, count: int) -> None:
+def _check_codes(what: str, codes: Codes, least: int, count: int) -> None:
     """Once for all passes, which look up without asking, the kernel's in bare memory."""
     if codes.min(initial=0) < least or codes.max(initial=0) >= count:
         raise IndexError(

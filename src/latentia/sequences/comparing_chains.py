@@ -21,7 +21,7 @@ from latentia.sequences.learn_chain import ChainLearning, learn_chain
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.spelling import printable
-from latentia.typing import Array, Cell, Foreign, Label
+from latentia.typing import Array, Cell, Foreign, Given, Label, Seed
 
 MOST_CANDIDATES = 32
 ENOUGH_SEQUENCES = 10  # to hold whole ones out; else the last part of each
@@ -110,7 +110,7 @@ class ChainComparison:
         return "\n".join([*shown, f"take {names}: nats per row, less is better"])
 
 
-def state_ranges(slice_: Slice, latents: Any) -> list[dict[Label, int]]:
+def state_ranges(slice_: Slice, latents: Given) -> list[dict[Label, int]]:
     """All combinations of numbers of states, the smallest first."""
     ranges = {}
     for name, given in latents.items():
@@ -131,7 +131,7 @@ def state_ranges(slice_: Slice, latents: Any) -> list[dict[Label, int]]:
 
 
 def compare_chains(
-    prepared: Prepared, candidates: list[dict[Label, int]], how: ChainLearning, seed: Any
+    prepared: Prepared, candidates: list[dict[Label, int]], how: ChainLearning, seed: Seed
 ) -> ChainComparison:
     """Learn every candidate from all rows, and from some to be judged by the others."""
     train, judged = _parted(prepared.sequences, np.random.default_rng(seed))

@@ -20,13 +20,13 @@ from latentia.sequences.learn_chain import LearnedChain
 from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.sequences.slices import Slice, read_slice
-from latentia.typing import Array, Label
+from latentia.typing import Array, Foreign, Label
 
 REACH = 6.0  # deviations beyond the outermost means that the grids of forecasts reach
 
 
 def from_hmmlearn(
-    model: Any, columns: Sequence[Label] | None = None, states: Sequence[Any] | None = None
+    model: Foreign, columns: Sequence[Label] | None = None, states: Sequence[Any] | None = None
 ) -> SequenceModel:
     """The model of a fitted CategoricalHMM, or of a GaussianHMM with columns that do not covary.
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latentia.announcing import warn
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.values import Values
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.table import Table
@@ -17,7 +18,7 @@ from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.sequences.packing import Indices
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.step_times import Times, read_times, sorted_steps
-from latentia.typing import Array, Cell, Label
+from latentia.typing import Array, Cell, CellArray, Label, TableLike
 
 
 @final
@@ -86,10 +87,10 @@ class _Gathered:
 class _Part:
     """One block: codes of its columns, ids and times of its rows."""
 
-    cells: tuple[Any, ...]
+    cells: tuple[Cell, ...]
     log_slopes: Array
-    ids: Any
-    times: Any
+    ids: CellArray | None
+    times: CellArray | None
     tables: tuple[Table, ...]
 
 
@@ -123,8 +124,10 @@ def read_long(
     return _arranged(found, columns, naming, step)
 
 
-def _encode(table: Table, columns: Mapping[int, Column], naming: Naming, wanted: set[Any]) -> _Part:
-    cells: list[Any] = []
+def _encode(
+    table: Table, columns: Mapping[int, Column], naming: Naming, wanted: set[Label]
+) -> _Part:
+    cells: list[Places] = []
     units = np.zeros(table.length)
     for column in columns.values():
         if column.name not in wanted:
@@ -144,7 +147,7 @@ def empty_cells(column: Column, count: int) -> Any:
     return np.full(count, np.nan) if column.continuous else np.full(count, -1, dtype=np.int64)
 
 
-def one_value(value: Any) -> Values:
+def one_value(value: object) -> Values:
     """A single cell as a column of a table."""
     cells = np.empty(1, dtype=object)
     cells[0] = value
@@ -198,7 +201,7 @@ def _arranged(
     return LongSteps(sequences, row, rows, labels, times, found.log_slopes, found.tables)
 
 
-def _memberships(found: _Part, naming: Naming, rows: int) -> tuple[Indices, tuple[Any, ...]]:
+def _memberships(found: _Part, naming: Naming, rows: int) -> tuple[Indices, tuple[Cell, ...]]:
     """The sequence of every row, numbered as they first appear, and their labels."""
     if naming.lengths is not None:
         lengths = checked_lengths(naming.lengths, rows)
@@ -219,7 +222,7 @@ def _memberships(found: _Part, naming: Naming, rows: int) -> tuple[Indices, tupl
     return np.array(codes, dtype=np.intp), tuple(number)
 
 
-def checked_lengths(lengths: Any, rows: int) -> Indices:
+def checked_lengths(lengths: ArrayLike | None, rows: int) -> Indices:
     """Whole numbers from 0 on that add up to the rows."""
     try:
         found = np.asarray(lengths)
@@ -236,7 +239,7 @@ def checked_lengths(lengths: Any, rows: int) -> Indices:
     return found.astype(np.intp)
 
 
-def listed_sequences(X: Any, naming: Naming, columns: int) -> tuple[Any, Naming]:
+def listed_sequences(X: TableLike, naming: Naming, columns: int) -> tuple[TableLike, Naming]:
     """A list of tables, each a sequence, as such; other tables as they are.
 
     Where there is but one column, cells need not be in a table: an array of them is a sequence, a
@@ -257,7 +260,7 @@ def listed_sequences(X: Any, naming: Naming, columns: int) -> tuple[Any, Naming]
     return X, replace(naming, blocks=True)
 
 
-def _joined(arrays: Sequence[Any], naming: Naming) -> tuple[Any, Naming]:
+def _joined(arrays: Sequence[Any], naming: Naming) -> tuple[TableLike, Naming]:
     """Arrays as one, and their lengths."""
     wide = {x.shape[1:] for x in arrays}
     if len(wide) > 1:
@@ -271,7 +274,7 @@ def _joined(arrays: Sequence[Any], naming: Naming) -> tuple[Any, Naming]:
     return np.concatenate(arrays), replace(naming, lengths=lengths, cut=True)
 
 
-def _width(x: Any) -> int | None:
+def _width(x: object) -> int | None:
     """Of an array or a list of cells how many there are; None: something else."""
     if isinstance(x, np.ndarray):
         return len(x) if x.ndim == 1 else None

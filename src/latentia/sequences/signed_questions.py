@@ -177,7 +177,7 @@ class SignedOnline:
         return as_answer([self._chain.columns[v]], shares / shares.sum())
 
 
-def _nothing(value: Any) -> bool:
+def _nothing(value: object) -> bool:
     return value is None or bool(value != value)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from latentia.data.sources.table import Table
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, Label, TableLike
 
 
-def like_tables(tables: Sequence[Table], columns: ByName[Cell], blocks: bool) -> Any:
+def like_tables(tables: Sequence[Table], columns: ByName[Cell], blocks: bool) -> TableLike:
     """Columns over all rows as frames of the kind that came: one, or one for each block."""
     if not blocks and len(tables) == 1:
         return tables[0].like(columns)
@@ -25,7 +25,7 @@ def like_tables(tables: Sequence[Table], columns: ByName[Cell], blocks: bool) ->
     return found
 
 
-def like_column(tables: Sequence[Table], name: Label, values: Any, blocks: bool) -> Any:
+def like_column(tables: Sequence[Table], name: Label, values: Any, blocks: bool) -> TableLike:
     """The same of a single column."""
     if not blocks and len(tables) == 1:
         return tables[0].like_column(values, name)
@@ -39,7 +39,7 @@ def like_column(tables: Sequence[Table], name: Label, values: Any, blocks: bool)
     return found
 
 
-def new_table(tables: Sequence[Table], columns: ByName[Cell]) -> Any:
+def new_table(tables: Sequence[Table], columns: ByName[Cell]) -> TableLike:
     """A frame of the same kind with other rows; numpy, dict and files: a dict of arrays."""
     table = tables[0] if tables else None
     if table is None or table.frame is None:

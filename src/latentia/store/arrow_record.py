@@ -59,7 +59,7 @@ def _write_arrow(arrow: Arrow) -> list[Any]:
     return [arrow.lines.ravel().tolist(), arrow.variances.ravel().tolist()]
 
 
-def read_arrows(record: Any) -> ArrowModel:
+def read_arrows(record: object) -> ArrowModel:
     (drawn, columns, given, linked, arrows, sample, errors, weight, log, converged, alone) = fields(
         record, "graph", "columns", "given", "linked", "arrows", "sample", "errors", "weight",
         "log_likelihood", "converged", "alone",
@@ -106,7 +106,7 @@ def read_arrows(record: Any) -> ArrowModel:
 
 
 def _read_arrow(
-    graph: LatentGraph, dense: frozenset[int], linked: frozenset[int], v: int, record: Any
+    graph: LatentGraph, dense: frozenset[int], linked: frozenset[int], v: int, record: object
 ) -> Arrow:
     like = blank_arrow(graph, dense, v, linked)
     if isinstance(like, LineArrow):
@@ -124,7 +124,7 @@ def _read_arrow(
     return TableArrow(table)
 
 
-def _array(record: Any, shape: tuple[int, ...]) -> Array:
+def _array(record: object, shape: tuple[int, ...]) -> Array:
     size = math.prod(shape)
     if size > MOST_CELLS:
         raise StoreError(f"expected at most {MOST_CELLS} numbers, got {size}.")
@@ -138,7 +138,7 @@ def _square(record: Any) -> Array:
     return np.array(rows, dtype=float).reshape(count, count)
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise StoreError(f"expected true or false, got {value!r:.80}.")
     return value

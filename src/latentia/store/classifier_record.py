@@ -13,6 +13,7 @@ from dataclasses import fields as fields_of
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latentia.errors import StoreError
 from latentia.kernels.settings import KernelSettings
@@ -52,7 +53,7 @@ def write_classifier(model: LatentClassifier) -> tuple[dict[str, Any], list[Arra
     }, arrays
 
 
-def read_classifier(record: Any, fetch: Fetch) -> LatentClassifier:
+def read_classifier(record: object, fetch: Fetch) -> LatentClassifier:
     """The classifier of a record."""
     _, given, labels, priors, temperature, pool, chosen, counts, records = fields(
         record, "kind", "parameters", "labels", "priors", "temperature", "pool", "chosen",
@@ -103,7 +104,7 @@ def _part_of(row: Array) -> Fetch:
     return fetch
 
 
-def _read_labels(record: Any) -> CellArray:
+def _read_labels(record: object) -> CellArray:
     """Different classes in their order, of a plain type."""
     kind, values = items(record, 2)
     try:
@@ -120,7 +121,7 @@ def _read_labels(record: Any) -> CellArray:
     return found
 
 
-def _plain_priors(priors: Any) -> Any:
+def _plain_priors(priors: ArrayLike | None) -> Any:
     """As plain dict or list; arrays become lists."""
     if priors is None or isinstance(priors, dict):
         return priors
@@ -137,7 +138,7 @@ def _write_settings(settings: KernelSettings | None) -> Any:
         return None
 
 
-def _read_settings(record: Any) -> KernelSettings | None:
+def _read_settings(record: object) -> KernelSettings | None:
     if record is None:
         return None
     known = {f.name for f in fields_of(KernelSettings)}

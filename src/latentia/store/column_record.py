@@ -12,7 +12,7 @@ from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.scales import Knots
 from latentia.errors import StoreError
 from latentia.store.plain import fields, items, number, pack, unpack, whole
-from latentia.typing import Label
+from latentia.typing import Given, Label
 
 OLDER = {
     "knots": [],
@@ -48,7 +48,7 @@ def write_column(column: Column) -> Any:
     return [pack(state, f"a state of column {column.name!r}") for state in column.labels]
 
 
-def newer_columns(records: Any) -> bool:
+def newer_columns(records: Given) -> bool:
     """Does any column have what files before version 5 did not say?"""
     return any(
         isinstance(record, dict) and not OLDER.keys().isdisjoint(record) for record in records
@@ -62,7 +62,7 @@ def leaves_with_atoms(records: Any) -> bool:
     return atoms and any("gaussians" in record.get("operators", {}) for record in records)
 
 
-def read_column(record: Any, name: Label, count: int) -> Column:
+def read_column(record: object, name: Label, count: int) -> Column:
     """The column of this name, with as many states or cells as the plan has."""
     column = _read_grid(record, name) if isinstance(record, dict) else _read_states(record, name)
     if column.cells != count:
@@ -70,7 +70,7 @@ def read_column(record: Any, name: Label, count: int) -> Column:
     return column
 
 
-def _read_states(record: Any, name: Label) -> DiscreteColumn:
+def _read_states(record: object, name: Label) -> DiscreteColumn:
     return DiscreteColumn(name, tuple(unpack(state) for state in items(record)))
 
 

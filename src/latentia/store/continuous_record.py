@@ -32,7 +32,7 @@ def write_gaussians(operators: Operators) -> list[list[int]]:
     return [[v, leaf.shape[-2]] for v, leaf in sorted(operators.gaussians.items())]
 
 
-def gaussian_shapes(record: Any, plan: Plan) -> dict[Name, Shape]:
+def gaussian_shapes(record: object, plan: Plan) -> dict[Name, Shape]:
     """(parents …, components, 3) of each column."""
     graph, parents = plan.graph, plan.graph.parents()
     shapes: dict[Name, Shape] = {}
@@ -92,7 +92,7 @@ def write_blur(operators: Operators) -> list[Any]:
     return [bool(operators.raw), *map(float, numbers)]
 
 
-def read_blur(record: Any) -> Smoothing:
+def read_blur(record: object) -> Smoothing:
     if record is None:
         return Smoothing()
     raw, evidence, own, floor, *rest = items(record, 5 if len(items(record)) == 5 else 4)

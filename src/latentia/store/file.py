@@ -30,7 +30,7 @@ from latentia.store.model_record import NEWER
 from latentia.store.plain import text
 from latentia.store.record_kinds import reader_of, writer_of
 from latentia.store.structure_record import ordered_parents
-from latentia.typing import Array
+from latentia.typing import Array, FilePath
 from latentia.version import LIBRARY
 from latentia.whole_file import whole_file
 
@@ -318,7 +318,7 @@ def _no_constant(name: str) -> NoReturn:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _path_name(path: Any) -> str:
+def _path_name(path: FilePath) -> str:
     try:
         name = os.fsdecode(path)
     except TypeError:

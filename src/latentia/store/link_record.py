@@ -34,7 +34,7 @@ def write_link(link: LogitLink, log_likelihood: float) -> dict[str, Any]:
     }
 
 
-def read_link(record: Any, graph: LatentGraph) -> tuple[LogitLink, float]:
+def read_link(record: object, graph: LatentGraph) -> tuple[LogitLink, float]:
     """The link of a record, and the log-likelihood of its model; older ones have no donors."""
     given = None
     if isinstance(record, dict) and "donors" in record:
@@ -67,7 +67,7 @@ def read_link(record: Any, graph: LatentGraph) -> tuple[LogitLink, float]:
     return LogitLink(name, tuple(own), told[0], told[1], shares, donors), number(log)
 
 
-def _matrix(record: Any, rows: int, columns: int) -> Array:
+def _matrix(record: object, rows: int, columns: int) -> Array:
     found = [
         [number(x, -LARGEST, LARGEST) for x in items(row, columns)] for row in items(record, rows)
     ]

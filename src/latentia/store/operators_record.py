@@ -137,7 +137,7 @@ class Blueprint:
         return {n: tuple(shape[a] for a in self.axes[n]) for n, shape in self.shapes.items()}
 
 
-def read_blueprint(record: Any, plan: Plan, columns: Sequence[Column]) -> Blueprint:
+def read_blueprint(record: object, plan: Plan, columns: Sequence[Column]) -> Blueprint:
     """The JSON values of operators over this plan."""
     known = ("ranks", "weight", "mix", "reports", "turned")
     there = record if isinstance(record, dict) else {}
@@ -214,7 +214,7 @@ def _table_shapes(plan: Plan) -> list[Shape]:
     return [tuple(states[u] for u in family) for family in families]
 
 
-def _read_axes(turned: Any, shapes: Mapping[Name, Shape]) -> dict[Name, Sequence[int]]:
+def _read_axes(turned: object, shapes: Mapping[Name, Shape]) -> dict[Name, Sequence[int]]:
     """Orders of axes: those of most arrays as they come, some turned."""
     axes: dict[Name, Sequence[int]] = {n: range(len(shape)) for n, shape in shapes.items()}
     names = list(shapes)
@@ -228,7 +228,7 @@ def _read_axes(turned: Any, shapes: Mapping[Name, Shape]) -> dict[Name, Sequence
     return axes
 
 
-def _read_ascent(record: Any) -> Ascent | None:
+def _read_ascent(record: object) -> Ascent | None:
     if record is None:
         return None
     paths, converged, best = items(record, 3)
@@ -239,7 +239,7 @@ def _read_ascent(record: Any) -> Ascent | None:
     return Ascent(tuple(found), tuple(converged), whole(best, count))
 
 
-def _read_report(record: Any, nodes: int) -> tuple[int, SeparatorReport]:
+def _read_report(record: object, nodes: int) -> tuple[int, SeparatorReport]:
     node, rank, wanted, correlations, condition = items(record, 5)
     return whole(node, nodes), SeparatorReport(
         rank=whole(rank, LARGEST_COUNT),
@@ -262,7 +262,7 @@ def write_choice(choice: Choice) -> list[Any]:
     return [*record, left_out] if left_out else record  # as older files have it
 
 
-def read_choice(record: Any) -> Choice:
+def read_choice(record: object) -> Choice:
     parts = items(record, 5 if len(items(record)) > 4 else 4)
     chosen, figures, held_out, learned_from, *more = parts
     left_out = [items(pair, 2) for pair in items(more[0] if more else [])]
@@ -281,7 +281,7 @@ def read_choice(record: Any) -> Choice:
     )
 
 
-def read_embedding_settings(record: Any) -> dict[str, float]:
+def read_embedding_settings(record: object) -> dict[str, float]:
     """Of a kernel embedding, to look at: pairs of name and value."""
     pairs = [items(pair, 2) for pair in items(record)]
     return {text(name): number(value, 0.0, LARGEST_NUMBER) for name, value in pairs}

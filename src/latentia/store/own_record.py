@@ -40,7 +40,7 @@ def write_members(network: MixtureNetwork) -> tuple[dict[str, Any], list[Array]]
     return record, [table for _, tables in parts for table in tables]
 
 
-def read_members(record: Any, plan: Plan) -> tuple[tuple[LatentGraph, ...], Array]:
+def read_members(record: object, plan: Plan) -> tuple[tuple[LatentGraph, ...], Array]:
     """The graphs of all members but the first, and the weights of all."""
     graphs, weights = fields(record, "graphs", "weights")
     own = tuple(read_own_graph(graph, plan) for graph in items(graphs))
@@ -76,7 +76,7 @@ def with_members(
         raise StoreError(f"the members of the mixture are not sound: {error}") from error
 
 
-def read_own_graph(record: Any, plan: Plan) -> LatentGraph:
+def read_own_graph(record: object, plan: Plan) -> LatentGraph:
     """The graph, whose columns must be those of the model."""
     graph = read_graph(record)
     if not graph.directed or any(count is None for count in graph.states):

@@ -59,7 +59,7 @@ def pack(value: Any, what: str, depth: int = 0) -> Any:
     )
 
 
-def unpack(value: Any) -> Any:
+def unpack(value: object) -> Any:
     """The value that `pack` was given."""
     if value is None or isinstance(value, str | bool):
         return value
@@ -75,7 +75,7 @@ def unpack(value: Any) -> Any:
     return value
 
 
-def _unpack_tagged(tag: str, inner: Any) -> Any:
+def _unpack_tagged(tag: str, inner: object) -> Any:
     if tag == "float" and inner in ("nan", "inf", "-inf"):
         return float(inner)
     if tag in BOXES:
@@ -87,7 +87,7 @@ def _unpack_tagged(tag: str, inner: Any) -> Any:
     raise StoreError(f"expected a plain value, got {{{tag!r:.40}: {inner!r:.80}}}.")
 
 
-def _unpack_numpy(name: Any, inner: Any) -> Any:
+def _unpack_numpy(name: object, inner: object) -> Any:
     value = unpack(inner)
     if isinstance(name, str) and name in NUMPY and isinstance(value, str | int | float):
         with np.errstate(over="ignore"):
@@ -97,7 +97,7 @@ def _unpack_numpy(name: Any, inner: Any) -> Any:
     raise StoreError(f"expected a number of type {name!r:.40}, got {value!r:.80}.")
 
 
-def fields(record: Any, *names: str) -> list[Any]:
+def fields(record: object, *names: str) -> list[Any]:
     """The values of an object that has these fields and no others."""
     if not isinstance(record, dict) or record.keys() != set(names):
         got = list(record) if isinstance(record, dict) else record
@@ -105,7 +105,7 @@ def fields(record: Any, *names: str) -> list[Any]:
     return [record[name] for name in names]
 
 
-def items(value: Any, length: int | None = None) -> list[Any]:
+def items(value: object, length: int | None = None) -> list[Any]:
     """A list, of this length."""
     if not isinstance(value, list) or length not in (None, len(value)):
         many = "" if length is None else f" of {length} values"
@@ -113,7 +113,7 @@ def items(value: Any, length: int | None = None) -> list[Any]:
     return value
 
 
-def whole(value: Any, below: int, lowest: int = 0) -> int:
+def whole(value: object, below: int, lowest: int = 0) -> int:
     """A whole number in lowest, …, below - 1."""
     if type(value) is not int or not lowest <= value < below:
         raise StoreError(
@@ -122,12 +122,14 @@ def whole(value: Any, below: int, lowest: int = 0) -> int:
     return value
 
 
-def wholes(value: Any, below: int, lowest: int = 0, length: int | None = None) -> tuple[int, ...]:
+def wholes(
+    value: object, below: int, lowest: int = 0, length: int | None = None
+) -> tuple[int, ...]:
     """Whole numbers in lowest, …, below - 1."""
     return tuple(whole(v, below, lowest) for v in items(value, length))
 
 
-def number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+def number(value: object, low: float = -math.inf, high: float = math.inf) -> float:
     """A decimal number within [low, high]; without bounds any, NaN too."""
     found = unpack(value)
     bounded = low > -math.inf or high < math.inf
@@ -136,7 +138,7 @@ def number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
     return found
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     if not isinstance(value, str):
         raise StoreError(f"expected text, got {value!r:.80}.")
     return value

@@ -106,7 +106,7 @@ def _forest_arrays(forest: LeafForest, width: int) -> list[Array]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def pool_shapes(record: Any, columns: Sequence[Column]) -> dict[Name, Shape]:
+def pool_shapes(record: object, columns: Sequence[Column]) -> dict[Name, Shape]:
     """Of all arrays, by what the record says of columns and trees."""
     own, _ = fields(record, "columns", "most_missing")
     parts = [_read_column(each) for each in items(own, len(columns))]
@@ -138,7 +138,7 @@ def _forest_shapes(sizes: Sequence[int], states: int, width: int) -> list[Shape]
     ]
 
 
-def _read_column(record: Any) -> dict[str, Any]:
+def _read_column(record: object) -> dict[str, Any]:
     names = ("indicators", "weights", "spread", "logit", "forest", "sharpness")
     if isinstance(record, dict):
         record = {"sharpness": 1.0, **record}  # older files have none
@@ -160,7 +160,7 @@ def _width(column: Column, part: Mapping[str, Any]) -> int:
     return 1 if column.continuous else len(part["indicators"])
 
 
-def read_pool(record: Any, columns: Sequence[Column], arrays: Mapping[Name, Array]) -> Pool:
+def read_pool(record: object, columns: Sequence[Column], arrays: Mapping[Name, Array]) -> Pool:
     """The pool, checked: trees end, cells are the columns', shares sum to one."""
     own, missing = fields(record, "columns", "most_missing")
     left = list(of_kind(arrays, POOL).values())

@@ -27,7 +27,7 @@ KINDS = {
 }
 
 
-def reader_of(kind: Any) -> Callable[..., Any]:
+def reader_of(kind: object) -> Callable[..., Any]:
     """What reads a record of this kind; a kind that is none is that of models, which says so."""
     known = kind if isinstance(kind, str) and kind in KINDS else "LatentModel"
     return _of(KINDS[known], "read")

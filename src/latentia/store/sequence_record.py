@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from latentia.sequences.slices import Slice
 from latentia.store.array_table import Fetch, check_shares, check_sizes
 from latentia.store.column_record import read_column, write_column
 from latentia.store.plain import fields, items, number, pack, text, unpack, whole
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell
 
 MOST = 2**20  # variables, states, points of a grid
 LONGEST_STEP = 2**62
@@ -74,7 +75,7 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
     return record, [x[n] for x in tables for n in range(len(families_of(slice_)))]
 
 
-def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
+def read_sequence_model(record: object, fetch: Fetch) -> SequenceModel:
     """The model of a record."""
     newer, closed, bars = {}, None, None
     if isinstance(record, dict):
@@ -122,21 +123,21 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     return model
 
 
-def _read_step(step: Any) -> int:
+def _read_step(step: object) -> int:
     """Below 0: months."""
     if type(step) is int and step < 0:
         return -whole(-step, MOST, lowest=1)
     return whole(step, LONGEST_STEP)
 
 
-def _read_groups(record: Any) -> tuple[int, bool]:
+def _read_groups(record: object) -> tuple[int, bool]:
     groups, stretches = fields(record, "groups", "stretches")
     if type(stretches) is not bool:
         raise StoreError(f"expected true or false for stretches, got {stretches!r:.80}.")
     return whole(groups, MOST, lowest=2), stretches
 
 
-def _read_signed(chain: Chain, record: Any, fetch: Fetch) -> SignedChain:
+def _read_signed(chain: Chain, record: object, fetch: Fetch) -> SignedChain:
     coordinates, mix = fields(record, "coordinates", "mix")
     sizes = tuple(chain.sizes[v] for v in chain.slice.columns)
     if chain.slice.given or not all(sizes):
@@ -149,7 +150,9 @@ def _read_signed(chain: Chain, record: Any, fetch: Fetch) -> SignedChain:
     return SignedChain(operators, start, low, high, sizes, number(mix, 0.0, 1.0))
 
 
-def _read_names(slice_: Slice, name_states: Any) -> dict[int, tuple[Any, ...]]:
+def _read_names(
+    slice_: Slice, name_states: ByName[Sequence[Cell]] | None
+) -> dict[int, tuple[Any, ...]]:
     try:
         return StateWishes(name_states=name_states).named(slice_)
     except LatentiaError as error:
@@ -170,7 +173,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _learner(value: Any) -> Any:
+def _learner(value: object) -> Any:
     """What `_plain` made of a learner, as it was."""
     if not isinstance(value, dict):
         return value
@@ -181,7 +184,9 @@ def _learner(value: Any) -> Any:
     return LEARNERS[name](**settings)
 
 
-def _read_slice(names: Any, latent: Any, given: Any, counts: Any, parents: Any) -> Slice:
+def _read_slice(
+    names: object, latent: object, given: object, counts: object, parents: object
+) -> Slice:
     labels = tuple(unpack(name) for name in items(names))
     n = len(labels)
     hidden = [whole(v, n) for v in items(latent)]

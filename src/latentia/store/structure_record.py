@@ -28,7 +28,7 @@ def write_graph(graph: LatentGraph) -> dict[str, Any]:
     }
 
 
-def ordered_parents(record: Any) -> bool:
+def ordered_parents(record: object) -> bool:
     """Has a graph in this record parents in an order of its own? (Files of version 5.)"""
     if isinstance(record, list):
         return any(map(ordered_parents, record))
@@ -39,7 +39,7 @@ def ordered_parents(record: Any) -> bool:
     return any(map(ordered_parents, record.values()))
 
 
-def read_graph(record: Any) -> LatentGraph:
+def read_graph(record: object) -> LatentGraph:
     names, edges, latent, states, directed = fields(
         record, "names", "edges", "latent", "states", "directed"
     )
@@ -86,7 +86,7 @@ def _write_side(side: Side) -> list[Any]:
     return [list(side.core), int(side.core_rank), wide, int(side.wide_rank)]
 
 
-def read_plan(record: Any) -> Plan:
+def read_plan(record: object) -> Plan:
     graph_, cliques, parents, holds, nodes, leaves, notes = fields(
         record, "graph", "cliques", "parents", "holds", "nodes", "leaves", "notes"
     )
@@ -109,7 +109,7 @@ def read_plan(record: Any) -> Plan:
     return plan
 
 
-def _read_node(record: Any, variables: int, nodes: int, leaves: int) -> Node:
+def _read_node(record: object, variables: int, nodes: int, leaves: int) -> Node:
     parent, children, separator, columns, span, rank, inside, outside = fields(
         record,
         *("parent", "children", "separator", "columns"),
@@ -129,7 +129,7 @@ def _read_node(record: Any, variables: int, nodes: int, leaves: int) -> Node:
     )
 
 
-def _read_side(record: Any, leaves: int) -> Side:
+def _read_side(record: object, leaves: int) -> Side:
     core, core_rank, wide, wide_rank = items(record, 4)
     return Side(
         core=wholes(core, leaves),

@@ -7,7 +7,7 @@ length of the file, and a frozen basis has to evaluate a row before it is believ
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def write_moments(moments: Moments) -> tuple[dict[str, Any], list[Array]]:
     return record, arrays
 
 
-def read_moments(record: Any, fetch: Fetch) -> Moments:
+def read_moments(record: object, fetch: Fetch) -> Moments:
     _, of, weight, rows, sums = fields(record, "kind", "of", "weight", "rows", "sums")
     pairs = [items(pair, 2) for pair in items(sums)]
     names = [text(name) for name, _ in pairs]
@@ -58,7 +58,7 @@ def read_moments(record: Any, fetch: Fetch) -> Moments:
     return Moments(text(of), number(weight, 0.0, 1e300), whole(rows, MOST_ROWS), found)
 
 
-def _shape(record: Any) -> Shape:
+def _shape(record: object) -> Shape:
     shape = wholes(record, LARGEST_COUNT)
     if len(shape) > MOST_AXES or math.prod(shape) > LARGEST_COUNT:
         raise StoreError(f"expected an array of sensible shape, got {list(shape)!r:.80}.")
@@ -92,7 +92,7 @@ def write_frozen(frozen: FrozenModel) -> tuple[dict[str, Any], list[Array]]:
     return record, arrays
 
 
-def read_frozen(record: Any, fetch: Fetch) -> FrozenModel:
+def read_frozen(record: object, fetch: Fetch) -> FrozenModel:
     _, parameters, structure, states, learned, shapes = fields(
         record, "kind", "parameters", "plan", "states", "frozen", "shapes"
     )
@@ -132,7 +132,7 @@ def _write_learned(frozen: Frozen) -> tuple[dict[str, Any], list[Array]]:
     return {"basis": facts}, arrays
 
 
-def _read_learned(record: Any, plan: Plan, arrays: list[Array]) -> Frozen:
+def _read_learned(record: object, plan: Plan, arrays: list[Array]) -> Frozen:
     if isinstance(record, dict) and set(record) == {"tables"}:
         ridge = record["tables"]
         pair = None if ridge is None else [number(x, 0.0, 1e300) for x in items(ridge, 2)]
@@ -165,7 +165,7 @@ def _read_learned(record: Any, plan: Plan, arrays: list[Array]) -> Frozen:
     return FrozenBasis(plan, basis, number(pilot, 1e-300, 1e300), _flag(regularize))
 
 
-def _read_sides(plan: Plan, left: Any, inner: bool) -> tuple[Coordinates | None, ...]:
+def _read_sides(plan: Plan, left: Iterator[Array], inner: bool) -> tuple[Coordinates | None, ...]:
     """Blocks follow from the plan, tables from the file."""
     sides: list[Coordinates | None] = []
     for k, node in enumerate(plan.nodes):
@@ -183,14 +183,14 @@ def _read_sides(plan: Plan, left: Any, inner: bool) -> tuple[Coordinates | None,
     return tuple(sides)
 
 
-def _next(left: Any) -> Array:
+def _next(left: Iterator[Array]) -> Array:
     found: Array | None = next(left, None)
     if found is None:
         raise StoreError("the file has fewer arrays than its basis.")
     return found
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise StoreError(f"expected true or false, got {value!r:.80}.")
     return value

@@ -14,9 +14,10 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from latentia.errors import EvidenceError, UnknownNameError
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 LATENT = 3  # states of every latent
 COLUMNS = ("x0", "x1", "x2", "x3", "d4", "x5")
@@ -43,7 +44,7 @@ class Bimodal:
         ]
         return np.asarray(parts[0] + parts[1])
 
-    def draw(self, h: Any, rng: np.random.Generator) -> Array:
+    def draw(self, h: Codes, rng: np.random.Generator) -> Array:
         centre = np.where(rng.random(len(h)) < self.share[h], self.low[h], self.high[h])
         return np.asarray(centre + self.spread[h] * rng.standard_normal(len(h)))
 
@@ -64,7 +65,7 @@ class Skewed:
         found = np.exp((a - 1) * np.log(u) - u - scipy.special.gammaln(a)) / b
         return np.where(x > self.start[:, None], found, 0.0)
 
-    def draw(self, h: Any, rng: np.random.Generator) -> Array:
+    def draw(self, h: Codes, rng: np.random.Generator) -> Array:
         return np.asarray(self.start[h] + rng.gamma(self.shape[h], self.scale[h]))
 
 
@@ -79,7 +80,7 @@ class States:
         """(latent states, n): probabilities of states."""
         return np.asarray(self.table[:, np.asarray(x).astype(int)])
 
-    def draw(self, h: Any, rng: np.random.Generator) -> Any:
+    def draw(self, h: Codes, rng: np.random.Generator) -> Any:
         return _categories(self.table[h], rng)
 
 
@@ -111,7 +112,7 @@ class MixedTree:
             for name, leaf, j in zip(COLUMNS, self.leaves, BRANCH, strict=True)
         }
 
-    def posterior(self, column: str, evidence: Mapping[str, Any], x: Any) -> Array:
+    def posterior(self, column: str, evidence: Mapping[str, Any], x: ArrayLike) -> Array:
         """p(column = x | evidence): (len(x),), or (rows, len(x)) for evidence on many rows.
 
         Of d4 probabilities of the states x.
