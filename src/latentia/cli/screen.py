@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO, final
+from typing import TYPE_CHECKING, TextIO, final
 
 import typer
 from rich.console import Console, RenderableType
@@ -22,6 +22,7 @@ from latentia.cli.leaving import INTERRUPTED, NEEDED, flush_quietly, interruptib
 from latentia.data.sources.progress import show_progress
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 from latentia.spelling import printable
+from latentia.typing import Facts, Given
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -67,7 +68,7 @@ class Screen:
             text = "".join(line.rstrip() + "\n" for line in text.splitlines())
         sys.stdout.write(text)
 
-    def dump(self, facts: Mapping[str, Any]) -> None:
+    def dump(self, facts: Facts) -> None:
         """Print for machines: one JSON document on one line, numbers at full precision."""
         notes = list(dict.fromkeys([*facts.get("notes", ()), *self.notes]))
         document = _plain({**facts, "notes": notes})
@@ -165,8 +166,10 @@ def _console(file: TextIO) -> Console:
     return Console(file=file, width=width, markup=False, highlight=False, emoji=False)
 
 
-def _as_note(screen: Screen, otherwise: Any) -> Any:
-    def show(message: Any, category: type[Warning], *place: Any, **named: Any) -> None:
+def _as_note(screen: Screen, otherwise: Callable[..., None]) -> Callable[..., None]:
+    def show(
+        message: Warning | str, category: type[Warning], *place: Given, **named: Given
+    ) -> None:
         if issubclass(category, LatentiaWarning):
             screen.note(str(message))
         else:
@@ -195,7 +198,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
             return 1, f"unexpected {what} (a mistake of ours; --debug shows where it happened)"
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """What JSON can hold: names as text, numpy numbers as numbers, no infinities."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
