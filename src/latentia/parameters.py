@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from threading import RLock
 from types import MethodType
-from typing import Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from latentia.typing import Cell, Foreign, Given
+if TYPE_CHECKING:
+    from latentia.typing import Cell, Foreign, Given
+
 
 Made = TypeVar("Made")
 Answered = TypeVar("Answered")

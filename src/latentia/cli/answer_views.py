@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +22,9 @@ from latentia.cli.printed_tables import (
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.spelling import printable
-from latentia.typing import ByName, Cell, Facts, Label
+
+if TYPE_CHECKING:
+    from latentia.typing import ByName, Cell, Facts, Label
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

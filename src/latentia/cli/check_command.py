@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -12,7 +12,9 @@ from latentia.cli.reading import look_over, open_table, read_model
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.errors import DataError
-from latentia.typing import Facts
+
+if TYPE_CHECKING:
+    from latentia.typing import Facts
 
 Picture: TypeAlias = Annotated[
     str | None,

@@ -6,10 +6,13 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from typer.core import TyperGroup
 
-from latentia.typing import Foreign
+if TYPE_CHECKING:
+    from latentia.typing import Foreign
+
 
 # module and first sentence of every command; tests compare them with the commands themselves
 COMMANDS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,9 @@ from latentia.formats.interchange import ENDINGS, read
 from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.store.file import load
-from latentia.typing import Facts, Given
+
+if TYPE_CHECKING:
+    from latentia.typing import Facts, Given
 
 MODEL = ".latentia"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.table import Table
@@ -26,7 +27,9 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
-from latentia.typing import ByName, Cell, Facts
+
+if TYPE_CHECKING:
+    from latentia.typing import ByName, Cell, Facts
 
 
 def model_facts(model: LatentModel) -> Facts:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from latentia.cli.command_group import group_of
-from latentia.typing import Facts, Foreign
 from latentia.version import LIBRARY
+
+if TYPE_CHECKING:
+    from latentia.typing import Facts, Foreign
 
 UNKNOWN = ("error", "missing", "warn")
 

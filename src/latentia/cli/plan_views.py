@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -21,7 +22,9 @@ from latentia.networks.table_plan import plan_tables
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Side
-from latentia.typing import Cell, Facts, Label
+
+if TYPE_CHECKING:
+    from latentia.typing import Cell, Facts, Label
 
 
 def plan_facts(plan: Plan) -> Facts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich import box
 from rich.console import RenderableType
@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from latentia.spelling import printable
-from latentia.typing import Cell
+
+if TYPE_CHECKING:
+    from latentia.typing import Cell
 
 View: TypeAlias = list[RenderableType]
 Fits: TypeAlias = Callable[[RenderableType], bool]

@@ -22,10 +22,11 @@ from latentia.cli.leaving import INTERRUPTED, NEEDED, flush_quietly, interruptib
 from latentia.data.sources.progress import show_progress
 from latentia.errors import LatentiaError, LatentiaWarning, StoreError
 from latentia.spelling import printable
-from latentia.typing import Facts, Given
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from latentia.typing import Facts, Given
 
 PATIENCE = 0.5  # seconds before work counts as long and shows progress
 UNCUT = 10_000  # columns of a pipe: tables are never cut there

@@ -23,10 +23,10 @@ from latentia.errors import DataError, StoreError
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
 from latentia.store.file import load
-from latentia.typing import ByName, Cell, Facts
 
 if TYPE_CHECKING:
     from latentia.model.state_names import OrderBy
+    from latentia.typing import ByName, Cell, Facts
 
 BELIEFS = ("path", "smooth", "filter")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,9 @@ from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.model.effects import Effect
 from latentia.model.explaining import Explanation
-from latentia.typing import Cell, Facts, Label
+
+if TYPE_CHECKING:
+    from latentia.typing import Cell, Facts, Label
 
 Given = Annotated[
     list[str] | None, typer.Option(metavar="NAME=STATE", help="What is known besides.")
