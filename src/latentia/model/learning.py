@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
@@ -141,10 +142,10 @@ class Learning(Learned):
         self, opened: Opened, learner: Learner, groups: int, progress: ProgressLike = None
     ) -> Self:
         """From a table whose columns are known to what the model keeps."""
-        from latentia.model.found_graph import FoundTables, find_graph, pool_columns
+        from latentia.model.found_graph import FoundTables, find_graph, note_hurry, pool_columns
         from latentia.model.training import learn_opened
 
-        given = learner
+        given, left = learner, opened.left
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:
             wish = opened.wish
@@ -154,9 +155,12 @@ class Learning(Learned):
         training, operators, replicates = learn_opened(opened, given, learn)
         self._keep_learned(training, learner, operators, replicates)
         if isinstance(given, FoundTables):
-            pool = pool_columns(given.found, training, opened.seen)
+            pool, hurried = pool_columns(given.found, training, opened.seen, left)
             if pool is not None:
                 self._keep_pool(pool)
+            hurried = (*given.found.hurried, *hurried)
+            self.diagnostics_ = replace(self.diagnostics_, hurried=hurried)
+            note_hurry(wish, left, hurried)
         return self
 
     structure_: FoundStructure  # where no graph was given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
@@ -18,6 +19,7 @@ from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
+from latentia.time_left import FOREVER, TimeLeft
 from latentia.typing import Label, TableLike, WeightLike
 
 if TYPE_CHECKING:
@@ -40,6 +42,12 @@ class Opened:
     wish: Structure | None = None  # the graph is to be found
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
     left_out: Mapping[Label, str] = field(default_factory=dict)  # ids, where a graph is sought
+    began: float = field(default_factory=time.perf_counter)  # when it was opened
+
+    @property
+    def left(self) -> TimeLeft:
+        """Until when all must be learned, if a time budget was given."""
+        return FOREVER if self.wish is None else TimeLeft.of(self.wish.time_budget, self.began)
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -59,10 +67,10 @@ def open_training(
     sought: Structure | None = None,
 ) -> Opened:
     """Open a table, look at it once, and tell what its columns are; `sought`: without ids."""
-    wanted = wanted.read()
+    began, wanted = time.perf_counter(), wanted.read()
     rows = open_rows(X, wanted.columns, sample_weight, progress, wanted.stated)
     rows = replace(rows, engine=with_indicators(rows.engine, wanted.indicators))
-    return look_at(wanted, rows, tied, sought)
+    return replace(look_at(wanted, rows, tied, sought), began=began)
 
 
 def look_at(

@@ -214,9 +214,12 @@ def sketch_numbers(cells: Numbers, weight: Array | None = None) -> NumberSketch:
         counted = _smallest_hashes(cells, weight)
     seen, weights, whole = counted
     if whole:
-        ends = list(zip(seen.astype(float).tolist(), weights.tolist(), strict=True))
-        often = _often(seen, weights, total)
-        return NumberSketch(total, seen, weights, True, _outer(ends), _outer(ends, -1.0), often)
+        often, x = _often(seen, weights, total), seen.astype(float)
+        different = np.unique(x)
+        low, high = x <= different[:2].max(), x >= different[-2:].min()
+        lowest = _outer(_ends(x[low], weights[low]))
+        highest = _outer(_ends(x[high], weights[high]), -1.0)
+        return NumberSketch(total, seen, weights, True, lowest, highest, often)
     often = _frequent(cells, weight, total)
     lowest = _outer([_end(cells, weight, x) for x in (low, cells[cells > low].min())])
     highest = _outer([_end(cells, weight, x) for x in (high, cells[cells < high].max())], -1.0)
@@ -356,6 +359,11 @@ def _weight_at(cells: Numbers, weight: Array | None, x: Number) -> float:
 
 def _end(cells: Numbers, weight: Array | None, x: Number) -> tuple[float, float]:
     return float(x), _weight_at(cells, weight, x)
+
+
+def _ends(x: Array, weights: Array) -> list[tuple[float, float]]:
+    """Numbers with their weights; large whole ones may be one number as floats."""
+    return list(zip(x.tolist(), weights.tolist(), strict=True))
 
 
 def _outer(ends: list[tuple[float, float]], sign: float = 1.0) -> Ends:
