@@ -151,7 +151,8 @@ def sum_windows(windows: Windows, rows: Rows) -> Moments:
 def window_products(windows: Windows, found: WindowSums) -> Moments:
     """Sums of windows as the tensors of all nodes."""
     sums = dict(found.sums)
-    for program, numbers in zip(windows.programs or (), found.numbers, strict=False):
+    programs = windows.programs if found.numbers else None
+    for program, numbers in zip(programs or (), found.numbers, strict=True):
         for name, total in program.tensors(numbers).items():
             add_to(sums, name, total)
     return Moments(windows.kind, found.weight, found.rows, sums)
