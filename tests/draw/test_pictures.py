@@ -274,10 +274,11 @@ def test_long_edges_do_not_pass_behind_other_columns() -> None:
                 assert (apart > 0).any(axis=1).all(), (graph.names[b], graph.names[v])
 
 
+@pytest.mark.usefixtures("quick_fits")
 def test_measured_columns_have_no_number_of_states() -> None:
     rng = np.random.default_rng(5)
     h = rng.integers(2, size=200)
     data = {"kind": h, "other": h ^ (rng.random(200) < 0.1), "x": h + rng.normal(size=200) / 3}
-    model = lt.LatentModel(lt.Structure("tree", max_states=2, time_budget=0.5)).fit(data)
+    model = lt.LatentModel(lt.Structure("tree", max_states=2)).fit(data)
     for drawing in (model.draw(), model.structure_.draw()):
         assert {"kind2", "other2", "x"} <= set(words(drawing))

@@ -43,7 +43,9 @@ def mixed_table(n: int = N, seed: int = 0) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def model() -> lt.LatentModel:
-    return lt.LatentModel(lt.Structure(time_budget=0.3)).fit(mixed_table())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("latentia.discovery.structure_search.EFFORT", (0.1, 1.0))
+        return lt.LatentModel().fit(mixed_table())
 
 
 def test_a_gaussian_fills_holes_as_its_conditional_does():

@@ -42,7 +42,9 @@ def tied_table(n: int = N, seed: int = 0) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def model() -> lt.LatentModel:
-    return lt.LatentModel(lt.Structure(time_budget=0.3)).fit(tied_table())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("latentia.discovery.structure_search.EFFORT", (0.1, 1.0))
+        return lt.LatentModel().fit(tied_table())
 
 
 @pytest.mark.parametrize("kernel", ["on", "off"])
@@ -236,7 +238,7 @@ def test_tables_with_holes_keep_their_ties(model):
     assert (drawn["near"] - 2 * drawn["x"]).std() < 0.3  # of columns of spread 2 and 1
 
 
-def test_columns_that_few_rows_know_are_drawn_from_what_those_hold(monkeypatch):
+def test_columns_that_few_rows_know_are_drawn_from_what_those_hold(short_search, monkeypatch):
     """A part of the table may know none of a column: rows that do are added to it."""
     frame = tied_table(700)[["x", "near", "kind"]]
     frame["word"] = None
@@ -244,7 +246,7 @@ def test_columns_that_few_rows_know_are_drawn_from_what_those_hold(monkeypatch):
     frame["number"] = np.where(np.arange(700) % 28 == 3, frame["x"] ** 2, np.nan)
     monkeypatch.setattr(learning_chain, "CELLS", 300)
     monkeypatch.setattr(learning_chain, "FEWEST", 60)
-    model = lt.LatentModel(lt.Structure(time_budget=0.2)).fit(frame)
+    model = lt.LatentModel().fit(frame)
     rng = np.random.default_rng(1)
     assert model.pool_.chain.links
     drawn = pd.DataFrame(model.sample(200, random_state=0))

@@ -45,6 +45,7 @@ class Diagnostics:
     pooled: Mapping[Label, Mapping[str, float]] = field(
         default_factory=dict
     )  # column -> weights of the models that `predict*` mixes
+    hurried: tuple[str, ...] = ()  # what a time budget left no time for
 
     def __repr__(self) -> str:
         lines = [f"{self.learner} on a weight of {self.weight:,.10g} rows"]
@@ -74,7 +75,8 @@ class Diagnostics:
             for r in rows
             if self.separators
         ]
-        return "\n".join(lines + [f"! {printable(note)}" for note in self.notes])
+        told = (*self.notes, *(f"no time for {what}" for what in self.hurried))
+        return "\n".join(lines + [f"! {printable(note)}" for note in told])
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from latentia.data.rows import Source
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.networks.knowledge import read_knowledge
-from latentia.networks.learner import freeze_learner
+from latentia.networks.learner import Learner, freeze_learner
 from latentia.structure.plan import Plan
 from latentia.typing import Given
 
@@ -45,7 +44,7 @@ def group_count(error_bars: Given) -> int:
 
 
 def replicate(
-    learner: Any,
+    learner: Learner,
     operators: Operators,
     source: Source,
     groups: int = GROUPS,
@@ -66,7 +65,7 @@ def replicate(
 
 
 def _replicated(
-    learner: Any,
+    learner: Learner,
     operators: Operators,
     source: Source,
     groups: int,
@@ -92,7 +91,7 @@ def _replicated(
 
 
 def replicate_once(
-    learner: Any, plan: Plan, pilot: Source, source: Source, groups: int
+    learner: Learner, plan: Plan, pilot: Source, source: Source, groups: int
 ) -> Replicates:
     """From rows that can be read once: the same sums give the model and its error bars."""
     frozen = freeze_learner(learner, plan, pilot)

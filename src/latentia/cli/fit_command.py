@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 import typer
 
@@ -46,6 +46,10 @@ from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
 from latentia.model.specification import SOUGHT
 from latentia.parameters import unfitted
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import TunedLearner
+    from latentia.typing import TableLike
 
 OF_SEQUENCES = "closed-form"  # what rows have as pbp with refine=false
 
@@ -183,11 +187,17 @@ def fit(
 
 
 def _learn(
-    model: LatentModel, rows: Any, weights: str | None, say: Callable[[str], None], error_bars: bool
+    model: LatentModel,
+    rows: TableLike,
+    weights: str | None,
+    say: Callable[[str], None],
+    error_bars: bool,
 ) -> None:
     """Fit, with every pass over the rows and every start that has ended told to the spinner."""
     given = model.learner
-    learner = LEARNERS[given]() if isinstance(given, str) else unfitted(given)
+    learner: TunedLearner = (
+        LEARNERS[given]() if isinstance(given, str) else cast("TunedLearner", unfitted(given))
+    )
     if "verbose" in learner.get_params(deep=False) and not getattr(given, "verbose", False):
         model.learner = learner.set_params(verbose=say)
     try:

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from latentia.cli.asking import read_counts
 from latentia.data.columns.column import Column
@@ -101,7 +101,7 @@ def _graph_of_json(text: str) -> LatentGraph:
     return as_graph(_names(found))
 
 
-def _names(value: Any) -> Any:
+def _names(value: object) -> object:
     """Columns of files are called by text, so numbers that name variables become text."""
     if isinstance(value, dict):
         return {name: _names(above) for name, above in value.items()}
@@ -172,5 +172,5 @@ def read_state_names(path: str | None) -> dict[str, list[Cell]] | None:
     return found
 
 
-def _are_states(value: Any) -> bool:
+def _are_states(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(state, str | int | float) for state in value)

@@ -68,9 +68,11 @@ def binned_rows(bins: Sequence[Bins | None], rows: Rows) -> Rows:
     return Rows(tuple(codes), rows.weight)
 
 
-def choose_bins(columns: Sequence[Column], sample: Rows) -> tuple[Bins | None, ...]:
+def choose_bins(
+    columns: Sequence[Column], sample: Rows, all_cells: float = ALL_CELLS
+) -> tuple[Bins | None, ...]:
     """Cells of like many rows for every continuous column; fewer where columns are many."""
-    most = int(np.clip(ALL_CELLS // max(len(columns), 1), FEWEST_CELLS, MOST_CELLS))
+    most = int(np.clip(all_cells // max(len(columns), 1), FEWEST_CELLS, MOST_CELLS))
     return tuple(
         _bins(column, np.asarray(x, dtype=float), sample.weights, most)
         if isinstance(column, ContinuousColumn)

@@ -14,24 +14,30 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.changed_rows import ChangedRows
 from latentia.data.sources.progress import as_progress, show_progress
 from latentia.data.sources.table_rows import discover_columns, open_rows
-from latentia.discovery.column_bins import binned_rows, choose_bins
+from latentia.discovery.column_bins import ALL_CELLS, binned_rows, choose_bins
 from latentia.discovery.found_structure import FoundStructure
 from latentia.discovery.id_columns import id_columns, names_without, note_ids
 from latentia.discovery.island_graph import NamedIslands, name_islands
 from latentia.discovery.island_race import IslandCandidate
+from latentia.discovery.pair_information import states_to_pair
 from latentia.discovery.relearning import Relearning, on_grids_again
 from latentia.discovery.structure_search import (
     LearnedIslands,
     SearchResult,
     StructureSettings,
     polish_islands,
+    rows_in_time,
     search_structure,
 )
 from latentia.errors import GraphError, UnknownNameError
 from latentia.linear_algebra import one_thread
+from latentia.time_left import FOREVER, TimeLeft
 from latentia.typing import ByName, Cell, Given, Label, TableLike, WeightLike
 
 BIN_SAMPLE = 20_000
+SEARCHED = 0.8  # of a time budget, where all rows of a large table are still to be learned from
+PAIRED = 0.2  # of a time budget, at most, to count pairs of states
+LEAST_SEARCH = 0.01  # seconds
 SEARCHING = "looking for a structure"
 
 
@@ -41,7 +47,8 @@ class Structure:
     """How to find a graph, in its place: ``LatentModel(lt.Structure("tree", max_states=3))``.
 
     `require` and `forbid` are pairs of columns; `members` above 1 mixes so many structures at most,
-    for densities; `time_budget` are seconds by the clock. See `lt.learn_structure`.
+    for densities; `time_budget` are seconds by the clock, for all that `fit` does. See
+    `lt.learn_structure`.
     """
 
     method: str = "auto"
@@ -111,7 +118,8 @@ def learn_structure(
     held_out : a table, optional
         Rows to choose by; default: some of the table's.
     time_budget : seconds, optional
-        How long to search. Without it the work is counted, so that runs repeat on any machine.
+        How long it may take in all. Without it the work is counted, so that runs repeat on any
+        machine.
     progress
         True, or a function that hears how far the search has come.
 
@@ -135,6 +143,7 @@ def learn_structure(
         time_budget,
         random_state,
     )
+    left = TimeLeft.of(time_budget)
     with show_progress(progress):
         rows = open_rows(table, None, sample_weight)
         names = list(rows.names)
@@ -149,7 +158,7 @@ def learn_structure(
             apart = others.sample(10**6, np.random.default_rng(0))
         say = as_progress(None).sharing(SEARCHING)
         source = rows.source(columns, seen)
-        return find_structure(columns, source, seen.weight, wish, apart, say, ids)
+        return find_structure(columns, source, seen.weight, wish, apart, say, ids, left)
 
 
 def find_structure(
@@ -160,20 +169,29 @@ def find_structure(
     held_out: Rows | None = None,
     say: Callable[[float], None] = lambda _: None,
     left_out: Mapping[Label, str] | None = None,
+    left: TimeLeft = FOREVER,
 ) -> FoundStructure:
     """The best structure over columns; `left_out` are others of the table, with the reason."""
     with one_thread():
-        bins = choose_bins(columns, source.sample(BIN_SAMPLE, np.random.default_rng(wish.seed)))
+        sample = source.sample(BIN_SAMPLE, np.random.default_rng(wish.seed))
+        bins = choose_bins(columns, sample, _cells_in_time(left, len(sample), len(columns)))
         cells = ChangedRows(source, partial(binned_rows, bins))
         sizes = [c.cells if b is None else b.cells for c, b in zip(columns, bins, strict=True)]
         names = [c.name for c in columns]
         apart = None if held_out is None else binned_rows(bins, held_out)
         ordered = [0 if b is None else len(b.first) for b in bins]
-        result = search_structure(sizes, cells, wish.settings(names), apart, ordered, say)
-        found = []
+        settings = wish.settings(names)
+        if left.ends:
+            large = weight > 1.5 * rows_in_time(left.seconds, len(columns))
+            for_search = left.part(SEARCHED if large else 1.0).seconds
+            settings = replace(settings, time_budget=max(for_search, LEAST_SEARCH))
+        result = search_structure(sizes, cells, settings, apart, ordered, say)
+        found, hurried = [], list(result.hurried)
         for each in result.members:
             if held_out is None and weight > 1.5 * float(each.counts.features[0][0].sum()):
-                each = polish_islands(each, cells)
+                each, whole = polish_islands(each, cells, left, weight)
+                if not whole:
+                    hurried.append(f"learning from all {weight:,.0f} rows")
             found.append(on_grids_again(_named(each, names), bins))
         best, named = result.members[0], found[0]
     return FoundStructure(
@@ -193,7 +211,16 @@ def find_structure(
         Relearning(
             best.layout, bins, tuple(names), best.candidate.pseudo_count, best.rounds, wish.seed
         ),
+        tuple(dict.fromkeys(hurried)),
     )
+
+
+def _cells_in_time(left: TimeLeft, rows: int, columns: int) -> float:
+    """Cells of all columns together, whose pairs can be counted in time."""
+    if not left.ends:
+        return ALL_CELLS
+    rows = min(rows, rows_in_time(left.seconds, columns))
+    return min(ALL_CELLS, states_to_pair(PAIRED * left.seconds, rows))
 
 
 def _named(best: LearnedIslands, names: Sequence[Label]) -> NamedIslands:

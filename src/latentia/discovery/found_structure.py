@@ -39,6 +39,7 @@ class FoundStructure:
     held_out: float
     seconds: float
     again: Relearning | None = None  # to be learned from other rows
+    hurried: tuple[str, ...] = ()  # what a time budget left no time for
 
     def draw(self) -> Drawing:
         """A picture of the graph; numbers of states are those of latents and discrete columns."""
@@ -82,6 +83,7 @@ class FoundStructure:
         if len(hidden) > SHOWN:
             lines.append(f"… and {len(hidden) - SHOWN} latents more")
         lines += [f"left out: {printable(name)} ({why})" for name, why in self.left_out.items()]
+        lines += [f"no time for {what}" for what in self.hurried]
         return "\n".join(lines)
 
     def _told(self, latent: Label) -> str:

@@ -22,14 +22,16 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.discovery.cell_bells import cell_line
 from latentia.discovery.column_tree import Edge, column_tree, connected_parts
+from latentia.discovery.compiled_islands import in_eights
 from latentia.discovery.island_climb import IslandClimb, Known
 from latentia.discovery.island_network import IslandLayout, island_layout
-from latentia.discovery.island_prices import row_price
+from latentia.discovery.island_prices import ROW, ROW_STATE, row_price
 from latentia.discovery.island_steps import Phi
 from latentia.discovery.islands import Islands, cut_islands
 from latentia.discovery.pair_distances import PairDistances, pair_distances
 from latentia.discovery.pair_information import pair_information
 from latentia.discovery.recursive_grouping import grouped_islands
+from latentia.time_left import FOREVER, Pace, TimeLeft
 from latentia.typing import Array
 
 T = TypeVar("T", int, float)
@@ -39,7 +41,8 @@ STATES = (2, 4, 8, 16, 32, 64, 128, 256)
 PSEUDO_COUNTS = (0.5, 1.0, 2.0, 4.0, 8.0)
 FIRST_ROUNDS, LAST_ROUNDS, RESTART_ROUNDS = 2, 4, 60
 RESTARTS, RESTARTED = 6, 6
-LEAST_TRIED = 6  # candidates, however short the time: the cheapest ones
+LEAST_TRIED = 6  # candidates, however little the work: the cheapest ones …
+HURRIED = 2  # … when the time is over by the clock
 STARTED, EXPLORED = 0.25, 0.45  # shares of the budget
 HALVINGS = ((16, 4), (8, 8), (6, 16), (4, 32))  # how many go on, by how many rounds
 HARDLY = 0.5  # standard errors of a difference …
@@ -91,7 +94,8 @@ class Bounds:
 class Search:
     """Rows to learn from and to judge by, and what was built for them so far.
 
-    What it has spent is counted work, which is the same everywhere; by the clock if it is `timed`.
+    What it has spent is counted work, which is the same everywhere; or seconds by the clock, where
+    the time that is `left` ends.
     """
 
     def __init__(
@@ -102,9 +106,9 @@ class Search:
         bounds: Bounds | None = None,
         seed: int = 0,
         ordered: Sequence[int] = (),
-        timed: bool = False,
+        left: TimeLeft = FOREVER,
     ) -> None:
-        self._began = time.perf_counter() if timed else None
+        self._left, self._began = left, time.perf_counter()
         self.sizes, self.train, self.held_out = tuple(sizes), train, held_out
         self.bounds, self.seed = bounds or Bounds(), seed
         gaps = (train.codes < 0).any(axis=0) | (held_out.codes < 0).any(axis=0)
@@ -117,7 +121,8 @@ class Search:
         }
         self.information = self._pairs(train)
         self.climbs: dict[IslandCandidate, IslandClimb] = {}
-        self.counted = 0.0  # seconds of work
+        self.counted = 0.0  # seconds of work …
+        self._ran = 0.0  # … and by the clock
         self._alike: set[tuple[Islands, tuple[int, ...], float, tuple[int, int]]] = set()
         self._trees: dict[int, tuple[Edge, ...]] = {}
         self._ordered = tuple(ordered)
@@ -127,7 +132,22 @@ class Search:
     @property
     def spent(self) -> float:
         """Seconds, counted or by the clock."""
-        return self.counted if self._began is None else time.perf_counter() - self._began
+        return time.perf_counter() - self._began if self._left.ends else self.counted
+
+    @property
+    def timed(self) -> bool:
+        """By the clock?"""
+        return self._left.ends
+
+    @property
+    def pace(self) -> float:
+        """Seconds by the clock for a second that is counted."""
+        return self._ran / self.counted if self.counted else 1.0
+
+    @property
+    def late(self) -> bool:
+        """Is the time over, by the clock?"""
+        return self._left.ends and self._left.seconds == 0.0
 
     def tree(self, resampled: int = 0) -> tuple[Edge, ...]:
         """The columns' tree: of all rows, or of rows drawn with replacement."""
@@ -175,18 +195,18 @@ class Search:
         )
         return island_layout(islands, self.sizes, candidate.states, self.holes, self.lines)
 
-    def run(self, candidate: IslandCandidate, rounds: int, dearest: float = math.inf) -> None:
-        """Start a candidate, or let it go on; unless a round of it costs too much."""
+    def run(self, candidate: IslandCandidate, rounds: int, dearest: float = math.inf) -> bool:
+        """Start a candidate, or let it go on; unless a round of it costs too much. Did it move?"""
         climb = self.climbs.get(candidate)
         if climb is None:
             layout = self.layout(candidate)
             latents = sum(k > 1 for k in layout.states)
             if latents > (self.bounds.most_latents or latents) or self.untied(layout):
-                return
+                return False
             drawn = (candidate.resampled, candidate.start)
             key = (layout.islands, layout.states, candidate.pseudo_count, drawn)
             if key in self._alike:
-                return  # another name for what was tried: few columns bound the states
+                return False  # another name for what was tried: few columns bound the states
             climb = IslandClimb(
                 layout,
                 self.train,
@@ -195,11 +215,17 @@ class Search:
                 self.seed + len(self.climbs),
                 self._phi,
             )
-            if climb.cost > dearest:
-                return
+            late = len(self.climbs) >= HURRIED and not self._left.fits(self.pace * climb.cost)
+            if climb.cost > dearest or late:
+                return False
             self.climbs[candidate] = climb
             self._alike.add(key)
-        self.counted += climb.advance(rounds)
+        before, began = self.counted, time.perf_counter()
+        pace = Pace(self._left, self.pace * climb.cost)
+        while pace.done < rounds and not climb.done and (pace.goes_on() or not climb.rounds):
+            self.counted += climb.advance(1)
+        self._ran += time.perf_counter() - began
+        return self.counted > before
 
     def untied(self, layout: IslandLayout) -> list[Edge]:
         """Required edges that are lost: neither an edge nor two columns of one latent."""
@@ -250,8 +276,9 @@ def _as_rows(known: Known) -> Rows:
 def race_islands(search: Search, budget: float, say: Callable[[], None] = lambda: None) -> None:
     """Spend the budget of seconds on candidates; `search.ranked()` tells who won."""
     dearest = DEAREST * budget
-    for candidate in sorted(first_candidates(search), key=lambda each: _cost(search, each)):
-        few = len(search.climbs) < LEAST_TRIED
+    cost = _rough_cost if search.timed else _cost
+    for candidate in sorted(first_candidates(search), key=lambda each: cost(search, each)):
+        few = len(search.climbs) < (HURRIED if search.late else LEAST_TRIED)
         if few or search.spent < STARTED * budget:
             search.run(candidate, FIRST_ROUNDS, math.inf if few else dearest)
             say()
@@ -266,7 +293,8 @@ def race_islands(search: Search, budget: float, say: Callable[[], None] = lambda
     )
     for candidate in search.ranked()[:4]:
         while not search.climbs[candidate].done and search.spent < budget:
-            search.run(candidate, LAST_ROUNDS)
+            if not search.run(candidate, LAST_ROUNDS):
+                break
             say()
 
 
@@ -364,6 +392,11 @@ def _allowed(search: Search, candidate: IslandCandidate) -> bool:
 
 def _cost(search: Search, candidate: IslandCandidate) -> float:
     return row_price(search.layout(candidate))
+
+
+def _rough_cost(search: Search, candidate: IslandCandidate) -> float:
+    """The same without a look at the tree."""
+    return len(search.sizes) / candidate.smallest * (ROW + in_eights(candidate.states) * ROW_STATE)
 
 
 def _beside(steps: Sequence[T], value: T, change: int) -> T:

@@ -82,11 +82,10 @@ def grow_members(search: Search, most: int, budget: float) -> Members:
         heavy = _heaviest(found)
         drawn += 1
         parent = heavy[(drawn - 1) % len(heavy)]
-        before = search.spent
-        search.run(replace(parent, resampled=drawn), RESAMPLED_ROUNDS)
+        moved = search.run(replace(parent, resampled=drawn), RESAMPLED_ROUNDS)
         if drawn % 6 == 0:
             found = pick_members(search, most)
-        if search.spent == before:  # nothing could be run
+        if not moved:  # nothing could be run
             break
     return pick_members(search, most)
 

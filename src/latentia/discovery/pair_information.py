@@ -4,8 +4,8 @@
 
 over the n rows that have both cells; the last term is what columns that have nothing to do with
 each other would show (|x|: states seen; Miller 1955), so that many states are no advantage. A
-matrix product of indicators counts pairs, a panel of columns against all at once, so that counts
-are `Moments` of bounded size.
+matrix product of indicators counts pairs, a panel of columns against all that are not counted yet,
+so that counts are `Moments` of bounded size.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from latentia.errors import DataError
 from latentia.typing import Array, Codes
 
 MOST_FEATURES = 100_000  # states of all columns
-PANEL_CELLS = 2**24  # pairs of states that are counted at once
+PANEL_CELLS = 2**22  # pairs of states that are counted at once
+PAIR, PAIR_ROW = 1e-8, 3e-11  # seconds of one core: a pair of states, and each row of it
 
 
 def pair_information(sizes: Sequence[int], source: Source, panel_cells: int = PANEL_CELLS) -> Array:
@@ -34,9 +35,14 @@ def pair_information(sizes: Sequence[int], source: Source, panel_cells: int = PA
     found = np.zeros((len(sizes), len(sizes)))
     for panel in _panels(sizes, panel_cells):
         counts = source.fold(partial(sum_pairs_of_states, tuple(sizes), panel))
-        found[panel] = information_of(sizes, panel, counts)
-    np.fill_diagonal(found, 0.0)
-    return np.asarray((found + found.T) / 2)
+        found[panel, panel.start :] = information_of(sizes, panel, counts)
+    above = np.triu(found, 1)
+    return np.asarray(above + above.T)
+
+
+def states_to_pair(seconds: float, rows: int) -> float:
+    """So many states of all columns have their pairs counted in so many seconds, about."""
+    return float(np.sqrt(seconds / (PAIR + PAIR_ROW * rows)))
 
 
 def _panels(sizes: Sequence[int], cells: int) -> Iterator[slice]:
@@ -51,16 +57,19 @@ def _panels(sizes: Sequence[int], cells: int) -> Iterator[slice]:
 
 
 def sum_pairs_of_states(sizes: Sequence[int], panel: slice, rows: Rows) -> Moments:
-    """Counts of states, and of pairs with those of the panel: "pairs", (its features, features)."""
+    """Counts of states, and of pairs with those of the panel: "pairs", (its features, later ones).
+
+    Later ones are its own and those of the columns after it: earlier panels have the others.
+    """
     ends = np.cumsum([0, *sizes])
     own = slice(ends[panel.start], ends[panel.stop])
-    pairs, states = np.zeros((own.stop - own.start, ends[-1])), np.zeros(ends[-1])
+    pairs, states = np.zeros((own.stop - own.start, ends[-1] - own.start)), np.zeros(ends[-1])
     codes = np.stack([np.asarray(c) for c in rows.codes])  # (columns, n)
     for part in row_chunks(len(rows), int(ends[-1])):
         there = state_indicators(codes[:, part], sizes)  # (n, features)
         weight = None if rows.weight is None else rows.weight[part]
         seen = there if weight is None else there * weight[:, None]
-        pairs += there[:, own].T @ seen
+        pairs += there[:, own].T @ seen[:, own.start :]
         states += seen.sum(axis=0, dtype=float)
     return Moments("pairs of states", rows.total, len(rows), {"pairs": pairs, "states": states})
 
@@ -74,18 +83,29 @@ def state_indicators(codes: Codes, sizes: Sequence[int]) -> Array:
 
 
 def information_of(sizes: Sequence[int], panel: slice, moments: Moments) -> Array:
-    """Mutual informations of the panel's columns and all, (its columns, columns)."""
-    pairs, own = moments.sums["pairs"], sizes[panel]
-    every, some = np.cumsum([0, *sizes])[:-1], np.cumsum([0, *own])[:-1]  # first features
-    x, y = np.repeat(np.arange(len(own)), own), np.repeat(np.arange(len(sizes)), sizes)
+    """Mutual informations of the panel's columns and later ones, (its columns, later columns).
+
+    Σ n(s, t) log n(s, t) n / (n(s) n(t)) is a sum of n log n over pairs, margins and rows.
+    """
+    pairs, own, later = moments.sums["pairs"], sizes[panel], sizes[panel.start :]
+    every, some = np.cumsum([0, *later])[:-1], np.cumsum([0, *own])[:-1]  # first features
     margin_x = np.add.reduceat(pairs, every, axis=1)  # n(x = s, y there), (features, columns)
     margin_y = np.add.reduceat(pairs, some, axis=0)  # n(x there, y = t), (columns, features)
     both = np.add.reduceat(margin_x, some, axis=0)  # n(x there, y there)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        told = pairs * np.log(pairs * both[np.ix_(x, y)] / (margin_x[:, y] * margin_y[x]))
-    told[~(pairs > 0)] = 0.0
-    total = np.add.reduceat(np.add.reduceat(told, some, axis=0), every, axis=1)
-    seen = np.add.reduceat((moments.sums["states"] > 0).astype(float), every) - 1.0
-    found = np.maximum(total - np.outer(seen[panel], seen) / 2.0, 0.0) / np.maximum(both, 1e-300)
+    told = np.add.reduceat(np.add.reduceat(_n_log_n(pairs), some, axis=0), every, axis=1)
+    told -= np.add.reduceat(_n_log_n(margin_x), some, axis=0)
+    told -= np.add.reduceat(_n_log_n(margin_y), every, axis=1)
+    told += _n_log_n(both)
+    first = np.cumsum([0, *sizes])[:-1]
+    seen = np.add.reduceat((moments.sums["states"] > 0).astype(float), first) - 1.0
+    free = np.outer(seen[panel], seen[panel.start :])
+    found = np.maximum(told - free / 2.0, 0.0) / np.maximum(both, 1e-300)
     found[~(both > 0)] = 0.0
+    return np.asarray(found)
+
+
+def _n_log_n(counts: Array) -> Array:
+    """0 where nothing was counted."""
+    found = np.log(np.maximum(counts, 1e-300))
+    found *= counts
     return np.asarray(found)

@@ -13,6 +13,7 @@ from latentia.discovery.island_graph import NamedIslands, name_islands
 from latentia.discovery.island_network import IslandLayout
 from latentia.linear_algebra import one_thread
 from latentia.structure.graph import LatentGraph
+from latentia.time_left import FOREVER, Pace, TimeLeft
 from latentia.typing import Array, Label
 
 
@@ -28,13 +29,17 @@ class Relearning:
     rounds: int
     seed: int
 
-    def tables_of(self, rows: Rows) -> tuple[LatentGraph, Mapping[int, Array]]:
+    def tables_of(
+        self, rows: Rows, left: TimeLeft = FOREVER
+    ) -> tuple[LatentGraph, Mapping[int, Array]]:
         """The graph and its tables, on the columns' grids, from rows of positions."""
         known = known_rows(binned_rows(self.bins, rows))
         with one_thread():
             nothing = Known(known.codes[:0])
             climb = IslandClimb(self.layout, known, nothing, self.pseudo_count, self.seed)
-            climb.advance(self.rounds, watched=False)
+            pace = Pace(left)
+            while pace.done < self.rounds and pace.goes_on():
+                climb.advance(1, watched=False)
         named = name_islands(self.layout, climb.counts, self.pseudo_count, self.names)
         wide = on_grids_again(named, self.bins)
         return wide.graph, wide.tables

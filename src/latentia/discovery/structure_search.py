@@ -20,6 +20,7 @@ from latentia.discovery.island_network import (
     IslandTables,
     maximise_islands,
 )
+from latentia.discovery.island_prices import row_price
 from latentia.discovery.island_race import (
     SIZES,
     Bounds,
@@ -32,18 +33,22 @@ from latentia.discovery.island_steps import counts_of_codes
 from latentia.discovery.members import Members, grow_members
 from latentia.discovery.small_tables import judged_in_folds
 from latentia.errors import DataError, GraphError
+from latentia.time_left import Pace, TimeLeft
 from latentia.typing import Array
 
 METHODS = ("auto", "islands", "tree", "grouping", "class", "chow-liu")
 MOST_GROUPED = 300  # columns
 SAMPLE_CELLS = 2**26  # features of rows that are kept in memory while candidates race
 MOST_ROWS = 200_000
+CELLS_A_SECOND = 2_000_000  # of the rows that race, where the clock decides …
+FEWEST_TIMED = 1_000  # … but not fewer of them than this
 HELD_OUT = (0.15, 0.3)  # of the rows, at least and at most …
 ENOUGH_HELD_OUT = 100.0  # … so that there are as many as this
 MOST_HELD_OUT = 10_000.0
 FEW_ROWS = 300.0  # below, ties that chance may have made are none: they cost more than they tell
 EFFORT = (0.4, 2.5)  # seconds of work: for any table, and more for a million cells
 RACE = 0.7  # of a time budget; the rest is for learning from all rows
+LEAST_RACE = 1e-3  # seconds
 TREE_STATES = 4  # of latents that people are to understand
 MORE_ROUNDS = 3  # from all rows, of the climb that was chosen
 LAST_STEPS = 2  # of EM on all rows, where only a sample of them raced
@@ -123,6 +128,7 @@ class SearchResult:
     information: Array  # of pairs of columns, nats
     held_out: float  # rows
     seconds: float
+    hurried: tuple[str, ...] = ()  # what a time budget left no time for
 
 
 def search_structure(
@@ -145,7 +151,9 @@ def search_structure(
         )
     began = time.perf_counter()
     rng = np.random.default_rng(settings.seed)
-    most = int(min(MOST_ROWS, max(2_000, SAMPLE_CELLS // max(sum(sizes), 1))))
+    most = sampled_rows(sizes)
+    if settings.time_budget is not None:
+        most = min(most, rows_in_time(settings.time_budget, len(sizes)))
     sample = source.sample(most, rng)
     given = held_out is not None
     large, small = (sample, held_out) if held_out is not None else _split(sample, rng)
@@ -155,13 +163,15 @@ def search_structure(
     bounds = settings.bounds(plain)
     if settings.method in ("auto", "islands") and large.total < FEW_ROWS:
         bounds = replace(bounds, certain=True)
-    search = Search(sizes, train, watched, bounds, settings.seed, ordered, timed)
-    budget = settings.time_budget or settings.effort or default_effort(train.codes.size)
-    raced = budget * RACE if timed and not given else budget
+    whole = TimeLeft.of(settings.time_budget, began)
+    race = whole if given else whole.part(RACE)
+    work = settings.effort or default_effort(train.codes.size)
+    raced = max(race.seconds, LEAST_RACE) if timed else work
+    search = Search(sizes, train, watched, bounds, settings.seed, ordered, race)
     alone = settings.members == 1
 
     def tell() -> None:
-        say(search.spent / budget)
+        say(min(search.spent / raced, 1.0))
 
     race_islands(search, raced if alone else raced / 2, tell)
     if not search.climbs:
@@ -169,13 +179,15 @@ def search_structure(
     if alone:
         restart_leaders(search, raced, tell)
     found = _members(search, settings.members, raced, None if given or timed else sample)
-    learned = []
+    learned, hurried = [], []
     order = np.argsort(-found.weights, kind="stable")
     for candidate in (found.candidates[i] for i in order):
         climb = search.climbs[candidate]
         counts = climb.best_counts
-        if not given and (not timed or _fits(climb, search, sample, budget)):
+        if not given and (not timed or _fits(climb, search, sample, whole)):
             counts = _again(climb, known_rows(sample), settings.seed)
+        elif not given:
+            hurried.append(f"learning from the {watched.total:,.0f} rows that chose, too")
         assert counts is not None
         learned.append(LearnedIslands(candidate, climb.layout, counts, climb.best_round))
     say(1.0)
@@ -186,7 +198,18 @@ def search_structure(
         search.information,
         watched.total,
         time.perf_counter() - began,
+        tuple(dict.fromkeys(hurried)),
     )
+
+
+def sampled_rows(sizes: Sequence[int]) -> int:
+    """Rows that candidates see, at most."""
+    return int(min(MOST_ROWS, max(2_000, SAMPLE_CELLS // max(sum(sizes), 1))))
+
+
+def rows_in_time(seconds: float, columns: int) -> int:
+    """Rows of so many columns that leave time to race, where the clock decides."""
+    return int(max(FEWEST_TIMED, CELLS_A_SECOND * seconds / max(columns, 1)))
 
 
 def _nothing_fits(search: Search) -> GraphError:
@@ -225,12 +248,11 @@ def _split(sample: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
     return large, small
 
 
-def _fits(climb: IslandClimb, search: Search, rows: Rows, budget: float) -> bool:
+def _fits(climb: IslandClimb, search: Search, rows: Rows, left: TimeLeft) -> bool:
     """Is there time to learn it again from all rows, as fast as the race went?"""
-    pace = search.spent / max(search.counted, 1e-9)
     wider = len(rows) / len(search.train)
     rounds = min(climb.best_round, MORE_ROUNDS)
-    return search.spent + pace * rounds * climb.cost * wider < budget
+    return left.fits(search.pace * (rounds + 1) * climb.cost * wider)
 
 
 def _again(climb: IslandClimb, rows: Known, seed: int) -> IslandCounts:
@@ -242,14 +264,18 @@ def _again(climb: IslandClimb, rows: Known, seed: int) -> IslandCounts:
 
 
 def polish_islands(
-    learned: LearnedIslands, source: Source, steps: int = LAST_STEPS
-) -> LearnedIslands:
-    """A few steps of EM on all rows, each a fold."""
-    counts = learned.counts
-    for _ in range(steps):
+    learned: LearnedIslands, source: Source, left: TimeLeft, weight: float
+) -> tuple[LearnedIslands, bool]:
+    """A few steps of EM on all rows, each a fold, while there is time; whether all were taken."""
+    counts, pace = learned.counts, Pace(left)
+    if not left.fits(row_price(learned.layout) * weight):
+        return learned, False
+    for _ in range(LAST_STEPS):
+        if not pace.goes_on():
+            return replace(learned, counts=counts), False
         tables = maximise_islands(learned.layout, counts, learned.candidate.pseudo_count)
         counts = source.fold(partial(_block_counts, learned.layout, tables))
-    return replace(learned, counts=counts)
+    return replace(learned, counts=counts), True
 
 
 def _block_counts(layout: IslandLayout, tables: IslandTables, rows: Rows) -> IslandCounts:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from latentia.assess.fit_figures import ColumnFit, Level
 from latentia.assess.report import SURE, CheckReport, misfits
 from latentia.assess.residuals import PairFit
 from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, Sample, stack, text_width
 from latentia.errors import DataError
-from latentia.typing import Label
+from latentia.typing import FilePath, Label
 
 ROW = 21.0
 BAR = 190.0
@@ -54,7 +53,7 @@ def draw_check(report: CheckReport) -> Drawing:
     return heading.finish(title)
 
 
-def save_check(report: CheckReport, path: Any) -> Path:
+def save_check(report: CheckReport, path: FilePath) -> Path:
     """The picture alone."""
     where = Path(path)
     if where.suffix != ".svg":
@@ -221,7 +220,7 @@ def _paragraph(
     right: float,
     fill: str = COLOURS["ink"],
     size: float = 12,
-    **style: Any,
+    **style: object,
 ) -> float:
     """Words broken into lines that fit; returns where the next may start."""
     line = ""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from latentia.draw.folded import Fold, folds_of, lay_out_folded, unfolded
 from latentia.draw.layered import Layout, lay_out
 from latentia.draw.svg import COLOURS, Canvas, Drawing, Point, Sample, text_width
 from latentia.errors import GraphError
@@ -135,7 +136,9 @@ def _tied_places(
     depth = max(layout.layer) + 1
     widest = max(sum(level == k for level in layout.layer) for k in range(depth))
     if depth <= LONG * widest or depth < 5:
-        return _downwards(layout, edges)
+        widths = [s.width for s in shapes]
+        folds = folds_of(layout, edges, widths)
+        return _folded(widths, edges, folds) if folds else _downwards(layout, edges)
     hung = _hung(graph, edges)
     left = [v for v in range(len(shapes)) if v not in hung]
     number = {v: i for i, v in enumerate(left)}
@@ -155,17 +158,42 @@ def _tied_places(
     return [found[v] for v in range(len(shapes))], paths
 
 
-def _downwards(
-    layout: Layout, edges: Sequence[tuple[int, int]]
+def _folded(
+    widths: Sequence[float], edges: Sequence[tuple[int, int]], folds: Sequence[Fold]
 ) -> tuple[list[Point], dict[tuple[int, int], list[Point]]]:
-    """Layer below layer, further where edges fan out; wide ones come to their node from above."""
+    """Layer below layer, where wide ones are folded."""
+    layout, alone = lay_out_folded(widths, edges, folds, GAP)
+    below = [0.0] * (max(layout.layer) + 1)
+    for k, fold in enumerate(folds):
+        layer = layout.layer[len(alone) + k]
+        below[layer] = max(below[layer], fold.depth)
+    places, paths = _downwards(layout, list(layout.corners), below)
+    found = {v: places[i] for i, v in enumerate(alone)}
+    told = {(alone[a], alone[b]): corners for (a, b), corners in paths.items() if b < len(alone)}
+    for k, fold in enumerate(folds):
+        edge, at = (alone.index(fold.owner), len(alone) + k), places[len(alone) + k]
+        way = paths[edge] if layout.corners[edge] else []
+        own, ways = unfolded(fold, at, way, widths)
+        found.update(own)
+        told.update(ways)
+    return [found[v] for v in range(len(widths))], told
+
+
+def _downwards(
+    layout: Layout, edges: Sequence[tuple[int, int]], deep: Sequence[float] = ()
+) -> tuple[list[Point], dict[tuple[int, int], list[Point]]]:
+    """Layer below layer, further where edges fan out; wide ones come to their node from above.
+
+    `deep`: how far down each layer reaches, where it is folded.
+    """
     reach = [0.0] * (max(layout.layer) + 1)
     for a, b in edges:
         aside = abs(layout.across[a] - layout.across[b])
         reach[layout.layer[b]] = max(reach[layout.layer[b]], aside)
     depth = [0.0]
-    for aside in reach[1:]:
-        depth.append(depth[-1] + min(STEP + FANNED * aside, WIDEST_STEP))
+    for k, aside in enumerate(reach[1:]):
+        own = deep[k] if deep else 0.0
+        depth.append(depth[-1] + own + min(STEP + FANNED * aside, WIDEST_STEP))
     places = [(x, depth[k]) for x, k in zip(layout.across, layout.layer, strict=True)]
     paths = {
         e: [(x, depth[k] + y) for x, k in c for y in (-BESIDE, BESIDE)]

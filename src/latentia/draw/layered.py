@@ -7,7 +7,7 @@ least squares towards the neighbours' mean, under the order and the room that no
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import final
@@ -26,17 +26,27 @@ class Layout:
     corners: Mapping[tuple[int, int], tuple[tuple[float, int], ...]]  # of edges over many layers
 
 
-def lay_out(sizes: Sequence[float], edges: Sequence[tuple[int, int]], gap: float) -> Layout:
-    """Positions for a DAG whose node v takes up `sizes[v]` across its layer."""
+def lay_out(
+    sizes: Sequence[float],
+    edges: Sequence[tuple[int, int]],
+    gap: float,
+    level: Collection[int] = (),
+) -> Layout:
+    """Positions for a DAG whose node v takes up `sizes[v]` across its layer.
+
+    Nodes that are `level` have no children, and all stand in the lowest layer of any of them.
+    """
     n = len(sizes)
     layer = _layers(n, edges)
+    lowest = max((layer[v] for v in level), default=0)
+    layer = [lowest if v in level else own for v, own in enumerate(layer)]
     widths, levels, links, dummies = list(sizes), list(layer), [], {}
     for a, b in edges:
         chain = [a]
-        for level in range(layer[a] + 1, layer[b]):
+        for between in range(layer[a] + 1, layer[b]):
             chain.append(len(widths))
             widths.append(8.0)
-            levels.append(level)
+            levels.append(between)
         chain.append(b)
         dummies[a, b] = chain[1:-1]
         links += list(pairwise(chain))

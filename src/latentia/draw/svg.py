@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from latentia.errors import DataError
 from latentia.spelling import printable
+from latentia.typing import FilePath
 
 Point: TypeAlias = tuple[float, float]
 Sample: TypeAlias = Callable[[Point], None]
@@ -51,7 +52,7 @@ class Drawing:
         if not self.svg.startswith("<svg"):
             raise DataError("a drawing is SVG text that begins with <svg.")
 
-    def save(self, path: Any) -> Path:
+    def save(self, path: FilePath) -> Path:
         """Write the picture to a file that ends in .svg, or .html for a page of its own."""
         where = Path(path)
         if where.suffix not in (".svg", ".html"):
@@ -85,7 +86,7 @@ class Canvas:
         self.top, self.bottom = min(self.top, y), max(self.bottom, y)
 
     def box(
-        self, centre: Point, width: float, height: float, fill: str, edge: str, **style: Any
+        self, centre: Point, width: float, height: float, fill: str, edge: str, **style: object
     ) -> None:
         """A rectangle around its centre; `round` is the radius of its corners."""
         x, y = centre[0] - width / 2, centre[1] - height / 2
@@ -98,7 +99,7 @@ class Canvas:
         self._cover(x + width, y + height)
 
     def oval(
-        self, centre: Point, width: float, height: float, fill: str, edge: str, **s: Any
+        self, centre: Point, width: float, height: float, fill: str, edge: str, **s: object
     ) -> None:
         """An ellipse around its centre."""
         x, y = centre
@@ -116,7 +117,7 @@ class Canvas:
         size: float = 12,
         fill: str = COLOURS["ink"],
         anchor: str = "middle",
-        **style: Any,
+        **style: object,
     ) -> None:
         """One line of text whose middle height is at the point."""
         x, y = at
@@ -133,7 +134,9 @@ class Canvas:
         self._cover(start, y - size / 2)
         self._cover(start + width, y + size / 2)
 
-    def line(self, points: Sequence[Point], colour: str, width: float = 1.4, **style: Any) -> None:
+    def line(
+        self, points: Sequence[Point], colour: str, width: float = 1.4, **style: object
+    ) -> None:
         """A line through points, smooth where there are more than two."""
         self.parts.append(
             f'<path d="{_path(points)}" fill="none" stroke="{colour}" '
@@ -142,14 +145,16 @@ class Canvas:
         for x, y in points:
             self._cover(x, y)
 
-    def area(self, points: Sequence[Point], fill: str, **style: Any) -> None:
+    def area(self, points: Sequence[Point], fill: str, **style: object) -> None:
         """A filled polygon."""
         shape = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polygon points="{shape}" fill="{fill}"{_attributes(style)}/>')
         for x, y in points:
             self._cover(x, y)
 
-    def arrow(self, points: Sequence[Point], colour: str, width: float = 1.4, **style: Any) -> None:
+    def arrow(
+        self, points: Sequence[Point], colour: str, width: float = 1.4, **style: object
+    ) -> None:
         """A line with a head at its end. The head is a polygon: markers need names that clash."""
         size = 4 + 2.5 * width
         (x0, y0), (x1, y1) = points[-2], points[-1]
@@ -234,7 +239,7 @@ def text_width(words: str, size: float = 12) -> float:
     return size * sum(per)
 
 
-def _attributes(style: dict[str, Any]) -> str:
+def _attributes(style: dict[str, object]) -> str:
     return "".join(f' {key.replace("_", "-")}="{value}"' for key, value in style.items())
 
 

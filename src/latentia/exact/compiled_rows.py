@@ -10,15 +10,17 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from latentia.data.columns.column import Places
 from latentia.exact.estep_passes import RESCALE, Factors
 from latentia.exact.estep_wiring import Clique, EStep, Input, Placing
 from latentia.native.loading import Kernel
 from latentia.typing import Array, CellArray, Codes
+
+if TYPE_CHECKING:
+    from latentia.data.columns.column import Places
 
 WHOLE, BLOCK = 4, 64  # as in rows.c
 MOST_MAP = 2**10  # cells of a clique's table: of larger ones, products by numpy are cheaper

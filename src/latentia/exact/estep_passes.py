@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from latentia.data.columns.column import Places
 from latentia.errors import EvidenceError
 from latentia.exact.estep_wiring import Clique, EStep, Input, Placing
 from latentia.typing import Array, Codes
+
+if TYPE_CHECKING:
+    from latentia.data.columns.column import Places
 
 RESCALE = 16  # columns
 TINY = 1e-200  # a row's product below this: every factor is rescaled

@@ -117,7 +117,7 @@ def sensitivity_of(
     target: Names,
     evidence: ByName[Cell] | None = None,
     state: Label = None,
-    of: object = None,
+    of: Names | None = None,
 ) -> Sensitivity:
     """How P(target = state | evidence) depends on every cell of the tables (of these variables)."""
     y, codes = answers.graph.index(target), read_codes(answers, evidence, None)[0]

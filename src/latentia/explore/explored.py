@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from latentia.model.latent_questions import OwnTables, kept_tables_without
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
-from latentia.typing import Array, ByName
+from latentia.typing import Array, ByName, Given
 
 Scope = tuple[int, ...]
 LONGEST_NAME = 300  # characters that are shown
@@ -75,7 +75,7 @@ class Explored:
     shown: tuple[Shown, ...]
     network: TableNetwork | None  # None: only the operators can answer
     plan: Plan | None
-    model: Any
+    model: Given
     predicting: TableNetwork | None = None  # answers for columns, where it is another one
     signed: bool = False  # operators without tables answer for columns
 
@@ -85,7 +85,7 @@ class Explored:
         return [len(each.states) for each in self.shown]
 
 
-def as_explored(model: Any, title: str | None = None) -> Explored:
+def as_explored(model: Given, title: str | None = None) -> Explored:
     """A TabularModel or a fitted LatentModel, ready to be shown."""
     if isinstance(model, TabularModel):
         return _given(model, printable(title or "Network"))

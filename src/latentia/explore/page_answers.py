@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from latentia.exact.tabular_model import TabularModel
 from latentia.explore.explored import Explored, TableNetwork
 from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.typing import Array
+from latentia.typing import Array, Cell, Facts
 
 Weights: TypeAlias = Mapping[int, Array]  # shown variable -> a weight for each of its states
 
@@ -31,14 +31,14 @@ class PageAnswer:
     log: float | None  # None: impossible
     marginals: tuple[list[float] | None, ...] | None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Facts:
         return {"log": self.log, "marginals": self.marginals}
 
 
 IMPOSSIBLE = PageAnswer(None, None)
 
 
-def read_weights(explored: Explored, given: Any) -> dict[int, Array]:
+def read_weights(explored: Explored, given: object) -> dict[int, Array]:
     """Evidence as it comes from a page: [[variable, [weight of each state]], …]."""
     states = explored.states
     found: dict[int, Array] = {}
@@ -56,7 +56,7 @@ def read_weights(explored: Explored, given: Any) -> dict[int, Array]:
     return found
 
 
-def read_hand(explored: Explored, weights: Weights, given: Any) -> dict[int, int]:
+def read_hand(explored: Explored, weights: Weights, given: object) -> dict[int, int]:
     """{variable: state} of what is set by hand: a list of variables with one state each."""
     if given is None or given == []:
         return {}
@@ -159,7 +159,7 @@ def _by_operators(explored: Explored, weights: Weights) -> PageAnswer:
     operators, graph = explored.model.operators_, explored.graph
     inner = operators.plan.graph
     place = {inner.names[v]: i for i, v in enumerate(inner.observed)}
-    codes: list[Any] = [None] * len(place)
+    codes: list[Cell] = [None] * len(place)
     soft = {}
     for v, w in weights.items():
         i, state = place[graph.names[v]], _certain_state(w)
@@ -189,7 +189,7 @@ def _by_operators(explored: Explored, weights: Weights) -> PageAnswer:
 # --- the most probable explanation ----------------------------------------------------------------
 
 
-def explain_page(explored: Explored, weights: Weights) -> dict[str, Any]:
+def explain_page(explored: Explored, weights: Weights) -> Facts:
     """The most probable state of all variables together, by max-product."""
     network = explored.network
     if network is None:
@@ -234,7 +234,7 @@ def best_of_tree(network: FactorNetwork, logs: Mapping[int, Array]) -> tuple[dic
     return states, total
 
 
-def model_numbered(explored: Sequence[Explored], number: Any) -> Explored:
+def model_numbered(explored: Sequence[Explored], number: object) -> Explored:
     """The model of this number, of those that a page shows."""
     if type(number) is not int or not 0 <= number < len(explored):
         raise EvidenceError(f"expected the number of a model below {len(explored)}.")

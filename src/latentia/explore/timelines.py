@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latentia.errors import DataError, LatentiaError, LatentiaWarning
 from latentia.explore.explored import differing
@@ -21,7 +21,7 @@ from latentia.sequences.chain_questions import (
 )
 from latentia.sequences.long_rows import LongSteps
 from latentia.sequences.sequence_model import SequenceModel
-from latentia.typing import Array, ByName, Cell
+from latentia.typing import Array, ByName, Cell, CellArray, Facts, Given, TableLike
 
 MOST_NUMBERS = 120_000  # that are shown; a page stays below 3 MB
 MOST_SEQUENCES = 200
@@ -30,13 +30,13 @@ LEVELS = ("0.05", "0.5", "0.95")  # of a fan
 
 def timelines(
     model: SequenceModel,
-    rows: Any,
+    rows: TableLike,
     *,
     title: str | None = None,
     steps: int = 12,
-    lengths: Any = None,
-    given: Any = None,
-) -> dict[str, Any]:
+    lengths: ArrayLike | None = None,
+    given: Given = None,
+) -> Facts:
     """All that the page of a sequence model shows; `steps` are forecast behind every sequence."""
     if rows is None:
         raise LatentiaError(
@@ -70,7 +70,7 @@ def _columns(chain: Chain) -> list[dict[str, Cell]]:
     return found
 
 
-def _latent(model: SequenceModel, v: int) -> dict[str, Any]:
+def _latent(model: SequenceModel, v: int) -> Facts:
     name = model.slice_.names[v]
     profile = model.profile(name)
     lasts = profile.durations
@@ -101,7 +101,7 @@ def _sequences(
     return found
 
 
-def _one(chain: Chain, read: LongSteps, k: int, part: slice) -> dict[str, Any]:
+def _one(chain: Chain, read: LongSteps, k: int, part: slice) -> Facts:
     """One sequence: its cells, its path, P(state | all rows), and what surprises."""
     own = read.sequences.some([k])
     latents = sorted(chain.slice.latent)
@@ -123,7 +123,7 @@ def _one(chain: Chain, read: LongSteps, k: int, part: slice) -> dict[str, Any]:
     }
 
 
-def _cells(chain: Chain, cells: Mapping[int, Any], part: slice) -> list[list[float | None]]:
+def _cells(chain: Chain, cells: Mapping[int, CellArray], part: slice) -> list[list[float | None]]:
     """Numbers in their own units, or numbers of states; None where missing."""
     found = []
     for v in chain.slice.told:

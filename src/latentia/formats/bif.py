@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from latentia.errors import FormatError
 from latentia.formats.file_text import FileText, read_numbers, without_comments
 from latentia.formats.grammars import WORD, children, parse, split_words, tokens
 from latentia.formats.plain_network import Draft, Fill, PlainNetwork
-from latentia.typing import Array
+from latentia.typing import Array, Foreign
 
 _INNER = r'(?:[^"(){};]++|"[^"\n]*+")*+'
 _DIGITS = r"[-+.\deE,\s]"
@@ -61,7 +60,7 @@ def read_bif(source: FileText, normalize: bool = False) -> PlainNetwork:
     return draft.finish()
 
 
-def _read_variable(draft: Draft, block: Any) -> None:
+def _read_variable(draft: Draft, block: Foreign) -> None:
     source, head = draft.source, block.children[0]
     (name,) = split_words(source, _HEAD.findall(head)[0], head.line)
     types = list(tokens(block, "TYPE"))
@@ -81,7 +80,7 @@ def _read_variable(draft: Draft, block: Any) -> None:
             draft.mark_latent(name, found[1], told.line)
 
 
-def _read_probability(draft: Draft, block: Any) -> None:
+def _read_probability(draft: Draft, block: Foreign) -> None:
     source, head = draft.source, block.children[0]
     inner = _HEAD.findall(head)[0].strip()[1:-1]
     child, bar, above = inner.partition("|")
@@ -98,7 +97,7 @@ def _read_probability(draft: Draft, block: Any) -> None:
     draft.add_table([*parents, names[0]], _fill(source, block, len(parents)), head.line)
 
 
-def _fill(source: FileText, block: Any, parents: int) -> Fill:
+def _fill(source: FileText, block: Foreign, parents: int) -> Fill:
     """How the table of a block is made, once the states are known."""
     rows, whole, default = (list(tokens(block, kind)) for kind in ("ROWS", "TABLE", "DEFAULT"))
     line = block.children[0].line
@@ -128,7 +127,7 @@ def _fill(source: FileText, block: Any, parents: int) -> Fill:
     return fill
 
 
-def _numbers(source: FileText, token: Any, count: int) -> Array:
+def _numbers(source: FileText, token: Foreign, count: int) -> Array:
     words = token.rstrip()[:-1].removeprefix("table").removeprefix("default")
     found = read_numbers(source, words.replace(",", " "), token.line)
     if found.size != count:
@@ -136,7 +135,9 @@ def _numbers(source: FileText, token: Any, count: int) -> Array:
     return found
 
 
-def _read_rows(source: FileText, run: Any, axes: list[tuple[str, ...]]) -> tuple[list[int], Array]:
+def _read_rows(
+    source: FileText, run: Foreign, axes: list[tuple[str, ...]]
+) -> tuple[list[int], Array]:
     """Which rows of a table `(states) numbers;` … are, (rows,), and them, (rows, states)."""
     pairs = _ROW.findall(run)
     codes = [{state: k for k, state in enumerate(states)} for states in axes[:-1]]
@@ -174,7 +175,7 @@ def _read_rows(source: FileText, run: Any, axes: list[tuple[str, ...]]) -> tuple
     return places, found.reshape(-1, width)
 
 
-def _line_of_row(source: FileText, run: Any, row: int) -> int:
+def _line_of_row(source: FileText, run: Foreign, row: int) -> int:
     for k, found in enumerate(_ROW.finditer(run)):
         if k == row:
             return source.line_at(found.start(), run, run.line)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from latentia.formats.file_text import FileText, without_comments
 from latentia.formats.grammars import check_depth, parse
 from latentia.formats.plain_graph import PlainGraph
 from latentia.structure.graph import LatentGraph
+from latentia.typing import Foreign
 
 _MARKUP = r"<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>"  # of labels
 GRAMMAR = r"""
@@ -47,7 +46,7 @@ def read_dot(source: FileText) -> LatentGraph:
     return graph.finish()
 
 
-def _read_body(graph: PlainGraph, body: Any, defaults: dict[str, str]) -> list[str]:
+def _read_body(graph: PlainGraph, body: Foreign, defaults: dict[str, str]) -> list[str]:
     """Read the statements of a block; the names of its nodes, each once."""
     found: dict[str, None] = {}
     defaults = dict(defaults)
@@ -59,7 +58,7 @@ def _read_body(graph: PlainGraph, body: Any, defaults: dict[str, str]) -> list[s
     return list(found)
 
 
-def _read_chain(graph: PlainGraph, chain: Any, defaults: dict[str, str]) -> list[str]:
+def _read_chain(graph: PlainGraph, chain: Foreign, defaults: dict[str, str]) -> list[str]:
     ends, arrows, told, line = [], [], {}, 1
     for part in chain.children:
         if getattr(part, "type", None) == "ARROW":
@@ -86,13 +85,13 @@ def _read_chain(graph: PlainGraph, chain: Any, defaults: dict[str, str]) -> list
     return [name for end in ends for name in end]
 
 
-def _pairs(graph: PlainGraph, attributes: Any) -> dict[str, str]:
+def _pairs(graph: PlainGraph, attributes: Foreign) -> dict[str, str]:
     """[a=b c] -> {a: b, c: true}; only of what is read here."""
     told = [[_text(token) for token in pair.children] for pair in attributes.children]
     return {key: (*value, "true")[0] for key, *value in told if key in graph.READ}
 
 
-def _text(token: Any) -> str:
+def _text(token: Foreign) -> str:
     if token.startswith('"'):
         return str(token[1:-1]).replace('\\"', '"').replace("\\\\", "\\")
     return str(token)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from latentia.errors import MissingLibraryError
 from latentia.formats.file_text import FileText
+from latentia.typing import Foreign
 
 MOST_BLOCKS = 200_000  # braces of a file: two blocks for each variable
 MOST_DEPTH = 50  # of blocks within blocks
@@ -44,7 +45,7 @@ TOLD = {
 }
 
 
-def parse(source: FileText, grammar: str) -> Any:
+def parse(source: FileText, grammar: str) -> Foreign:
     """The tree of a text (lark's `Tree`, of tokens that know their line); in linear time."""
     if source.text.count("{") > MOST_BLOCKS:
         source.fail(None, f"expected at most {MOST_BLOCKS:,} blocks, got more. Split the network.")
@@ -61,7 +62,7 @@ def parse(source: FileText, grammar: str) -> Any:
 
 
 @cache
-def _parser(grammar: str) -> tuple[Any, Any, Any, Any]:
+def _parser(grammar: str) -> tuple[Foreign, Foreign, Foreign, Foreign]:
     try:
         from lark import Lark
         from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
@@ -73,7 +74,7 @@ def _parser(grammar: str) -> tuple[Any, Any, Any, Any]:
     return parser, UnexpectedEOF, UnexpectedToken, UnexpectedCharacters
 
 
-def _fail(source: FileText, expected: Any, place: int | None) -> NoReturn:
+def _fail(source: FileText, expected: Foreign, place: int | None) -> NoReturn:
     words = sorted({TOLD.get(token, token.lower()) for token in expected})
     told = " or ".join(words[:8]) or "something else"
     if place is None:
@@ -108,11 +109,11 @@ def split_words(source: FileText, text: str, line: int) -> list[str]:
     return [word.strip('"') for word in _WORD.findall(text)]
 
 
-def children(tree: Any, kind: str) -> Iterator[Any]:
+def children(tree: Foreign, kind: str) -> Iterator[Foreign]:
     """The subtrees of a rule's name, directly below."""
     return (below for below in tree.children if getattr(below, "data", None) == kind)
 
 
-def tokens(tree: Any, kind: str) -> Iterator[Any]:
+def tokens(tree: Foreign, kind: str) -> Iterator[Foreign]:
     """The tokens of a kind, directly below."""
     return (below for below in tree.children if getattr(below, "type", None) == kind)

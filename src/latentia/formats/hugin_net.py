@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from latentia.errors import FormatError
 from latentia.formats.file_text import FileText, read_numbers, without_comments
 from latentia.formats.grammars import children, parse, split_words, tokens
 from latentia.formats.identifiers import identifiers
 from latentia.formats.plain_network import Draft, Fill, PlainNetwork, filled
-from latentia.typing import Array
+from latentia.typing import Array, Foreign
 
 _NAME = r'[^\s"(){}|=;,]++'
 _VALUE = r'(?:[^";{}=\s]|"[^"]*+")(?:[^";{}=]++|"[^"]*+")*+|\{[^{}";]*+\}'
@@ -64,7 +64,7 @@ def read_net(source: FileText, normalize: bool = False) -> PlainNetwork:
     return draft.finish()
 
 
-def _attributes(source: FileText, block: Any) -> dict[str, _Value]:
+def _attributes(source: FileText, block: Foreign) -> dict[str, _Value]:
     found: dict[str, _Value] = {}
     for token in tokens(block, "ATTRIBUTE"):
         told = _ATTRIBUTE.match(token)
@@ -75,7 +75,7 @@ def _attributes(source: FileText, block: Any) -> dict[str, _Value]:
     return found
 
 
-def _read_node(draft: Draft, block: Any, full: dict[str, str]) -> None:
+def _read_node(draft: Draft, block: Foreign, full: dict[str, str]) -> None:
     source, head = draft.source, block.children[0]
     kind, own = _NODE.findall(head)[0]
     if kind not in ("", "discrete"):
@@ -110,7 +110,7 @@ def _strings(source: FileText, value: _Value) -> list[str]:
     return [found[1] if found[1] is not None else found[0] for found in _STRING.finditer(inner)]
 
 
-def _read_potential(draft: Draft, block: Any, full: dict[str, str]) -> None:
+def _read_potential(draft: Draft, block: Foreign, full: dict[str, str]) -> None:
     source, head = draft.source, block.children[0]
     inner = head[head.index("(") + 1 : head.index(")")]
     child, _, above = inner.partition("|")

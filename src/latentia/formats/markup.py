@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, final
+from typing import NoReturn, final
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from latentia.formats.file_text import FileText
+from latentia.typing import Foreign
 
 MOST_DEPTH = 50
 MOST_ELEMENTS = 2_000_000
@@ -58,7 +59,7 @@ def read_markup(path: str, data: bytes, encoding: str | None = None) -> tuple[Fi
 class _Reading:
     """Handlers of expat; names lose the address of their namespace."""
 
-    def __init__(self, source: FileText, parser: Any) -> None:
+    def __init__(self, source: FileText, parser: Foreign) -> None:
         self.source, self.parser = source, parser
         self.root: Element | None = None
         self.open: list[Element] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from latentia.errors import FormatError
 from latentia.exact.reading_evidence import labels_of
@@ -13,7 +13,7 @@ from latentia.formats.plain_network import PlainNetwork, spelled
 from latentia.model.latent_model import LatentModel
 from latentia.model.latent_questions import own_tables
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Given, Label
 
 
 @final
@@ -23,14 +23,14 @@ class ModelTables:
 
     graph: LatentGraph
     tables: Mapping[tuple[int, ...], Array]  # axes (parents …, variable), or those of a potential
-    states: tuple[tuple[Any, ...], ...]  # codes where states have no names
+    states: tuple[tuple[Cell, ...], ...]  # codes where states have no names
 
     @property
     def latents(self) -> tuple[Label, ...]:
         return tuple(self.graph.names[v] for v in sorted(self.graph.latent))
 
 
-def model_tables(model: Any) -> ModelTables:
+def model_tables(model: Given) -> ModelTables:
     """The tables of a TabularModel, or of a LatentModel whose learner has tables."""
     if isinstance(model, TabularModel):
         states = (
@@ -67,7 +67,7 @@ def _learned_tables(model: LatentModel) -> ModelTables:
     return ModelTables(answers.graph, tables, states)
 
 
-def plain_network(model: Any) -> PlainNetwork:
+def plain_network(model: Given) -> PlainNetwork:
     """The same with every name as it is written in files."""
     found = model_tables(model)
     names = spelled(found.graph.names, "variables")

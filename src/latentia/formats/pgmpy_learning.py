@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from latentia.model.latent_model import LatentModel
 from latentia.networks.em import EM
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Array, ByName, Cell, Label
+from latentia.typing import Array, ByName, Cell, Foreign, Given, Label, Seed, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import Learner
 
 PRIORS = ("dirichlet", "BDeu", "K2")
 STATES = 2  # of a latent of which nothing is known, as pgmpy has it
@@ -55,11 +58,11 @@ class PgmpyEM:
 
     def __init__(
         self,
-        model: Any,
-        data: Any,
-        state_names: Any = None,
+        model: Given,
+        data: TableLike,
+        state_names: object = None,
         *,
-        sample_weight: Any = None,
+        sample_weight: WeightLike | None = None,
         complete_samples_only: bool = False,
     ) -> None:
         self.model = model
@@ -75,14 +78,14 @@ class PgmpyEM:
         atol: float = 1e-8,
         n_jobs: int | None = 1,
         batch_size: int = 1000,
-        seed: Any = None,
-        init_cpds: Any = None,
+        seed: Seed = None,
+        init_cpds: object = None,
         show_progress: bool = False,
         *,
         restarts: int = 10,
-        learner: Any = None,
-        **prior: Any,
-    ) -> list[Any]:
+        learner: Learner | None = None,
+        **prior: Given,
+    ) -> list[Cell]:
         """CPDs of largest likelihood, a `TabularCPD` for each variable, latents too.
 
         As pgmpy's, and: `atol` is the gain in log-likelihood per row at which a start has come to
@@ -118,8 +121,8 @@ class PgmpyEM:
 
 
 def _read(
-    network: Any, data: Any, latent_card: ByName[int] | None, state_names: Any
-) -> tuple[LatentGraph, dict[Label, list[Any]]]:
+    network: Foreign, data: TableLike, latent_card: ByName[int] | None, state_names: Given
+) -> tuple[LatentGraph, dict[Label, list[Cell]]]:
     """The graph of a pgmpy network with all numbers of states, and the states."""
     if type(network).__module__.split(".")[0] != "pgmpy":
         refuse("a DAG or network of pgmpy", network, "Others are fitted by lt.LatentModel.")
@@ -137,7 +140,7 @@ def _read(
     for name in latent_card or {}:
         if name not in hidden:
             raise UnknownNameError("latent (in latent_card)", name, hidden)
-    states: dict[Label, list[Any]] = {}
+    states: dict[Label, list[Cell]] = {}
     for name in graph.names:
         told = list((state_names or {}).get(name, ()))
         if name in hidden:
@@ -153,7 +156,7 @@ def _read(
     return as_graph(fresh, hidden or None, counts), states
 
 
-def _seen(column: Any) -> list[Any]:
+def _seen(column: Foreign) -> list[Cell]:
     """The states of a column of a data frame, sorted as pgmpy does."""
     values = column.dropna().unique().tolist()
     try:
@@ -162,7 +165,7 @@ def _seen(column: Any) -> list[Any]:
         return sorted(values, key=str)
 
 
-def _start(graph: LatentGraph, given: Any, states: ByName[Cell]) -> Any:
+def _start(graph: LatentGraph, given: Given, states: ByName[Cell]) -> Foreign:
     """Tables to start from, of CPDs by variable."""
     if not given or given == "random":
         return "random"
@@ -183,7 +186,7 @@ def _start(graph: LatentGraph, given: Any, states: ByName[Cell]) -> Any:
     return found
 
 
-def cpd_cells(cpd: Any, axes: list[Label], states: ByName[Cell]) -> Array:
+def cpd_cells(cpd: Foreign, axes: list[Label], states: ByName[Cell]) -> Array:
     """The cells of a CPD along these axes, states in this order."""
     own = list(cpd.variables)
     if set(own) != set(axes):
@@ -201,8 +204,8 @@ def cpd_cells(cpd: Any, axes: list[Label], states: ByName[Cell]) -> Array:
 def pseudo_counts(
     graph: LatentGraph,
     prior_type: str = "BDeu",
-    equivalent_sample_size: Any = 5,
-    pseudo_counts: Any = None,
+    equivalent_sample_size: Given = 5,
+    pseudo_counts: Given = None,
 ) -> dict[Label, Array]:
     """What a prior adds to the counts of every table: axes (parents, variable)."""
     if prior_type not in PRIORS:
@@ -233,7 +236,7 @@ def pseudo_counts(
 # --- pgmpy 1.1 and later: network.fit(data, estimator=…) ------------------------------------------
 
 
-def pgmpy_em(**settings: Any) -> Any:
+def pgmpy_em(**settings: object) -> Foreign:
     """Where pgmpy's `DiscreteEM` stands: ``network.fit(data, estimator=lt.pgmpy_em(seed=0))``.
 
     Takes its settings, and `restarts` and `learner` besides; sample weights, too.
@@ -242,7 +245,7 @@ def pgmpy_em(**settings: Any) -> Any:
 
 
 @cache
-def _estimator_class() -> Any:
+def _estimator_class() -> Foreign:
     """The class is made when pgmpy is there: it must be a child of pgmpy's own."""
     try:
         from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
@@ -254,16 +257,16 @@ def _estimator_class() -> Any:
 
         def __init__(
             self,
-            state_names: Any = None,
-            latent_card: Any = None,
+            state_names: object = None,
+            latent_card: object = None,
             max_iter: int = 200,
             atol: float = 1e-8,
             n_jobs: int | None = 1,
-            seed: Any = None,
-            init_cpds: Any = None,
+            seed: Seed = None,
+            init_cpds: object = None,
             show_progress: bool = False,
             restarts: int = 10,
-            learner: Any = None,
+            learner: Learner | None = None,
         ) -> None:
             self.latent_card = latent_card
             self.max_iter = max_iter
@@ -276,7 +279,7 @@ def _estimator_class() -> Any:
             self.learner = learner
             super().__init__(state_names=state_names)
 
-        def fit(self, model: Any, data: Any, sample_weight: Any = None) -> Any:
+        def fit(self, model: Given, data: TableLike, sample_weight: Given = None) -> Foreign:
             settings = self.get_params(deep=False)
             names = settings.pop("state_names")
             em = PgmpyEM(model, data, names, sample_weight=sample_weight)
@@ -286,13 +289,13 @@ def _estimator_class() -> Any:
             }
             return self
 
-        def __reduce__(self) -> Any:
+        def __reduce__(self) -> Foreign:
             return _restored, (self.get_params(deep=False), dict(self.__dict__))
 
     return LatentiaEM
 
 
-def _restored(settings: dict[str, Any], kept: dict[str, Any]) -> Any:
+def _restored(settings: dict[str, Foreign], kept: dict[str, Foreign]) -> Foreign:
     found = pgmpy_em(**settings)
     found.__dict__.update(kept)
     return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentia.errors import DataError
@@ -11,9 +9,10 @@ from latentia.exact.tabular_model import TabularModel
 from latentia.formats.foreign_tables import ForeignTable, assemble, library_missing, refuse
 from latentia.formats.model_tables import ModelTables, model_tables
 from latentia.structure.reading_graphs import Latents, as_graph
+from latentia.typing import Cell, Foreign, Given
 
 
-def from_pgmpy(network: Any, latents: Latents = None) -> TabularModel:
+def from_pgmpy(network: Foreign, latents: Latents = None) -> TabularModel:
     """The model of a DiscreteBayesianNetwork or DiscreteMarkovNetwork of pgmpy.
 
     Its latents stay latent, besides those named in `latents`.
@@ -40,7 +39,7 @@ def from_pgmpy(network: Any, latents: Latents = None) -> TabularModel:
     return assemble(graph, tables, states, latents)
 
 
-def _cpd_table(network: Any, name: Any) -> ForeignTable:
+def _cpd_table(network: Foreign, name: object) -> ForeignTable:
     find = getattr(network, "get_cpds", None)
     cpd = None if find is None else find(name)
     if cpd is None or not hasattr(cpd, "state_names") or not hasattr(cpd, "values"):
@@ -54,7 +53,7 @@ def _cpd_table(network: Any, name: Any) -> ForeignTable:
     return ForeignTable((*above, child), np.moveaxis(cpd.values, 0, -1), cpd.state_names)
 
 
-def to_pgmpy(model: Any) -> Any:
+def to_pgmpy(model: Given) -> Foreign:
     """A DiscreteBayesianNetwork (or DiscreteMarkovNetwork) of pgmpy, from any model with tables."""
     found = model_tables(model)
     try:
@@ -74,7 +73,7 @@ def to_pgmpy(model: Any) -> Any:
     return network
 
 
-def cpd_of(found: ModelTables, scope: tuple[int, ...]) -> Any:
+def cpd_of(found: ModelTables, scope: tuple[int, ...]) -> Foreign:
     """One of the tables as a TabularCPD."""
     from pgmpy.factors.discrete import TabularCPD
 
@@ -91,7 +90,7 @@ def cpd_of(found: ModelTables, scope: tuple[int, ...]) -> Any:
     )
 
 
-def _factors(found: ModelTables) -> list[Any]:
+def _factors(found: ModelTables) -> list[Cell]:
     """Potentials; a variable in none of them gets a flat one, for pgmpy wants its states."""
     from pgmpy.factors.discrete import DiscreteFactor
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
-from typing import Any
 
 from latentia.errors import DataError, FormatError
 from latentia.exact.tabular_model import TabularModel
@@ -15,11 +14,12 @@ from latentia.formats.foreign_tables import ForeignTable, assemble, library_miss
 from latentia.formats.model_tables import ModelTables, model_tables
 from latentia.formats.plain_network import spelled
 from latentia.structure.reading_graphs import Latents, as_graph
+from latentia.typing import Foreign, Given
 
 PROPERTY = "latents"
 
 
-def from_pyagrum(network: Any, latents: Latents = None) -> TabularModel:
+def from_pyagrum(network: Foreign, latents: Latents = None) -> TabularModel:
     """The model of a BayesNet or MarkovRandomField of pyAgrum.
 
     Latent are those named in `latents` and in the network's property of this name.
@@ -41,7 +41,7 @@ def from_pyagrum(network: Any, latents: Latents = None) -> TabularModel:
     return assemble(as_graph(graph, _told(network)), tables, states, latents)
 
 
-def _told(network: Any) -> list[str] | None:
+def _told(network: Foreign) -> list[str] | None:
     if not network.existsProperty(PROPERTY):
         return None
     try:
@@ -56,14 +56,14 @@ def _told(network: Any) -> list[str] | None:
     return found or None
 
 
-def to_pyagrum(model: Any) -> Any:
+def to_pyagrum(model: Given) -> Foreign:
     """A BayesNet (or MarkovRandomField) of pyAgrum, from any model with tables.
 
     Names and states become strings. Latents are named in the property `latents`.
     """
     found = model_tables(model)
     try:
-        gum: Any = import_module("pyagrum")  # its types change from version to version
+        gum: Given = import_module("pyagrum")  # its types change from version to version
     except ImportError:
         raise library_missing("to_pyagrum", "pyagrum") from None
     names = spelled(found.graph.names, "variables")
@@ -81,7 +81,7 @@ def to_pyagrum(model: Any) -> Any:
     return network
 
 
-def _fill_cpts(network: Any, found: ModelTables, names: tuple[str, ...]) -> None:
+def _fill_cpts(network: Foreign, found: ModelTables, names: tuple[str, ...]) -> None:
     for *above, child in found.tables:
         for parent in reversed(above):  # so that the axes of arrays go as ours
             network.addArc(names[parent], names[child])
@@ -89,7 +89,7 @@ def _fill_cpts(network: Any, found: ModelTables, names: tuple[str, ...]) -> None
         _set(network.cpt(names[scope[-1]]), [names[v] for v in scope], table)
 
 
-def _add_factors(network: Any, found: ModelTables, names: tuple[str, ...]) -> None:
+def _add_factors(network: Foreign, found: ModelTables, names: tuple[str, ...]) -> None:
     seen: set[frozenset[int]] = set()
     for scope, table in found.tables.items():
         if frozenset(scope) in seen:
@@ -102,6 +102,6 @@ def _add_factors(network: Any, found: ModelTables, names: tuple[str, ...]) -> No
         _set(factor, [names[v] for v in scope], table)
 
 
-def _set(tensor: Any, axes: list[str], table: Any) -> None:
+def _set(tensor: Foreign, axes: list[str], table: Given) -> None:
     own = list(tensor.names)[::-1]
     tensor[:] = table.transpose([axes.index(name) for name in own])

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from latentia.errors import DataError, GraphError
 from latentia.exact.tabular_model import TabularModel
 from latentia.formats.foreign_tables import refuse
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Foreign, Given, Label
 
 BINARY = ("binary", "bernoulli", "binary_nan", "bernoulli_nan")
 CATEGORICAL = ("categorical", "multinoulli", "categorical_nan", "multinoulli_nan")
 NEVER = 1e-14  # StepMix fills columns with fewer outcomes than the longest with 1e-15
 
 
-def from_stepmix(model: Any, latent: Label = "class") -> TabularModel:
+def from_stepmix(model: Given, latent: Label = "class") -> TabularModel:
     """The model of a fitted StepMix with binary and categorical columns.
 
     States are the codes 0, 1, … of StepMix. The structural part comes along where it is such
@@ -42,7 +41,9 @@ def from_stepmix(model: Any, latent: Label = "class") -> TabularModel:
     return TabularModel(graph, cpts, latents=[latent])
 
 
-def _part(kind: Any, found: Mapping[str, Any], names: list[Any], what: str) -> dict[Label, Array]:
+def _part(
+    kind: object, found: Mapping[str, Foreign], names: list[Cell], what: str
+) -> dict[Label, Array]:
     """Tables P(column | class) of a part, or of several beside each other."""
     if isinstance(kind, Mapping):
         tables: dict[Label, Array] = {}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
 
 import numpy as np
 
@@ -177,7 +176,7 @@ def _json_variables(path: str, text: str) -> list[dict[str, Cell]]:
     return variables
 
 
-def _is_variable(told: Any) -> bool:
+def _is_variable(told: object) -> bool:
     return (
         isinstance(told, dict)
         and isinstance(told.get("name"), str)

@@ -38,7 +38,7 @@ COMPILED = 256  # rows from which their messages are made into a program for the
 FEW = 0.5  # different rows, as a share of all, for which it pays to ask each once
 
 
-def in_precision(operators: Operators, dtype: DTypeLike) -> Operators:
+def in_precision(operators: Operators, dtype: DTypeLike | None) -> Operators:
     """The same operators in single precision, which is enough for five digits and faster."""
     try:
         kind = np.dtype(dtype)

@@ -109,7 +109,7 @@ class Asking:
         quiet = "missing" if self.unknown == "warn" else self.unknown
         return replace(self, operators=operators, unknown=quiet, pool=None)
 
-    def in_precision(self, dtype: DTypeLike) -> Asking:
+    def in_precision(self, dtype: DTypeLike | None) -> Asking:
         return replace(self, operators=in_precision(self.operators, dtype))
 
     def read(self, table: Table, without: int | None = None) -> Asked:

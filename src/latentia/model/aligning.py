@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy
@@ -20,7 +20,10 @@ from latentia.errors import DataError, IdentifiabilityWarning
 from latentia.model.latent_questions import OwnTables
 from latentia.model.state_names import renumber_states
 from latentia.spelling import printable
-from latentia.typing import Array, Cell, Codes, Label
+from latentia.typing import Array, Cell, Codes, Given, Label, TableLike
+
+if TYPE_CHECKING:
+    from latentia.model.latent_model import LatentModel
 
 DRAWN = 4000  # rows by which states are matched, if none are given
 POOR = 0.8  # share of rows on which matched states should agree
@@ -45,7 +48,7 @@ class Alignment:
     """Matches by latent, and the second model with its states numbered and named as the first's."""
 
     matches: tuple[Match, ...]
-    model: Any  # a LatentModel
+    model: Given  # of the kind that was given
 
     @property
     def mapping(self) -> dict[Label, dict[Label, Cell]]:
@@ -68,7 +71,9 @@ class Alignment:
         return "\n".join(lines)
 
 
-def align_models(model: Any, other: Any, rows: Any, own: OwnTables, others: OwnTables) -> Alignment:
+def align_models(
+    model: LatentModel, other: LatentModel, rows: TableLike, own: OwnTables, others: OwnTables
+) -> Alignment:
     """Match the states of every latent that both models have."""
     pairs = _pairs(own, others)
     drawn = model.sample(DRAWN, random_state=0, joint=True) if rows is None else rows
@@ -102,7 +107,7 @@ def _pairs(own: OwnTables, others: OwnTables) -> list[tuple[Label, Label]]:
     return shared
 
 
-def _shares(model: Any, rows: Any, name: Label) -> Array:
+def _shares(model: LatentModel, rows: TableLike, name: Label) -> Array:
     """P(state | row), (rows, states)."""
     found = model.predict_latent(rows, name, unknown="missing")
     if hasattr(found, "read_all"):
@@ -131,7 +136,9 @@ def _match(
     return Match(a, b, mapping, table, agreement, order)
 
 
-def _renumbered(other: Any, others: OwnTables, own: OwnTables, matches: list[Match]) -> Any:
+def _renumbered(
+    other: LatentModel, others: OwnTables, own: OwnTables, matches: list[Match]
+) -> LatentModel:
     """A copy of the second model with the states of the first, and its names where they fit."""
     orders = {others.graph.index(m.other): m.order for m in matches}
     found = copy.copy(other)

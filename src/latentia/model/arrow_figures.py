@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Cell, Foreign, Label
 
-Names = Mapping[Label, Sequence[Any]]
+Names = Mapping[Label, Sequence[Cell]]
 
 
 @final
@@ -38,7 +38,7 @@ class LineCoefficients:
 
     column: Label
     given: tuple[Label, ...]  # discrete parents
-    states: tuple[tuple[Any, ...], ...]  # their joint states
+    states: tuple[tuple[Cell, ...], ...]  # their joint states
     covariates: tuple[str, ...]  # the intercept first
     values: Array  # (joint states, covariates)
     errors: Array
@@ -93,7 +93,7 @@ def coefficients_of(
     )
 
 
-def labels_in(model: ArrowModel, v: int, names: Names) -> tuple[Any, ...]:
+def labels_in(model: ArrowModel, v: int, names: Names) -> tuple[Cell, ...]:
     """States of a variable, as the user calls them."""
     own = names.get(model.graph.names[v])
     return model.variables[v].labels if own is None else tuple(own)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.continuous import ContinuousColumn, dense_columns
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.sources.memory import LocalRows
@@ -23,16 +23,16 @@ from latentia.exact.arrows import ArrowNetwork, blank_arrow
 from latentia.model.class_counts import counted_latents
 from latentia.model.links import LINKS
 from latentia.model.opened_table import Opened
-from latentia.model.state_names import checked_order
+from latentia.model.state_names import OrderBy, checked_order
 from latentia.networks.arrow_blocks import pose_rows
 from latentia.networks.arrow_errors import ArrowErrors, arrow_errors
 from latentia.networks.arrow_order import in_order, renumbered_arrows
 from latentia.networks.arrow_starts import best_climb
 from latentia.networks.knowledge import least_smoothing
-from latentia.networks.learner import Abilities
+from latentia.networks.learner import Abilities, Learner
 from latentia.networks.logit import check_covariates
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes, Label
+from latentia.typing import Array, ByName, Codes, Label, Seed
 
 SAMPLE = 2000  # rows of covariates that are kept
 FINE = 0.08  # step of a grid, in deviations of the column
@@ -85,7 +85,7 @@ def dense_parents(graph: LatentGraph, columns: Sequence[Column]) -> list[int]:
     return [v for v, c in own if c.continuous and v in above]
 
 
-def arrow_settings(learner: Any) -> tuple[float, Any]:
+def arrow_settings(learner: Learner) -> tuple[float, Seed]:
     """Smoothing and seed of a learner; an error for what arrows cannot take."""
     able: Abilities = learner.abilities
     if isinstance(able.smoothing, Mapping):
@@ -98,7 +98,9 @@ def arrow_settings(learner: Any) -> tuple[float, Any]:
     return float(least_smoothing(able.smoothing)), seed
 
 
-def asked_links(graph: LatentGraph, columns: Sequence[Column], asked: Any) -> frozenset[int]:
+def asked_links(
+    graph: LatentGraph, columns: Sequence[Column], asked: ByName[str] | None
+) -> frozenset[int]:
     """Variables that are to have a logit, by number."""
     dense = {v for v, c in zip(graph.observed, columns, strict=True) if c.continuous}
     able = {graph.names[v]: v for v in range(len(graph.names)) if v not in dense}
@@ -116,8 +118,8 @@ def learn_arrows(
     opened: Opened,
     linked: frozenset[int],
     smoothing: float,
-    seed: Any,
-    order_by: Any = None,
+    seed: Seed,
+    order_by: OrderBy = None,
     alone: bool = True,
     like: Numbering | None = None,
 ) -> ArrowModel:
@@ -161,7 +163,7 @@ def learn_arrows(
     return ArrowModel(network, variables, errors, total, log, climbed.converged, alone)
 
 
-def _rows(opened: Opened, columns: Sequence[Column]) -> tuple[Sequence[Any], Array]:
+def _rows(opened: Opened, columns: Sequence[Column]) -> tuple[Sequence[Places], Array]:
     source = opened.rows.source(columns, opened.seen, plain=True)
     if opened.rows.once or not isinstance(source, LocalRows):
         raise DataError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -27,15 +27,17 @@ from latentia.inference.questions import named, one_row
 from latentia.model.linked_questions import LinkedQuestions
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, ByName, Cell, Codes, Label
+from latentia.typing import Array, ByName, Cell, Codes, Given, Label, Names
 
 if TYPE_CHECKING:
+    from latentia.data.sources.progress import ProgressLike
     from latentia.exact.arrows import ArrowNetwork
     from latentia.model.arrow_figures import LineCoefficients
     from latentia.model.arrow_learning import ArrowModel
     from latentia.model.coefficients import Coefficients
     from latentia.model.opened_table import Opened
     from latentia.model.profile import Profile
+    from latentia.networks.learner import Learner
 
 
 class ArrowQuestions(LinkedQuestions):
@@ -57,7 +59,9 @@ class ArrowQuestions(LinkedQuestions):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+    def _fit_opened(
+        self, opened: Opened, learner: Learner, groups: int, progress: ProgressLike = None
+    ) -> Self:
         from latentia.model.class_counts import counted_latents
         from latentia.networks.em import EM
         from latentia.networks.tables import Tables
@@ -79,7 +83,7 @@ class ArrowQuestions(LinkedQuestions):
             self._add_logits(opened)
         return self
 
-    def _takes_arrows(self, opened: Opened, learner: Any) -> bool:
+    def _takes_arrows(self, opened: Opened, learner: Learner) -> bool:
         """Is this a graph that tables alone, or a class with covariates, cannot tell?"""
         from latentia.model.arrow_learning import asked_links, dense_parents
         from latentia.model.links import is_linked_class
@@ -108,7 +112,7 @@ class ArrowQuestions(LinkedQuestions):
         told = asked_links(graph, columns, self.link) | {b for a, b in graph.edges if a in lines}
         return any(is_linked_class(graph, v, columns) for v in told)
 
-    def _fit_arrows(self, opened: Opened, learner: Any, groups: int) -> Self:
+    def _fit_arrows(self, opened: Opened, learner: Learner, groups: int) -> Self:
         from latentia.assess.diagnostics import diagnose
         from latentia.data.sources.table_rows import missing_shares
         from latentia.model.arrow_learning import arrow_settings, asked_links, learn_arrows
@@ -192,7 +196,7 @@ class ArrowQuestions(LinkedQuestions):
         return super()._graph if found is None else found.graph
 
     @property
-    def cpts_(self) -> dict[Label, Any]:
+    def cpts_(self) -> dict[Label, Cell]:
         """Tables P(variable | parents) by name; coefficients where a logit or a line tells.
 
         Axes of tables are (parents in the order given, itself).
@@ -203,7 +207,7 @@ class ArrowQuestions(LinkedQuestions):
         found = self._arrows
         if found is None:
             return dict(super().cpts_)
-        tables: dict[Label, Any] = {}
+        tables: dict[Label, Cell] = {}
         for v, arrow in sorted(found.network.arrows.items()):
             name = found.graph.names[v]
             tables[name] = arrow.table if isinstance(arrow, TableArrow) else self.coefficients(name)
@@ -244,7 +248,7 @@ class ArrowQuestions(LinkedQuestions):
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def _asking(self, unknown: str) -> Any:
+    def _asking(self, unknown: str) -> Given:
         from latentia.model.arrow_rows import ArrowAsking
 
         self._check_fitted()
@@ -262,7 +266,7 @@ class ArrowQuestions(LinkedQuestions):
         labels = labels_in(found, found.graph.index(name), self.name_states or {})
         return DiscreteColumn(name, labels)
 
-    def _asking_latent(self, name: Any, unknown: str) -> Any:
+    def _asking_latent(self, name: Label, unknown: str) -> Given:
         from latentia.model.arrow_rows import ArrowAsking, ArrowLatent
 
         found = self._arrows
@@ -272,7 +276,7 @@ class ArrowQuestions(LinkedQuestions):
             raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
         return ArrowLatent(ArrowAsking(found, unknown), self._latent_column(name))
 
-    def _is_told_latent(self, name: Any) -> bool:
+    def _is_told_latent(self, name: Label) -> bool:
         found = self._arrows
         return super()._is_told_latent(name) if found is None else name in found.hidden
 
@@ -315,7 +319,7 @@ class ArrowQuestions(LinkedQuestions):
         ]
 
     def _query_arrows(
-        self, variables: Any, evidence: ByName[Cell], soft: ByName[Cell]
+        self, variables: Names, evidence: ByName[Cell], soft: ByName[Cell]
     ) -> Posterior | Density | None:
         """`query` by the arrows; None where they are not asked."""
         if self._arrows is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
@@ -44,7 +45,7 @@ class ArrowAsking:
     def columns(self) -> tuple[Column, ...]:
         return self.model.columns
 
-    def in_precision(self, dtype: Any) -> ArrowAsking:
+    def in_precision(self, dtype: DTypeLike | None) -> ArrowAsking:
         return self
 
     def one_kinds(self, place: int) -> dict[Label, type]:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy
@@ -35,6 +35,9 @@ from latentia.model.opened_table import Opened
 from latentia.model.training import Training, counted_graph, plan_continuous, plan_for
 from latentia.parameters import unfitted
 from latentia.typing import Array, Codes, Label
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import Learner
 
 FLOOR = 0.1  # of P̂(x) / Π P̂(x_i) in scores of signed models (design 7.5)
 FAR = 100.0  # a class is at most so many nats behind the best one
@@ -91,7 +94,7 @@ def _count_last(classes: int, rows: Rows) -> Moments:
     return Moments("classes", rows.total, len(rows), {"classes": counts})
 
 
-def class_training(rows: ClassRows, k: int, learner: Any) -> Training:
+def class_training(rows: ClassRows, k: int, learner: Learner) -> Training:
     """The plan of one class, and its rows."""
     try:
         return _class_training(rows, k, learner)
@@ -103,7 +106,7 @@ def _cannot_learn(rows: ClassRows, k: int, error: LatentiaError) -> DataError:
     return DataError(f"class {rows.labels.labels[k]!r} cannot be learned: {error}")
 
 
-def _class_training(rows: ClassRows, k: int, learner: Any) -> Training:
+def _class_training(rows: ClassRows, k: int, learner: Learner) -> Training:
     opened, source = rows.opened, rows.of_class(k)
     there = source.fold(_count_present)
     missing = {
@@ -133,7 +136,7 @@ def _count_present(rows: Rows) -> Moments:
 
 
 def fit_classes(
-    base: LatentModel, rows: ClassRows, learner: Any, n_jobs: int | None = None
+    base: LatentModel, rows: ClassRows, learner: Learner, n_jobs: int | None = None
 ) -> list[LatentModel]:
     """One model per class."""
     from joblib import Parallel, delayed
@@ -145,7 +148,7 @@ def fit_classes(
     return found
 
 
-def _fit_class(model: LatentModel, rows: ClassRows, k: int, learner: Any) -> LatentModel:
+def _fit_class(model: LatentModel, rows: ClassRows, k: int, learner: Learner) -> LatentModel:
     training = class_training(rows, k, learner)
     try:
         with warnings.catch_warnings():

@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Self, cast, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
-from latentia.data.sources.engine import Engine, OneBlock, check_cells, row_weights
+from latentia.data.sources.engine import Answer, Engine, OneBlock, check_cells, row_weights
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import (
@@ -53,7 +54,11 @@ from latentia.model.opened_table import look_at
 from latentia.model.specification import Specification
 from latentia.model.training import place_columns
 from latentia.parameters import unfitted
-from latentia.typing import Array, ByName, Cell, CellArray, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import Learner, LearnerLike, SettlingLearner, TunedLearner
+    from latentia.structure.reading_graphs import GraphLike, Latents
 
 FOLDS = 5  # of the recalibration; one of them compares forms
 CLASS = "class"
@@ -99,11 +104,11 @@ class LatentClassifier(ClassifierMixin, Estimator):
 
     def __init__(
         self,
-        graph: Any = None,
-        latents: Any = None,
-        learner: Any = "pbp",
+        graph: GraphLike | None = None,
+        latents: Latents = None,
+        learner: LearnerLike = "pbp",
         kinds: ByName[str] | None = None,
-        priors: Any = None,
+        priors: ArrayLike | None = None,
         state_names: ByName[Sequence[Cell]] | None = None,
         calibrate: bool = False,
         n_jobs: int | None = None,
@@ -119,7 +124,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: TableLike, y: object, sample_weight: WeightLike | None = None) -> Self:
         """Learn one model per class from a table and its labels.
 
         `y` has one class per row, or is the name of the column that holds them.
@@ -132,7 +137,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         self.settings_, self.class_losses_ = None, {}
         if learner.abilities.settles and has_continuous(rows.columns):
             trainings = [class_training(rows, k, learner) for k in range(rows.classes)]
-            learner, choice = learner.settle(
+            learner, choice = cast("SettlingLearner", learner).settle(
                 [t.plan for t in trainings],
                 rows.columns,
                 [t.source for t in trainings],
@@ -152,7 +157,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         return self
 
     def _read_rows(
-        self, X: Any, y: Any, sample_weight: Any, learner: Any
+        self, X: TableLike, y: object, sample_weight: WeightLike | None, learner: Learner
     ) -> tuple[ClassRows, CellArray]:
         """Rows with their classes, and the classes as the user has them."""
         wanted = Specification(self.graph, self.latents, self.kinds, self.state_names).read()
@@ -172,8 +177,8 @@ class LatentClassifier(ClassifierMixin, Estimator):
         return ClassRows(opened, columns, labels, source), classes
 
     def _compare(
-        self, base: LatentModel, rows: ClassRows, counts: Array, learner: Any
-    ) -> tuple[Any, dict[str, float]]:
+        self, base: LatentModel, rows: ClassRows, counts: Array, learner: Learner
+    ) -> tuple[Learner, dict[str, float]]:
         """The closed form for all classes, if that tells the classes of held-out rows better.
 
         Each model chooses by how well it tells its columns; which class a row belongs to is another
@@ -183,7 +188,10 @@ class LatentClassifier(ClassifierMixin, Estimator):
             return learner, {}
         part, held = rows.folds(FOLDS)[0]
         log_prior = np.log(counts / counts.sum())  # of these rows, whatever priors are given
-        forms = {"auto": learner, "closed": unfitted(learner).set_params(refine=False)}
+        forms = {
+            "auto": learner,
+            "closed": cast("TunedLearner", unfitted(learner)).set_params(refine=False),
+        }
         losses: dict[str, float] = {}
         for name, own in forms.items():
             try:
@@ -197,7 +205,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         return forms[min(losses, key=lambda name: losses[name])], losses
 
     def _recalibrated(
-        self, base: LatentModel, rows: ClassRows, counts: Array, learner: Any
+        self, base: LatentModel, rows: ClassRows, counts: Array, learner: Learner
     ) -> float:
         """The temperature of least log loss on folds."""
         folds = int(min(FOLDS, counts.min()))
@@ -237,15 +245,15 @@ class LatentClassifier(ClassifierMixin, Estimator):
 
     # -- questions -----------------------------------------------------------------------------
 
-    def predict_log_proba(self, X: Any, *, unknown: str = "error") -> Any:
+    def predict_log_proba(self, X: TableLike, *, unknown: str = "error") -> TableLike:
         """log P(class | present cells): (rows, classes)."""
         return self._ask(X, self._asking(unknown).logs, unknown)
 
-    def predict_proba(self, X: Any, *, unknown: str = "error") -> Any:
+    def predict_proba(self, X: TableLike, *, unknown: str = "error") -> TableLike:
         """P(class | present cells): (rows, classes); missing cells are not evidence."""
         return self._ask(X, self._asking(unknown).probabilities, unknown)
 
-    def predict(self, X: Any, *, unknown: str = "error") -> Any:
+    def predict(self, X: TableLike, *, unknown: str = "error") -> TableLike:
         """The most probable class of each row."""
         asking, engine = self._asking(unknown), self._open(X)
         if isinstance(engine, OneBlock):
@@ -254,7 +262,9 @@ class LatentClassifier(ClassifierMixin, Estimator):
         kinds = {CLASS: states.answer_type}
         return engine.answer(asking.labels, kinds, self._checked(engine, unknown), "column")
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: TableLike, y: ArrayLike | None, sample_weight: WeightLike | None = None
+    ) -> float:
         """Share of rows whose class is told; `y` may be the name of a column."""
         engine = self._open(X)
         if isinstance(engine, OneBlock) and not isinstance(y, str):
@@ -276,7 +286,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         log_prior = np.log(self.priors_)
         return AskingClass(asking, models, self.classes_, log_prior, self.temperature_, self.pool_)
 
-    def _ask(self, X: Any, work: Any, unknown: str) -> Any:
+    def _ask(self, X: TableLike, work: Answer, unknown: str) -> TableLike:
         """An array for a table in memory, columns named by class for all others."""
         engine = self._open(X)
         if isinstance(engine, OneBlock):
@@ -292,7 +302,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
             check_cells(engine, self.columns_, wanted)
         return wanted
 
-    def _open(self, X: Any) -> Engine:
+    def _open(self, X: TableLike) -> Engine:
         self._check_fitted()
         known = [c.name for c in self.columns_]
         engine = open_question(X, self.columns_)
@@ -351,7 +361,7 @@ class AskingClass:
         return Moments("right", float(own.sum()), table.length, {"right": np.array([right])})
 
 
-def _labelled(rows: TableRows, y: Any) -> tuple[TableRows, CellArray | None]:
+def _labelled(rows: TableRows, y: TableLike) -> tuple[TableRows, CellArray | None]:
     """Rows with a column of classes; the classes, unless the column holds them itself."""
     if y is None:
         raise DataError("a classifier requires y to be passed, but the target y is None.")
@@ -366,7 +376,7 @@ def _labelled(rows: TableRows, y: Any) -> tuple[TableRows, CellArray | None]:
     return with_labels(rows, codes), classes
 
 
-def _checked_labels(y: Any, rows: int) -> CellArray:
+def _checked_labels(y: object, rows: int) -> CellArray:
     try:
         labels: CellArray = column_or_1d(np.asarray(y), warn=True)
         assert_all_finite(labels, input_name="y")
@@ -377,14 +387,14 @@ def _checked_labels(y: Any, rows: int) -> CellArray:
     return labels
 
 
-def _numbers(given: Any) -> Array:
+def _numbers(given: object) -> Array:
     try:
         return np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise DataError(f"expected priors as numbers, got {given!r}.") from None
 
 
-def _pool_share(learner: Any) -> float:
+def _pool_share(learner: Learner) -> float:
     """Share of normal densities in scores: of kernel embeddings with settings, else none."""
     settings = getattr(learner, "kernel", None)
     return settings.pool if isinstance(settings, KernelSettings) else 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
@@ -24,8 +23,8 @@ from latentia.model.specification import LATENT_CLASS, Specification
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
-from latentia.structure.reading_graphs import as_graph
-from latentia.typing import ByName, Cell, Label
+from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
+from latentia.typing import ByName, Cell, Label, Seed, TableLike, WeightLike
 
 MOST_CANDIDATES = 64
 POOL = 25_000  # different rows by which candidates are judged
@@ -34,16 +33,16 @@ NEARLY = 1e-4  # gain for each parameter still to come, beyond
 
 
 def compare(
-    X: Any,
-    graph: Any = None,
+    X: TableLike,
+    graph: GraphLike | None = None,
     latents: ByName[Cell] | None = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: WeightLike | None = None,
     smoothing: float = 0.0,
     bootstrap: int = 0,
     kinds: ByName[str] | None = None,
     state_names: ByName[Sequence[Cell]] | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> Comparison:
     """Candidates with different numbers of states, learned from the same rows, side by side.
 
@@ -104,7 +103,9 @@ def compare(
     return judge(road, ranges, source, pool, _times(bootstrap), rng)
 
 
-def _read(graph: Any, latents: Any) -> tuple[LatentGraph | None, dict[Label, list[int]]]:
+def _read(
+    graph: GraphLike | None, latents: Latents
+) -> tuple[LatentGraph | None, dict[Label, list[int]]]:
     """The graph, if it does not depend on the table, and the numbers of states to be tried."""
     if latents is None and graph is None:
         latents = {"class": range(1, 9)}
@@ -135,7 +136,7 @@ def _read(graph: Any, latents: Any) -> tuple[LatentGraph | None, dict[Label, lis
     return read, ranges
 
 
-def _numbers(name: Label, given: Any) -> list[int]:
+def _numbers(name: Label, given: object) -> list[int]:
     numbers = [given] if isinstance(given, Integral) else given
     if isinstance(numbers, str) or not isinstance(numbers, Iterable):
         raise DataError(f"expected numbers of states of {name!r}, got {given!r}.")
@@ -145,13 +146,13 @@ def _numbers(name: Label, given: Any) -> list[int]:
     return found
 
 
-def _whole(name: Label, n: Any) -> int:
+def _whole(name: Label, n: object) -> int:
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise DataError(f"expected whole numbers of states of {name!r} from 1 on, got {n!r}.")
     return int(n)
 
 
-def _times(bootstrap: Any) -> int:
+def _times(bootstrap: object) -> int:
     if not isinstance(bootstrap, Integral) or isinstance(bootstrap, bool) or bootstrap < 0:
         raise DataError(f"expected bootstrap to be a whole number from 0 on, got {bootstrap!r}.")
     return int(bootstrap)

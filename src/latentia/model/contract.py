@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from latentia.inference.provenance import Ascent
 from latentia.parameters import Parameters
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array, FilePath, Label
+from latentia.typing import Array, Cell, FilePath, Foreign, Label
 
 if TYPE_CHECKING:
     from latentia.assess.diagnostics import Diagnostics
@@ -42,7 +42,7 @@ class Estimator(Parameters):
                 f"this {name} instance is not fitted yet. Call {self._call} first."
             )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Foreign:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
@@ -101,7 +101,7 @@ class Learned(Estimator):
         return {graph.names[v]: graph.states[v] or 1 for v in sorted(graph.latent)}
 
     @property
-    def cpts_(self) -> dict[Label, Any]:
+    def cpts_(self) -> dict[Label, Cell]:
         """Tables P(variable | parents) by name, axes (parents in the order given, itself).
 
         Of a continuous column with Gaussian leaves (learner='em') a `GaussianTable`.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy
@@ -22,7 +22,7 @@ from latentia.inference.posterior import Posterior
 from latentia.spelling import printable, printable_evidence
 from latentia.structure.graph import LatentGraph
 from latentia.structure.identification import Identification, identify
-from latentia.typing import Array, ByName, Cell, Label
+from latentia.typing import Array, ByName, Cell, Given, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -174,7 +174,7 @@ class Effect:
         own = table @ self._values() if self.numeric else table
         return np.asarray(own - own[self.baseline])
 
-    def _by_state(self, found: Array, leaf: Any = float) -> dict[Label, Cell]:
+    def _by_state(self, found: Array, leaf: Callable[[Cell], Cell] = float) -> dict[Label, Cell]:
         if self.numeric:
             cells = (leaf(x.tolist()) for x in found)
             return dict(zip(self.treatment_states, cells, strict=True))
@@ -214,7 +214,7 @@ def seen_only(evidence: ByName[Cell] | None) -> dict[Label, Cell]:
     return {name: state for name, state in (evidence or {}).items() if not _is_gone(state)}
 
 
-def _is_gone(state: Any) -> bool:
+def _is_gone(state: Label) -> bool:
     return state is None or (isinstance(state, float) and state != state)
 
 
@@ -243,7 +243,11 @@ def query_tables(
 
 
 def effect_of(
-    model: Any, treatment: Any, outcome: Any, evidence: Any = None, baseline: Any = None
+    model: Given,
+    treatment: Label,
+    outcome: Label,
+    evidence: ByName[Cell] | None = None,
+    baseline: Label = None,
 ) -> Effect:
     """The effect in a model whose tables are given: a TabularModel, or TableAnswers."""
     check_can_be_set(model.graph)

@@ -12,7 +12,7 @@ import html
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
 from latentia.model.effects import seen_only
 from latentia.spelling import printable
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, Given, Label, Names
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -38,7 +38,7 @@ class Moved:
     """One piece of evidence, and how far it moved the log-odds of the explained state."""
 
     name: Label
-    value: Any
+    value: Cell
     left_out: float
     in_order: float
     before: float  # the state's probability before this piece, in order
@@ -121,10 +121,10 @@ class Explanation:
 def explain_by(
     ask: Callable[[ByName[Cell]], Posterior],
     target: Label,
-    row: Any,
+    row: Cell,
     known: Iterable[Label],
-    state: Any = None,
-    order: Any = "given",
+    state: Label = None,
+    order: object = "given",
 ) -> Explanation:
     """Ask for the target with all evidence, without each piece, and with one more after another."""
     evidence = read_row(row, known)
@@ -160,7 +160,7 @@ def explain_by(
 
 
 def explain_tables(
-    model: Any, target: Any, row: Any, *, state: Any = None, order: Any = "given"
+    model: Given, target: Names, row: Cell, *, state: Label = None, order: object = "given"
 ) -> Explanation:
     """The explanation by a model whose tables are given."""
     model.graph.index(target)
@@ -174,7 +174,12 @@ def explain_tables(
 
 
 def sensitivity_of_tables(
-    model: Any, target: Any, evidence: Any = None, *, state: Any = None, of: Any = None
+    model: Given,
+    target: Names,
+    evidence: ByName[Cell] | None = None,
+    *,
+    state: Label = None,
+    of: Names | None = None,
 ) -> Sensitivity:
     """The sensitivities of a model whose tables are given."""
     if not model.graph.directed:
@@ -187,7 +192,7 @@ def sensitivity_of_tables(
     return sensitivity_of(answers, target, given, state, of)
 
 
-def read_row(row: Any, known: Iterable[Label]) -> dict[Label, Cell]:
+def read_row(row: Cell, known: Iterable[Label]) -> dict[Label, Cell]:
     """{variable: state} from a dict, a pandas series, or a frame of one row; holes left out.
 
     Of a table's row only what the model knows is evidence.
@@ -214,7 +219,7 @@ def read_row(row: Any, known: Iterable[Label]) -> dict[Label, Cell]:
     )
 
 
-def _ordered(evidence: ByName[Cell], left_out: ByName[float], order: Any) -> list[Any]:
+def _ordered(evidence: ByName[Cell], left_out: ByName[float], order: Given) -> list[Cell]:
     if isinstance(order, str) and order == "given":
         return list(evidence)
     if isinstance(order, str) and order == "strength":

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
-from latentia.data.sources.progress import as_progress
+from latentia.data.sources.progress import ProgressLike, as_progress
 from latentia.data.sources.sketch import ColumnSketch
 from latentia.data.sources.table_rows import Look
 from latentia.discovery.finding import SEARCHING, Structure, find_structure
 from latentia.discovery.found_structure import FoundStructure
-from latentia.errors import DataError, IndependenceWarning
+from latentia.errors import DataError, IndependenceWarning, LeftOutWarning
 from latentia.exact.mixture_network import MixtureNetwork
 from latentia.exact.own_network import OwnNetwork
 from latentia.inference.operators import Operators
@@ -27,12 +28,22 @@ from latentia.networks.learner import Abilities, Learner
 from latentia.networks.own_tables import LearnedTables
 from latentia.networks.tables import as_operators
 from latentia.pooling.column_pool import Pool
-from latentia.pooling.learning_pool import can_pool, learn_pool, rows_to_pool
+from latentia.pooling.learning_pool import (
+    can_pool,
+    learn_pool,
+    least_to_pool,
+    rows_to_pool,
+    seconds_to_pool,
+)
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
+from latentia.time_left import TimeLeft
 from latentia.typing import Array
 
 FEWEST_ROWS = 40.0  # from which a table without a graph has one found
+SEARCHED = 0.25  # of a time budget, at least, where columns are to be pooled
+RELEARNED = 0.25  # of what is left to pool, at most, for the joint model without rows held out
+KEPT = 1.2  # times a time budget: what is longer is told
 
 
 def seeks(learner: Learner) -> bool:
@@ -48,8 +59,12 @@ def sought_by_default(opened: Opened) -> Opened:
 
 
 def find_graph(
-    opened: Opened, wish: Structure, learner: Any, groups: int, progress: Any = None
-) -> tuple[FoundStructure, Opened, Any]:
+    opened: Opened,
+    wish: Structure,
+    learner: Learner,
+    groups: int,
+    progress: ProgressLike = None,
+) -> tuple[FoundStructure, Opened, Learner]:
     """The structure, the table over its columns, and who learns: by default, what was found."""
     if opened.rows.once:
         raise DataError(
@@ -59,7 +74,10 @@ def find_graph(
     say = as_progress(progress).sharing(SEARCHING)
     rows = opened.first(opened.columns)
     weight, left_out = opened.seen.weight, opened.left_out
-    found = find_structure(opened.columns, rows, weight, wish, say=say, left_out=left_out)
+    left = _left_to_search(opened)
+    found = find_structure(
+        opened.columns, rows, weight, wish, say=say, left_out=left_out, left=left
+    )
     if not found.graph.edges and len(found.columns) > 1:
         warn(
             "the columns tell nothing of each other that other rows bear out: on "
@@ -72,19 +90,63 @@ def find_graph(
     return found, narrow, FoundTables(found) if kept else learner
 
 
-def pool_columns(found: FoundStructure, training: Training, look: Look) -> Pool | None:
-    """What other models say beside the one that was found, where that is worth its time."""
+def _left_to_search(opened: Opened) -> TimeLeft:
+    """The time budget without what comes after the search: the model is made, columns are pooled.
+
+    To make it takes as long as to open the table, about.
+    """
+    left = opened.left
+    if not left.ends:
+        return left
+    after = time.perf_counter() - opened.began
+    most = max(left.seconds - after, 0.0)
+    count = len(opened.columns)
+    worth = (1.0 - SEARCHED) * most >= least_to_pool(count)
+    if worth and can_pool(opened.columns, opened.seen.weight):
+        most = max(most - seconds_to_pool(count), SEARCHED * most)
+    return TimeLeft.of(most)
+
+
+def note_hurry(wish: Structure, left: TimeLeft, hurried: Sequence[str]) -> None:
+    """What a time budget left no time for, and a budget that could not be kept."""
+    if wish.time_budget is None:
+        return
+    took = time.perf_counter() - left.until + wish.time_budget
+    said = []
+    if hurried:
+        said.append(f"left no time for {'; for '.join(hurried)}")
+    if took > KEPT * wish.time_budget:
+        said.append(
+            f"was too short: {took:.2g} s passed, as reading the table and the least that must be "
+            "learned take their time"
+        )
+    if said:
+        warn(
+            f"a time budget of {wish.time_budget:g} s {', and '.join(said)}. Allow more seconds, "
+            "or none: the work is then counted.",
+            LeftOutWarning,
+        )
+
+
+def pool_columns(
+    found: FoundStructure, training: Training, look: Look, left: TimeLeft
+) -> tuple[Pool | None, tuple[str, ...]]:
+    """What other models say beside the one that was found, where that is worth its time.
+
+    Beside the pool, what there was no time for.
+    """
     columns, again = training.columns, found.again
     if again is None or not can_pool(columns, found.rows):
-        return None
+        return None, ()
     rng = np.random.default_rng(again.seed)
     rows = training.source.sample(rows_to_pool(len(columns)), rng)
 
     def joint(some: Rows) -> Operators:
-        return as_operators(LearnedTables(*again.tables_of(some), some.total, 0.0, ()))
+        tables = again.tables_of(some, left.part(RELEARNED))
+        return as_operators(LearnedTables(*tables, some.total, 0.0, ()))
 
     seen = [values_seen(look.columns.get(c.name)) for c in columns]
-    return learn_pool(columns, rows, joint, seen, rng)
+    return learn_pool(columns, rows, joint, seen, rng, left)
 
 
 def values_seen(sketch: ColumnSketch | None) -> Array:

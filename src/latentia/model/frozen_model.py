@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, cast, final
 
 from latentia import doors
 from latentia.assess.diagnostics import diagnose
@@ -21,7 +21,12 @@ from latentia.errors import MomentsError
 from latentia.parameters import unfitted
 from latentia.structure.graph import spell
 from latentia.structure.plan import Plan
-from latentia.typing import Label
+from latentia.typing import Label, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.data.sources.progress import ProgressLike
+    from latentia.model.latent_model import LatentModel
+    from latentia.model.learning import Learning
 
 
 @final
@@ -33,7 +38,7 @@ class FrozenModel:
     need to travel, and whoever adds them up can solve for the model.
     """
 
-    model: Any  # the LatentModel, not fitted
+    model: Learning  # the LatentModel, not fitted
     plan: Plan
     columns: tuple[Column, ...]
     frozen: Frozen
@@ -45,7 +50,12 @@ class FrozenModel:
         digest = hashlib.sha256(states.encode()).hexdigest()[:16]
         return f"{self.frozen.kind} of columns {digest}"
 
-    def gather(self, X: Any, sample_weight: Any = None, progress: Any = None) -> Moments:
+    def gather(
+        self,
+        X: TableLike,
+        sample_weight: WeightLike | None = None,
+        progress: ProgressLike = None,
+    ) -> Moments:
         """Σ over the rows of a table: any table that `fit` takes."""
         names = [c.name for c in self.columns]
         rows = open_rows(X, names, sample_weight, progress, self.columns)
@@ -55,13 +65,13 @@ class FrozenModel:
         """Σ over rows that are encoded by its columns."""
         return replace(source.fold(self.frozen.summary), kind=self.kind)
 
-    def solve(self, moments: Moments) -> Any:
+    def solve(self, moments: Moments) -> LatentModel:
         """The fitted LatentModel of these sums."""
-        found = unfitted(self.model)
+        found = cast("LatentModel", unfitted(self.model))
         self.solve_into(found, moments)
         return found
 
-    def solve_into(self, model: Any, moments: Moments) -> None:
+    def solve_into(self, model: Learning, moments: Moments) -> None:
         if moments.kind != self.kind:
             raise MomentsError(
                 f"expected {self.kind}, got {moments.kind}. Moments can be solved only by what "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -22,7 +22,11 @@ from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
 from latentia.model.specification import columns_of
 from latentia.seeds import as_generator
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, CellArray, Foreign, Label, Seed, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import LearnerLike
+    from latentia.structure.reading_graphs import GraphLike, Latents
 
 STRATEGIES = ("best", "draw")
 BLOCK = 2**12  # rows at a time
@@ -55,13 +59,13 @@ class LatentImputer(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        graph: Any = None,
-        latents: Any = None,
-        learner: Any = "pbp",
+        graph: GraphLike | None = None,
+        latents: Latents = None,
+        learner: LearnerLike = "pbp",
         kinds: ByName[str] | None = None,
         state_names: ByName[Sequence[Cell]] | None = None,
         strategy: str = "best",
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.graph = graph
         self.latents = latents
@@ -71,14 +75,14 @@ class LatentImputer(TransformerMixin, BaseEstimator):
         self.strategy = strategy
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Foreign:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: TableLike, y: object = None, sample_weight: WeightLike | None = None) -> Self:
         """Learn the model of the columns; holes are welcome here, too."""
         self._checked_strategy()
         self.model_ = LatentModel(
@@ -90,23 +94,23 @@ class LatentImputer(TransformerMixin, BaseEstimator):
             self.feature_names_in_ = np.array([str(name) for name in table.names], dtype=object)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: TableLike) -> TableLike:
         """The table with its holes filled, as the kind of table that came."""
         return self._filled(X, self.random_state)
 
-    def draws(self, X: Any, count: int) -> list[Any]:
+    def draws(self, X: TableLike, count: int) -> list[Cell]:
         """So many tables with their holes drawn: multiple imputations of the same rows."""
         if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
             raise DataError(f"expected a positive whole number of draws, got {count!r}.")
         seeds = as_generator(self.random_state).spawn(int(count))
         return [self._filled(X, seed, strategy="draw") for seed in seeds]
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> CellArray:
         """The columns of the table, under their names."""
         self._check_fitted()
-        return _check_feature_names_in(self, input_features)
+        return np.asarray(_check_feature_names_in(self, input_features), dtype=object)
 
-    def _filled(self, X: Any, seed: Any, strategy: str | None = None) -> Any:
+    def _filled(self, X: TableLike, seed: Seed, strategy: str | None = None) -> TableLike:
         self._check_fitted()
         table = self._table(X)
         if len(table.names) != self.n_features_in_:
@@ -122,7 +126,7 @@ class LatentImputer(TransformerMixin, BaseEstimator):
             found = drawn_cells(operators, columns, table, as_generator(seed))
         return table.like({name: _like_given(table, name, found) for name in table.names})
 
-    def _table(self, X: Any) -> Table:
+    def _table(self, X: TableLike) -> Table:
         engine = open_question(X, self.model_.columns_)
         if not isinstance(engine, OneBlock):
             raise DataError(
@@ -146,7 +150,7 @@ class LatentImputer(TransformerMixin, BaseEstimator):
             )
 
 
-def _like_given(table: Table, name: Any, found: ByName[Cell]) -> Any:
+def _like_given(table: Table, name: Label, found: ByName[Cell]) -> CellArray:
     """A column that was filled, with numbers of the type that came; others as they are."""
     given = np.asarray(table.column(name).cells)
     if name not in found:
@@ -186,5 +190,5 @@ def drawn_cells(
     return filled
 
 
-def _nothing_drawn(column: Column, count: int) -> Any:
+def _nothing_drawn(column: Column, count: int) -> CellArray:
     return np.zeros(count, dtype=float if column.continuous else np.int64)

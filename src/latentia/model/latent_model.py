@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,10 +32,13 @@ from latentia.model.latent_questions import (
 from latentia.model.notices import note_outside
 from latentia.model.why_questions import WhyQuestions
 from latentia.seeds import as_generator
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import Array, ByName, Cell, FilePath, Given, Label, Names, Seed, TableLike
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from latentia.draw.svg import Drawing
+    from latentia.explore.local_server import PageServer
     from latentia.model.aligning import Alignment
     from latentia.model.profile import Profile
 
@@ -92,7 +95,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
 
     def query(
         self,
-        variables: Any,
+        variables: Names,
         evidence: ByName[Cell] | None = None,
         soft: ByName[Cell] | None = None,
         confidence: float | None = None,
@@ -155,7 +158,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         else:
             flat, log, clipped = joint_posterior(self.operators_, codes, likelihoods, places)
             table = flat.reshape([self.columns_[i].cells for i in places])
-        ends: tuple[Any, Any] = (None, None)
+        ends: tuple[Array | None, Array | None] = (None, None)
         if level is not None and replicates is not None:
             ask = partial(one_answer, codes=codes, soft=likelihoods, places=places)
             others = (ask(each) for each in replicates.without)
@@ -171,10 +174,10 @@ class LatentModel(ArrowQuestions, WhyQuestions):
 
     def map_query(
         self,
-        variables: Any = None,
+        variables: Names | None = None,
         evidence: ByName[Cell] | None = None,
         soft: ByName[ByName[float]] | None = None,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> Assignment:
         """The most probable joint assignment of variables, latents or columns, given evidence.
 
@@ -214,7 +217,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
     def sample(
         self,
         n_samples: int = 1,
-        random_state: Any = None,
+        random_state: Seed = None,
         *,
         latents: bool = False,
         joint: bool = False,
@@ -238,7 +241,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         drawn = self._draw_rows(int(n_samples), rng, joint)
         return {c.name: x for c, x in zip(self.columns_, drawn, strict=True)}
 
-    def _draw_rows(self, n: int, rng: np.random.Generator, joint: bool) -> list[Any]:
+    def _draw_rows(self, n: int, rng: np.random.Generator, joint: bool) -> list[Cell]:
         """By the chain of a pool where it has one; else by the joint model."""
         from latentia.inference.sampling import sample_rows
 
@@ -249,7 +252,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         drawn = [c.draw(x, rng) for c, x in zip(self.columns_, codes, strict=True)]
         return drawn if chain is None else chain.settled(self.columns_, drawn, rng)
 
-    def profile(self, name: Any) -> Profile:
+    def profile(self, name: Label) -> Profile:
         """What the states of a latent look like: sizes, and every column in each of them.
 
         Print it for words, `.plot()` it for a picture, `.to_frame()` for a data frame. With error
@@ -263,7 +266,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         others = self._tables_without(name) if hasattr(self, "error_bars_") else []
         return profile_of(own, name, self.operators_.weight, others)
 
-    def align(self, other: LatentModel, X: Any = None) -> Alignment:
+    def align(self, other: LatentModel, X: TableLike = None) -> Alignment:
         """Which states of another model's latents are the same as this one's.
 
         `.mapping` tells it state by state, `.agreement` how well they fit, and `.model` is the
@@ -277,7 +280,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
 
     # -- pictures ------------------------------------------------------------------------------
 
-    def draw(self, evidence: ByName[Cell] | None = None, target: Any = None) -> Drawing:
+    def draw(self, evidence: ByName[Cell] | None = None, target: Names | None = None) -> Drawing:
         """The graph and its junction tree; with evidence or a target: messages as they pass.
 
         `target` is a column, or several; default: every column that was not observed.
@@ -316,7 +319,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
             self.operators_, found, seen, [variables[i] for i in places], shown, title
         )
 
-    def explore(self, to: Any = None, **options: Any) -> Any:
+    def explore(self, to: FilePath | None = None, **options: Given) -> PageServer | Path:
         """A page to look at: click states to know them, and see what follows.
 
         ``explore(to="model.html")`` writes one file that answers by itself, wherever it is opened.
@@ -338,7 +341,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         except GraphError:  # too large for a picture
             return plain
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
         bundle = dict(super()._repr_mimebundle_(**kwargs))
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()

@@ -110,7 +110,7 @@ def _tables_without(
     return [each for each in found if each is not None]
 
 
-def _kept(make: Callable[..., T], *asked: Any) -> T:
+def _kept(make: Callable[..., T], *asked: object) -> T:
     """What was made of these very objects; the last few are kept.
 
     A model is asked again and again, from several threads at once, and must not change when it
@@ -131,7 +131,7 @@ def _kept(make: Callable[..., T], *asked: Any) -> T:
 
 
 _KEEPING = Lock()
-_KEPT: deque[tuple[tuple[Any, ...], Any]] = deque(maxlen=6)
+_KEPT: deque[tuple[tuple[Cell, ...], Any]] = deque(maxlen=6)
 
 
 def own_tables(
@@ -215,7 +215,7 @@ def query_own(
         **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in soft.items()},
     }
     columns = [own.variables[own.graph.index(name)] for name in names]
-    ends: tuple[Any, Any] = (None, None)
+    ends: tuple[Array | None, Array | None] = (None, None)
     if confidence is not None and not (len(columns) == 1 and columns[0].continuous):
         replicas = (_answered(each, names, evidence, soft)[0] for each in others)
         ends = intervals(table, table, replicas, confidence)
@@ -237,14 +237,14 @@ def sampled_own(
     )
 
 
-def check_drawn_alone(approximate: bool, **others: Any) -> None:
+def check_drawn_alone(approximate: bool, **others: object) -> None:
     """Answers that are drawn have their own errors, and know no interventions yet."""
     for name, value in others.items():
         if approximate and value is not None:
             raise EvidenceError(f"approximate=True and {name}=… are two questions. Leave one out.")
 
 
-def check_asked_alone(**others: Any) -> None:
+def check_asked_alone(**others: object) -> None:
     """Covariates, logits and lines answer plain questions."""
     for name, value in others.items():
         if value is not None:
@@ -385,7 +385,7 @@ def membership_bars(
     )
 
 
-def draw_own(own: OwnTables, n: int, rng: np.random.Generator) -> dict[Label, Any]:
+def draw_own(own: OwnTables, n: int, rng: np.random.Generator) -> dict[Label, Cell]:
     """n rows of all variables, latents first: {name: values}."""
     codes = own.answers.sample(n, rng, latents=True)
     hidden, seen = sorted(own.graph.latent), own.graph.observed

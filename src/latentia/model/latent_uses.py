@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from latentia.errors import NotLearnedError
 from latentia.model.table_questions import TableQuestions
 from latentia.parameters import offered_if
 from latentia.spelling import printable
-from latentia.typing import ByName, Label
+from latentia.typing import ByName, CellArray, Foreign, Given, Label, TableLike, WeightLike
 
 if TYPE_CHECKING:
     from latentia.exact.latent_rows import AskingLatent
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from latentia.model.relating import Relation
 
 
-def _tells_latents(model: Any) -> bool:
+def _tells_latents(model: Given) -> bool:
     """Has the model tables of its latents, or will it have them once it is fitted?"""
     from latentia.model.learners import as_learner
     from latentia.networks.em import EM
@@ -46,7 +46,7 @@ class LatentUses(TableQuestions):
 
     _sklearn_auto_wrap_output_keys: ClassVar[set[str]] = {"transform"}  # what set_output rules
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Foreign:
         tags = super().__sklearn_tags__()
         if hasattr(self, "transform"):
             from sklearn.utils import TransformerTags
@@ -55,7 +55,7 @@ class LatentUses(TableQuestions):
         return tags
 
     @offered_if(_tells_latents)
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: TableLike) -> TableLike:
         """P(state | present cells) of every latent, side by side: features for other models."""
         from sklearn.utils._set_output import _wrap_data_with_container
 
@@ -66,19 +66,19 @@ class LatentUses(TableQuestions):
         return _wrap_data_with_container("transform", found, X, self)
 
     @offered_if(_tells_latents)
-    def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Any:
+    def fit_transform(self, X: TableLike, y: object = None, **more: Given) -> TableLike:
         """`fit`, then `transform` of the same rows."""
         return self.fit(X, y, **more).transform(X)
 
     @offered_if(_tells_latents)
-    def set_output(self, *, transform: Any = None) -> Self:
+    def set_output(self, *, transform: object = None) -> Self:
         """The container of what `transform` gives: "pandas", "polars", or "default"."""
         if transform is not None:
             self._sklearn_output_config = {"transform": transform}
         return self
 
     @offered_if(_tells_latents)
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> CellArray:
         """Names of what `transform` gives: ``latent=state``."""
         self._check_fitted()
         found = [f"{name}={s}" for name in self._told_latents() for s in self._latent_labels(name)]
@@ -90,12 +90,12 @@ class LatentUses(TableQuestions):
     def relate(
         self,
         latent: Label,
-        X: Any,
+        X: TableLike,
         outcomes: Sequence[Label],
         correction: str | None = "BCH",
         assignment: str = "modal",
         kinds: ByName[str] | None = None,
-        sample_weight: Any = None,
+        sample_weight: WeightLike | None = None,
     ) -> Relation:
         """What columns that are not in the model are like in every class, ± error, and a test.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -23,14 +23,20 @@ from latentia.kernels.choose_settings import (
 from latentia.kernels.class_settings import choose_settings_for_classes
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings
-from latentia.model.choice import choose_best, learn_best
+from latentia.model.choice import Smoothed, choose_best, learn_best
 from latentia.model.choice_mixed import learn_best_mixed
 from latentia.model.published_learners import PublishedPBP, Spectral, shuffled_sample
 from latentia.networks.discrete_network import refine_closed_form, refine_known
 from latentia.networks.em import EM
 from latentia.networks.em_problem import at_least
-from latentia.networks.knowledge import AUTO, least_smoothing, read_knowledge, short_tables
-from latentia.networks.learner import Abilities
+from latentia.networks.knowledge import (
+    AUTO,
+    PseudoCounts,
+    least_smoothing,
+    read_knowledge,
+    short_tables,
+)
+from latentia.networks.learner import Abilities, Learner, LearnerLike, TunedLearner
 from latentia.networks.smooth_network import SmoothSettings, refine_mixed
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.tables import Tables
@@ -39,10 +45,10 @@ from latentia.parameters import Parameters, shown_with, unfitted
 from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell, Foreign, Given, Label, Seed
 
 
-def as_learner(learner: Any) -> Any:
+def as_learner(learner: LearnerLike) -> Learner:
     """A learner from its name, or as it is."""
     if isinstance(learner, str):
         if learner not in LEARNERS:
@@ -57,15 +63,16 @@ def as_learner(learner: Any) -> Any:
     return learner
 
 
-def tables_instead(learner: Any, graph: LatentGraph) -> Tables | None:
+def tables_instead(learner: Learner, graph: LatentGraph) -> Tables | None:
     """The graph's own tables in place of a learner that chooses for itself (design 13).
 
     None for other learners, for undirected graphs, and where no column is a parent: there the
     closed form and the refined network are the better candidates.
     """
-    if not learner.abilities.compares or learner.groups or not graph.directed:
+    able = learner.abilities
+    if not able.compares or able.groups or not graph.directed:
         return None
-    return Tables(learner.smoothing, random_state=learner.random_state)
+    return Tables(able.smoothing, random_state=able.random_state)
 
 
 def has_column_parents(graph: LatentGraph) -> bool:
@@ -106,12 +113,12 @@ class PBP(Parameters):
         self,
         regularize: bool = True,
         refine: bool | str = "auto",
-        groups: Any = None,
-        kernel: Any = None,
-        random_state: Any = None,
-        smoothing: Any = AUTO,
-        known: Any = None,
-        tied: Any = None,
+        groups: Iterable[Iterable[Label]] | None = None,
+        kernel: Given = None,
+        random_state: Seed = None,
+        smoothing: PseudoCounts = AUTO,
+        known: ByName[Cell] | None = None,
+        tied: Sequence[Sequence[Label]] | None = None,
     ) -> None:
         self.regularize = regularize
         self.refine = refine
@@ -167,7 +174,7 @@ class PBP(Parameters):
             return refine_known(plan, source, rng, least_smoothing(self.smoothing), knowledge)
         at_least("smoothing", least_smoothing(self.smoothing), 0)
         if self.regularize and self.refine == "auto":
-            return learn_best(plan, source, rng, self.smoothing)
+            return learn_best(plan, source, rng, self._smoothed)
         found = gather_statistics(plan, source, self.regularize)
         if self.refine and self.regularize:
             made = refine_closed_form(found, source, rng, least_smoothing(self.smoothing))
@@ -179,14 +186,19 @@ class PBP(Parameters):
         """The same, and the graph's own tables beside it, whatever answers for the columns."""
         if not self.abilities.compares:
             made = self.learn(plan, source)
-            return with_tables_beside(plan, made, source, self.smoothing)
+            return with_tables_beside(plan, made, source, self._smoothed)
         source, rng = self._prepared(plan, source)
         at_least("smoothing", least_smoothing(self.smoothing), 0)
-        found = choose_best(plan, source, rng, self.smoothing)
+        found = choose_best(plan, source, rng, self._smoothed)
         start = None if found.tables is None else found.tables.tables
         return with_tables_beside(
-            plan, found.operators, found.source, self.smoothing, found.pool, found.network, start
+            plan, found.operators, found.source, self._smoothed, found.pool, found.network, start
         )
+
+    @property
+    def _smoothed(self) -> Smoothed:
+        """Where no table is told apart: one number, or "auto"."""
+        return cast("Smoothed", self.smoothing)
 
     def _prepared(self, plan: Plan, source: Source) -> tuple[Source, np.random.Generator]:
         """Rows once each, a generator; and settings that make sense."""
@@ -251,17 +263,17 @@ class PBP(Parameters):
     @staticmethod
     def paper(
         ridge: tuple[float, float] | None = None,
-        stage1: Any = None,
+        stage1: Foreign = None,
         folds: int = 5,
         seed: int = 0,
-        kernel: Any = None,
+        kernel: Given = None,
         form: str = "finite",
     ) -> PublishedPBP:
         """The algorithm as published: minimal core groups and two-stage regression."""
         return PublishedPBP(ridge, stage1, folds, seed, kernel, form)
 
 
-def _is_empty(x: Any) -> bool:
+def _is_empty(x: object) -> bool:
     return isinstance(x, list | tuple | Mapping) and not x
 
 
@@ -269,7 +281,7 @@ ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))
 FEWEST_TO_CHOOSE = 40
 
 
-def _kernel_settings(given: Any) -> tuple[KernelSettings, frozenset[str]]:
+def _kernel_settings(given: object) -> tuple[KernelSettings, frozenset[str]]:
     """Settings, and which of them are not to be chosen."""
     if given is None:
         return KernelSettings(), frozenset()
@@ -286,7 +298,7 @@ def _kernel_settings(given: Any) -> tuple[KernelSettings, frozenset[str]]:
     return KernelSettings(**given), frozenset(given)
 
 
-LEARNERS: dict[str, type[Any]] = {
+LEARNERS: dict[str, Callable[[], TunedLearner]] = {
     "pbp": PBP,
     "paper": PublishedPBP,
     "spectral": Spectral,

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, cast
+
+from numpy.typing import ArrayLike
 
 from latentia.announcing import hearing_climbs
 from latentia.data.moments import Moments
-from latentia.data.sources.progress import as_progress, show_progress
+from latentia.data.sources.progress import ProgressLike, as_progress, show_progress
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
 from latentia.model.notices import note_plan, note_restart
 from latentia.model.state_names import (
+    OrderBy,
     arranging,
     checked_names,
     checked_order,
     with_ordered_states,
 )
 from latentia.parameters import offered_if, unfitted
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, Given, Label, TableLike, WeightLike
 
 if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
@@ -29,9 +33,11 @@ if TYPE_CHECKING:
     from latentia.model.opened_table import Opened
     from latentia.model.specification import Specification
     from latentia.model.training import Training
+    from latentia.networks.learner import GoingLearner, Learner, LearnerLike
+    from latentia.structure.reading_graphs import GraphLike, Latents
 
 
-def _goes_on(model: Any) -> bool:
+def _goes_on(model: Given) -> bool:
     """Whether the learner has partial_fit."""
     from latentia.model.learners import as_learner
 
@@ -44,12 +50,10 @@ def _goes_on(model: Any) -> bool:
     return True
 
 
-def _first_step(learner: Any, training: Training) -> tuple[Operators, Any]:
+def _first_step(learner: Learner, training: Training) -> tuple[Operators, object]:
     """What a learner that goes on makes of the first rows, and where it stands."""
-    found: tuple[Operators, Any] = learner.partial_learn(
-        training.plan, training.columns, training.source, None
-    )
-    return found
+    going = cast("GoingLearner", learner)
+    return going.partial_learn(training.plan, training.columns, training.source, None)
 
 
 class Learning(Learned):
@@ -57,12 +61,12 @@ class Learning(Learned):
 
     def __init__(
         self,
-        graph: Any = None,
-        latents: Any = None,
-        learner: Any = "pbp",
+        graph: GraphLike | None = None,
+        latents: Latents = None,
+        learner: LearnerLike = "pbp",
         kinds: ByName[str] | None = None,
         state_names: ByName[Sequence[Cell]] | None = None,
-        order_by: Any = None,
+        order_by: OrderBy = None,
         name_states: ByName[Sequence[Cell]] | None = None,
         link: ByName[str] | None = None,
         mechanism: ByName[Sequence[Cell]] | None = None,
@@ -97,11 +101,11 @@ class Learning(Learned):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: TableLike,
+        y: object = None,
+        sample_weight: WeightLike | None = None,
         *,
-        progress: Any = None,
+        progress: ProgressLike = None,
         error_bars: bool | int = False,
     ) -> Self:
         """Learn from a table: in memory, in files, or of an engine (docs/scale.md tells which).
@@ -134,12 +138,14 @@ class Learning(Learned):
                 opened = sought_by_default(opened)
             return self._fit_opened(opened, learner, groups, progress)
 
-    def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+    def _fit_opened(
+        self, opened: Opened, learner: Learner, groups: int, progress: ProgressLike = None
+    ) -> Self:
         """From a table whose columns are known to what the model keeps."""
-        from latentia.model.found_graph import FoundTables, find_graph, pool_columns
+        from latentia.model.found_graph import FoundTables, find_graph, note_hurry, pool_columns
         from latentia.model.training import learn_opened
 
-        given = learner
+        given, left = learner, opened.left
         self.__dict__.pop("structure_", None)
         if opened.wish is not None:
             wish = opened.wish
@@ -149,16 +155,19 @@ class Learning(Learned):
         training, operators, replicates = learn_opened(opened, given, learn)
         self._keep_learned(training, learner, operators, replicates)
         if isinstance(given, FoundTables):
-            pool = pool_columns(given.found, training, opened.seen)
+            pool, hurried = pool_columns(given.found, training, opened.seen, left)
             if pool is not None:
                 self._keep_pool(pool)
+            hurried = (*given.found.hurried, *hurried)
+            self.diagnostics_ = replace(self.diagnostics_, hurried=hurried)
+            note_hurry(wish, left, hurried)
         return self
 
     structure_: FoundStructure  # where no graph was given
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
 
-    def _learn(self, training: Training, learner: Any, groups: int = 0) -> Self:
+    def _learn(self, training: Training, learner: Learner, groups: int = 0) -> Self:
         """From rows on their columns to what the model keeps."""
         return self._keep_learned(training, learner, *self._learned_by(training, groups))
 
@@ -174,7 +183,11 @@ class Learning(Learned):
         return learn_training(training, groups, latents, arrange)
 
     def _keep_learned(
-        self, training: Training, learner: Any, operators: Operators, replicates: Replicates | None
+        self,
+        training: Training,
+        learner: Learner,
+        operators: Operators,
+        replicates: Replicates | None,
     ) -> Self:
         from latentia.assess.diagnostics import diagnose
         from latentia.model.training import learned_plan, warn_of
@@ -201,7 +214,9 @@ class Learning(Learned):
 
     error_bars_: Replicates
 
-    def with_error_bars(self, X: Any, sample_weight: Any = None, groups: bool | int = True) -> Self:
+    def with_error_bars(
+        self, X: TableLike, sample_weight: WeightLike | None = None, groups: bool | int = True
+    ) -> Self:
         """One more look at the rows that the model was learned from, for answers with intervals.
 
         Rows fall into groups at random (20, unless told otherwise); kept are the models without one
@@ -225,7 +240,9 @@ class Learning(Learned):
     frozen_: FrozenModel
     sums_: Moments
 
-    def freeze(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrozenModel:
+    def freeze(
+        self, X: TableLike, y: ArrayLike | None = None, sample_weight: WeightLike | None = None
+    ) -> FrozenModel:
         """Fix columns, states, plan and basis from a pilot; sums can then be gathered anywhere.
 
         Name all states in `state_names`, unless the pilot shows them all.
@@ -238,7 +255,7 @@ class Learning(Learned):
         opened = open_training(self._wanted(), X, sample_weight, tied=learner.abilities.tied)
         return self._freeze(opened, learner)
 
-    def _freeze(self, opened: Opened, learner: Any) -> FrozenModel:
+    def _freeze(self, opened: Opened, learner: Learner) -> FrozenModel:
         from latentia.model.frozen_model import FrozenModel
         from latentia.model.mixed_plans import has_continuous
         from latentia.model.training import counted_graph, plan_for
@@ -258,7 +275,9 @@ class Learning(Learned):
         )
 
     @offered_if(_goes_on)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: TableLike, y: ArrayLike | None = None, sample_weight: WeightLike | None = None
+    ) -> Self:
         """Go on learning from the rows of a table; the first call fixes columns and states.
 
         Learners from sums add to the sums: their basis is that of the first table, which should
@@ -289,12 +308,13 @@ class Learning(Learned):
             seen = rows.look(names)
             source, gaps = rows.source(columns, seen), missing_shares(seen)
             last = getattr(self, "progress_", None) or self.operators_
-            operators, self.progress_ = learner.partial_learn(plan, columns, source, last)
+            going = cast("GoingLearner", learner)
+            operators, self.progress_ = going.partial_learn(plan, columns, source, last)
         operators = with_ordered_states(operators, plan.graph, columns, self.order_by, learner)
         self._keep(plan, operators, columns, diagnose(operators, repr(learner), gaps))
         return self
 
-    def _add_sums(self, X: Any, sample_weight: Any) -> Self:
+    def _add_sums(self, X: TableLike, sample_weight: WeightLike | None) -> Self:
         from latentia.model.learners import as_learner
         from latentia.model.opened_table import open_training
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.values import Values
@@ -18,17 +19,18 @@ from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
 from latentia.model.state_names import checked_names
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, ByName, Cell, Label
+from latentia.typing import Array, ByName, Cell, Codes, Given, Label, Names
 
 if TYPE_CHECKING:
     from latentia.data.sources.engine import Engine
+    from latentia.data.sources.progress import ProgressLike
     from latentia.exact.latent_rows import AskingLatent
     from latentia.exact.table_answers import TableAnswers
-    from latentia.inference.row_answers import Found
+    from latentia.inference.row_answers import Asking, Found, ScoreSum
     from latentia.model.coefficients import Coefficients
     from latentia.model.links import LogitLink
     from latentia.model.opened_table import Opened
-    from latentia.networks.learner import Abilities
+    from latentia.networks.learner import Abilities, Learner
 
 
 class LinkedQuestions(LatentUses):
@@ -42,7 +44,9 @@ class LinkedQuestions(LatentUses):
         found: LogitLink | None = getattr(self, "link_", None)
         return found
 
-    def _fit_opened(self, opened: Opened, learner: Any, groups: int, progress: Any = None) -> Self:
+    def _fit_opened(
+        self, opened: Opened, learner: Learner, groups: int, progress: ProgressLike = None
+    ) -> Self:
         from latentia.assess.diagnostics import diagnose
         from latentia.data.sources.table_rows import missing_shares
         from latentia.model.links import learn_linked, linked_latents
@@ -103,7 +107,7 @@ class LinkedQuestions(LatentUses):
     # -- questions -----------------------------------------------------------------------------
 
     def _query_linked(
-        self, variables: Any, evidence: ByName[Cell], soft: ByName[Cell]
+        self, variables: Names, evidence: ByName[Cell], soft: ByName[Cell]
     ) -> Posterior | None:
         """`query` where some of the evidence are covariates; None without them."""
         names = named(variables, self._graph.names)
@@ -166,7 +170,7 @@ class LinkedQuestions(LatentUses):
         kept = super()._there(engine, without)
         return kept if link is None else [*kept, *(n for n in link.names if n in engine.names)]
 
-    def _asking_latent(self, name: Any, unknown: str) -> Any:
+    def _asking_latent(self, name: Label, unknown: str) -> Given:
         asking = super()._asking_latent(name, unknown)
         link = self._link
         return asking if link is None else AskingLinked(asking, link, self._linked_tables().answers)
@@ -176,7 +180,7 @@ class LinkedQuestions(LatentUses):
         assert own is not None  # a link stands on tables
         return own
 
-    def _asking(self, unknown: str) -> Any:
+    def _asking(self, unknown: str) -> Given:
         asking = super()._asking(unknown)
         link = self._link
         if link is None:
@@ -212,7 +216,7 @@ class AskingLinked:
     def column(self) -> Column:
         return self.plain.column
 
-    def read(self, table: Table) -> tuple[Any, dict[Label, Array]]:
+    def read(self, table: Table) -> tuple[Codes, dict[Label, Array]]:
         """Codes of the columns, (rows, all variables), and likelihoods of the latent."""
         wide = np.full((table.length, len(self.graph.names)), -1, dtype=np.int64)
         for v, own in zip(self.graph.observed, self.plain._codes(table), strict=True):
@@ -246,14 +250,14 @@ class AskingLinked:
 class LinkedAsking:
     """Columns as they are asked about rows with covariates; what is not told yet says so."""
 
-    def __init__(self, plain: Any, latent: AskingLinked) -> None:
+    def __init__(self, plain: Asking, latent: AskingLinked) -> None:
         self.plain = plain
         self.latent = latent
 
-    def in_precision(self, dtype: Any) -> LinkedAsking:
+    def in_precision(self, dtype: DTypeLike | None) -> LinkedAsking:
         return self
 
-    def one_kinds(self, place: int) -> Any:
+    def one_kinds(self, place: int) -> dict[Label, type]:
         return self.plain.one_kinds(place)
 
     def one(self, place: int, table: Table) -> Found:
@@ -271,7 +275,7 @@ class LinkedAsking:
         codes, soft = self.latent.read(table)
         return {SCORE: self.latent.answers.log_evidence(codes, soft)}
 
-    def score_sum(self, weight: Label | None, table: Table) -> Any:
+    def score_sum(self, weight: Label | None, table: Table) -> ScoreSum | None:
         from latentia.data.sources.engine import row_weights
         from latentia.inference.row_answers import SCORE, Noted, ScoreSum
 
@@ -284,14 +288,14 @@ class LinkedAsking:
         total, weights = float(log[some] @ w[some]), float(w.sum())
         return ScoreSum(total, weights, int(some.sum()), Noted(impossible=lost))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Given:
         raise NotLearnedError(
             "a model with covariates answers query, predict, predict_proba, predict_latent, "
             f"transform, relate and score; it has no {name} yet."
         )
 
 
-def _cell(value: Any) -> Values:
+def _cell(value: object) -> Values:
     """One cell of a column, missing where it is None or NaN."""
     gone = value is None or (isinstance(value, float) and value != value)
     return Values(np.array([0.0 if gone else value]), np.array([True]) if gone else None)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, GraphError, UnknownNameError
 from latentia.model.coefficients import INTERCEPT, Coefficients
 from latentia.model.opened_table import Opened
-from latentia.model.state_names import checked_order
+from latentia.model.state_names import OrderBy, checked_order
 from latentia.networks.covariate_holes import draw_donors, with_copies
 from latentia.networks.logit import (
     LogitFit,
@@ -37,7 +37,7 @@ from latentia.networks.own_tables import LearnedTables, learn_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.networks.state_order import state_orders
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, ByName, Label
+from latentia.typing import Array, ByName, Label, Seed
 
 LINKS = ("logit",)
 RANDOM_STARTS = 8
@@ -74,7 +74,7 @@ class LogitLink:
         places = [c.place(table.column(c.name)) for c in self.columns]
         return self.of_places(places)
 
-    def of_places(self, places: Sequence[Any]) -> Array:
+    def of_places(self, places: Sequence[Places]) -> Array:
         """The same of codes and positions."""
         X, B = design_matrix(self.columns, places), self.coefficients.values
         if not np.isnan(X).any():
@@ -90,7 +90,7 @@ class LogitLink:
         return np.asarray(np.add.reduceat(own, copies.first) / self.share)
 
 
-def design_matrix(columns: Sequence[Column], places: Sequence[Any]) -> Array:
+def design_matrix(columns: Sequence[Column], places: Sequence[Places]) -> Array:
     """(n, features): 1, numbers in their own units, and marks of all states but the first."""
     features = [np.ones(len(places[0]))]
     for column, own in zip(columns, places, strict=True):
@@ -159,7 +159,7 @@ def is_linked_class(graph: LatentGraph, v: int, columns: Sequence[Column]) -> bo
 
 
 def learn_linked(
-    opened: Opened, v: int, smoothing: float, seed: Any, order_by: Any = None
+    opened: Opened, v: int, smoothing: float, seed: Seed, order_by: OrderBy = None
 ) -> tuple[LearnedTables, LogitLink, tuple[Column, ...], LogitFit]:
     """Coefficients and tables of largest likelihood; tables are of the graph without covariates."""
     graph, columns = opened.graph, dict(zip(opened.graph.observed, opened.columns, strict=True))
@@ -212,7 +212,7 @@ def _without(graph: LatentGraph, above: Sequence[int], cells: Mapping[int, int])
 
 
 def _best_fit(
-    rows: LogitRows, few: LogitRows, graph: LatentGraph, codes: Rows, smoothing: float, seed: Any
+    rows: LogitRows, few: LogitRows, graph: LatentGraph, codes: Rows, smoothing: float, seed: Seed
 ) -> LogitFit:
     """From the classes without covariates, and from tables drawn at random, raced on few rows."""
     rng = np.random.default_rng(seed)
@@ -247,7 +247,7 @@ def _apart(fits: Iterable[LogitFit]) -> list[LogitFit]:
 
 
 def _in_order(
-    rows: LogitRows, graph: LatentGraph, fit: LogitFit, order_by: Any
+    rows: LogitRows, graph: LatentGraph, fit: LogitFit, order_by: OrderBy
 ) -> tuple[LogitFit, dict[int, Array]]:
     """Classes numbered as those of tables are; coefficients are told against the first."""
     (v,) = graph.latent

@@ -7,7 +7,6 @@ age; its own column may be a parent, too: what is large is hidden more often.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from latentia.announcing import warn
 from latentia.assess.holes import HolesDepend, dependent_holes
@@ -15,14 +14,14 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import GraphError, HolesWarning, UnknownNameError
 from latentia.structure.graph import LatentGraph
-from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Label
+from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
+from latentia.typing import ByName, Label
 
 MOST_SAID = 5
 PREFIX = "R_"
 
 
-def read_mechanism(mechanism: Any) -> dict[Label, tuple[Label, ...]]:
+def read_mechanism(mechanism: ByName[Sequence[Label]] | None) -> dict[Label, tuple[Label, ...]]:
     """{column: parents of its indicator}, checked for its form."""
     if mechanism is None:
         return {}
@@ -40,12 +39,14 @@ def read_mechanism(mechanism: Any) -> dict[Label, tuple[Label, ...]]:
     return found
 
 
-def indicator_names(mechanism: Any) -> dict[Label, Label]:
+def indicator_names(mechanism: ByName[Sequence[Label]] | None) -> dict[Label, Label]:
     """{name of the indicator: its column}."""
     return {f"{PREFIX}{column}": column for column in read_mechanism(mechanism)}
 
 
-def with_mechanism(graph: Any, latents: Any, mechanism: Any) -> LatentGraph:
+def with_mechanism(
+    graph: GraphLike | None, latents: Latents, mechanism: ByName[Sequence[Label]] | None
+) -> LatentGraph:
     """The graph with an indicator below what each column's holes depend on."""
     if graph is None or callable(graph):
         raise GraphError(

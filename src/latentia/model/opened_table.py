@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
@@ -18,7 +19,11 @@ from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.templates import latent_class
-from latentia.typing import Label
+from latentia.time_left import FOREVER, TimeLeft
+from latentia.typing import Label, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.data.sources.progress import ProgressLike
 
 SAME_WEIGHT = 1e-6  # relative, of the same rows
 
@@ -37,6 +42,12 @@ class Opened:
     wish: Structure | None = None  # the graph is to be found
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
     left_out: Mapping[Label, str] = field(default_factory=dict)  # ids, where a graph is sought
+    began: float = field(default_factory=time.perf_counter)  # when it was opened
+
+    @property
+    def left(self) -> TimeLeft:
+        """Until when all must be learned, if a time budget was given."""
+        return FOREVER if self.wish is None else TimeLeft.of(self.wish.time_budget, self.began)
 
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
@@ -49,21 +60,24 @@ class Opened:
 
 def open_training(
     wanted: Specification,
-    X: Any,
-    sample_weight: Any = None,
-    progress: Any = None,
-    tied: Any = None,
+    X: TableLike,
+    sample_weight: WeightLike | None = None,
+    progress: ProgressLike = None,
+    tied: Sequence[Sequence[Label]] | None = None,
     sought: Structure | None = None,
 ) -> Opened:
     """Open a table, look at it once, and tell what its columns are; `sought`: without ids."""
-    wanted = wanted.read()
+    began, wanted = time.perf_counter(), wanted.read()
     rows = open_rows(X, wanted.columns, sample_weight, progress, wanted.stated)
     rows = replace(rows, engine=with_indicators(rows.engine, wanted.indicators))
-    return look_at(wanted, rows, tied, sought)
+    return replace(look_at(wanted, rows, tied, sought), began=began)
 
 
 def look_at(
-    wanted: Specification, rows: TableRows, tied: Any = None, sought: Structure | None = None
+    wanted: Specification,
+    rows: TableRows,
+    tied: Sequence[Sequence[Label]] | None = None,
+    sought: Structure | None = None,
 ) -> Opened:
     """Pass 0: graph and columns; a column of labels is looked at, too."""
     wanted = wanted.read()
@@ -88,8 +102,8 @@ def look_at(
 def rows_again(
     columns: Sequence[Column],
     weight: float,
-    X: Any,
-    sample_weight: Any,
+    X: TableLike,
+    sample_weight: WeightLike | None,
     indicators: Mapping[Label, Label],
 ) -> Source:
     """The rows of a table as a fitted model reads them; they must weigh what it was fitted on."""

@@ -6,7 +6,7 @@ import html
 import importlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class Profile:
         """P(state) by name of the state."""
         return dict(zip(self.states, self.shares.tolist(), strict=True))
 
-    def __getitem__(self, column: Any) -> ColumnProfile:
+    def __getitem__(self, column: Label) -> ColumnProfile:
         for found in self.columns:
             if found.name == column:
                 return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from latentia.networks.learner import Abilities
 from latentia.parameters import Parameters
 from latentia.seeds import as_generator
 from latentia.structure.plan import Plan
+from latentia.typing import Foreign, Given
 
 KERNEL_SAMPLE = 4000
 
@@ -55,10 +55,10 @@ class PublishedPBP(Parameters):
     def __init__(
         self,
         ridge: tuple[float, float] | None = None,
-        stage1: Any = None,
+        stage1: Foreign = None,
         folds: int = 5,
         seed: int = 0,
-        kernel: Any = None,
+        kernel: Given = None,
         form: str = "finite",
     ) -> None:
         self.ridge = ridge
@@ -111,7 +111,7 @@ class PublishedPBP(Parameters):
 FORMS = ("finite", "gram")
 
 
-def _check_ridge(ridge: Any) -> None:
+def _check_ridge(ridge: Given) -> None:
     try:
         fine = ridge is None or (len(ridge) == 2 and all(0 <= r < float("inf") for r in ridge))
     except TypeError:

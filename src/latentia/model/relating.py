@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows, discover_columns, open_rows
 from latentia.errors import DataError, UnknownNameError
 from latentia.spelling import printable
-from latentia.typing import Array, ByName, Cell, Foreign, Label
+from latentia.typing import Array, ByName, Cell, Foreign, Given, Label, TableLike, WeightLike
+
+if TYPE_CHECKING:
+    from latentia.model.latent_uses import LatentUses
 
 CORRECTIONS = ("BCH", "ML", None)
 ASSIGNMENTS = ("modal", "proportional")
@@ -103,14 +106,14 @@ class Relation:
 
 
 def relate_outcomes(
-    model: Any,
+    model: LatentUses,
     latent: Label,
-    X: Any,
+    X: TableLike,
     outcomes: Sequence[Label],
     correction: str | None,
     assignment: str,
     kinds: ByName[str] | None,
-    sample_weight: Any,
+    sample_weight: WeightLike | None,
 ) -> Relation:
     """The three steps for every outcome, one by one."""
     if correction not in CORRECTIONS:
@@ -137,7 +140,7 @@ def relate_outcomes(
     return Relation(latent, asking.column.labels, tuple(told), correction, assignment, D)
 
 
-def _outcome_names(model: Any, outcomes: Any) -> list[Label]:
+def _outcome_names(model: LatentUses, outcomes: Given) -> list[Label]:
     names = [outcomes] if isinstance(outcomes, str) else list(outcomes)
     if not names:
         raise DataError("expected the names of outcomes, got none.")

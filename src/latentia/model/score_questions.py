@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latentia.errors import DataError, NotLearnedError, UnknownNameError
 from latentia.inference.questions import column_place
 from latentia.model.learning import Learning
 from latentia.model.notices import note_not_asked
-from latentia.typing import ByName, Label
+from latentia.typing import ByName, Label, TableLike, WeightLike
 
 if TYPE_CHECKING:
     from latentia.assess.report import CheckReport
@@ -27,7 +28,7 @@ class ScoreQuestions(Learning):
     which was learned: an "error", as good as "missing", or the same with a warning ("warn").
     """
 
-    def score_samples(self, X: Any, *, unknown: str = "error") -> Any:
+    def score_samples(self, X: TableLike, *, unknown: str = "error") -> TableLike:
         """log P(present cells) of each row: an array, or a column of the engine's own kind.
 
         The closed form is signed: its scores need not sum to one over all rows and are no
@@ -49,13 +50,20 @@ class ScoreQuestions(Learning):
         note_not_asked([name for name in rows.names if name not in known])
 
     def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, unknown: str = "error"
+        self,
+        X: TableLike,
+        y: ArrayLike | None = None,
+        sample_weight: WeightLike | None = None,
+        *,
+        unknown: str = "error",
     ) -> float:
         """Mean log P(present cells) per row; -inf if one of them is impossible."""
         total, weight = self._score_sums(X, sample_weight, unknown)
         return total / weight
 
-    def _score_sums(self, X: Any, sample_weight: Any, unknown: str) -> tuple[float, float]:
+    def _score_sums(
+        self, X: TableLike, sample_weight: WeightLike | None, unknown: str
+    ) -> tuple[float, float]:
         """Σ w log P(row) and Σ w: a fold like any other."""
         from latentia.data.sources.engine import OneBlock
         from latentia.data.sources.table_rows import WEIGHT, TableRows
@@ -80,7 +88,7 @@ class ScoreQuestions(Learning):
         found.noted.tell()
         return found.log, found.weight
 
-    def check(self, X: Any, *, unknown: str = "missing") -> CheckReport:
+    def check(self, X: TableLike, *, unknown: str = "missing") -> CheckReport:
         """Does the model fit these rows? Best asked of rows that it was not learned from.
 
         Log loss of every column against its marginal, calibration, the worst-fitting pairs of
@@ -96,7 +104,7 @@ class ScoreQuestions(Learning):
         fit = measure_fit(self.plan_, self.operators_, self.columns_, self._open(X), unknown)
         return make_report(fit, (*self.plan_.notes, *self.operators_.provenance.notes))
 
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
+    def bic(self, X: TableLike, sample_weight: WeightLike | None = None) -> float:
         """k log N - 2 log P(rows), k free parameters and N the weight of the rows: less is better.
 
         Only for valid distributions: EM, stepwise EM, a refined network.
@@ -105,7 +113,7 @@ class ScoreQuestions(Learning):
         log, N = self._score_sums(X, sample_weight, "error")
         return k * float(np.log(N)) - 2.0 * log
 
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
+    def aic(self, X: TableLike, sample_weight: WeightLike | None = None) -> float:
         """2k - 2 log P(rows), k free parameters: less is better. For valid distributions only."""
         k = self._parameters("aic")
         return 2.0 * k - 2.0 * self._score_sums(X, sample_weight, "error")[0]
@@ -137,13 +145,13 @@ class ScoreQuestions(Learning):
 
     def _ask(
         self,
-        X: Any,
+        X: TableLike,
         work: Answer,
         kinds: ByName[type],
         without: int | None = None,
         form: Form = "table",
         unknown: str = "error",
-    ) -> Any:
+    ) -> TableLike:
         """What `work` finds for every row of a table, as the kind of table that came."""
         engine = self._open(X)
         return engine.answer(work, kinds, self._checked(engine, without, unknown), form)
@@ -158,7 +166,7 @@ class ScoreQuestions(Learning):
             check_cells(engine, asked, wanted)
         return wanted
 
-    def _open(self, X: Any) -> Engine:
+    def _open(self, X: TableLike) -> Engine:
         """The table that is asked about; some of its columns must be the model's."""
         from latentia.data.sources.indicators import with_indicators
         from latentia.data.sources.opening import open_question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import final
 
 from latentia.data.columns.discovering import stated_column
 from latentia.data.columns.discrete import DiscreteColumn
@@ -15,9 +15,9 @@ from latentia.discovery.structure_search import METHODS
 from latentia.errors import DataError, UnknownNameError
 from latentia.model.notices import note_ignored
 from latentia.structure.graph import LatentGraph
-from latentia.structure.reading_graphs import as_graph
+from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
 from latentia.structure.templates import latent_class
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, Given, Label
 
 LATENT_CLASS = "class"  # one latent tells every column
 SOUGHT = METHODS  # words instead of a graph
@@ -28,8 +28,8 @@ SOUGHT = METHODS  # words instead of a graph
 class Specification:
     """The parameters of a `LatentModel`, as they were given."""
 
-    graph: Any = None
-    latents: Any = None
+    graph: GraphLike | None = None
+    latents: Latents = None
     kinds: ByName[str] | None = None
     state_names: ByName[Sequence[Cell]] | None = None
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
@@ -47,8 +47,9 @@ class Specification:
         """How to find the graph, if that is what the user wants."""
         if isinstance(self.graph, Structure):
             return self.graph
-        named = isinstance(self.graph, str) and self.graph in METHODS and self.graph != LATENT_CLASS
-        return Structure(self.graph) if named else None
+        if isinstance(self.graph, str) and self.graph in METHODS and self.graph != LATENT_CLASS:
+            return Structure(self.graph)
+        return None
 
     @property
     def columns(self) -> tuple[Label, ...] | None:
@@ -110,7 +111,7 @@ def columns_of(graph: LatentGraph) -> tuple[Label, ...]:
     return tuple(graph.names[v] for v in graph.observed)
 
 
-def _one_class(latents: Any) -> Callable[[Sequence[Label]], list[tuple[Label, Label]]]:
+def _one_class(latents: Given) -> Callable[[Sequence[Label]], list[tuple[Label, Label]]]:
     """The graph of a latent class of the user's name, over whatever columns there are."""
     names = [latents] if isinstance(latents, str) else list(latents)
     if len(names) != 1:

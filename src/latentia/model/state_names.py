@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,18 +19,26 @@ from latentia.typing import Array, ByName, Cell, Codes, Label
 
 if TYPE_CHECKING:
     from latentia.exact.table_answers import TableAnswers
+    from latentia.networks.learner import Learner
 
 # --- what is asked for ----------------------------------------------------------------------------
 
 
-def checked_names(graph: LatentGraph, name_states: Any) -> dict[Label, tuple[Any, ...]]:
+OrderBy: TypeAlias = "Label | ByName[Label]"  # along which column the states of latents rise
+
+
+def checked_names(
+    graph: LatentGraph, name_states: ByName[Sequence[Cell]] | None
+) -> dict[Label, tuple[Cell, ...]]:
     """Names by latent: one for each state, no two alike; an error that says what is wrong."""
     return named_states(
         {graph.names[v]: graph.states[v] for v in sorted(graph.latent)}, name_states
     )
 
 
-def named_states(latents: ByName[int | None], name_states: Any) -> dict[Label, tuple[Any, ...]]:
+def named_states(
+    latents: ByName[int | None], name_states: ByName[Sequence[Cell]] | None
+) -> dict[Label, tuple[Cell, ...]]:
     """The same for latents with these numbers of states (None: not known yet)."""
     if name_states is None:
         return {}
@@ -57,7 +65,7 @@ def named_states(latents: ByName[int | None], name_states: Any) -> dict[Label, t
     return found
 
 
-def checked_order(graph: LatentGraph, order_by: Any) -> dict[int, int]:
+def checked_order(graph: LatentGraph, order_by: OrderBy) -> dict[int, int]:
     """Latent -> the column along which its states go, by number."""
     columns = [graph.names[v] for v in graph.observed]
     latents = [graph.names[v] for v in sorted(graph.latent)]
@@ -66,7 +74,7 @@ def checked_order(graph: LatentGraph, order_by: Any) -> dict[int, int]:
 
 
 def ordered_along(
-    latents: Sequence[Any], columns: Sequence[Any], order_by: Any
+    latents: Sequence[Label], columns: Sequence[Label], order_by: OrderBy
 ) -> dict[Label, Cell]:
     """Latent -> the column along which its states go, by name; those by size are not there."""
     if order_by is None or (isinstance(order_by, str) and order_by == "size"):
@@ -88,7 +96,7 @@ def ordered_along(
 
 
 def arranging(
-    order_by: Any, plan: Plan, columns: Sequence[Column], learner: Any
+    order_by: OrderBy, plan: Plan, columns: Sequence[Column], learner: Learner
 ) -> Callable[[Operators], Operators]:
     """What puts the states of a learned model into their order."""
 
@@ -101,7 +109,11 @@ def arranging(
 
 
 def with_ordered_states(
-    operators: Operators, users: LatentGraph, columns: Sequence[Column], order_by: Any, learner: Any
+    operators: Operators,
+    users: LatentGraph,
+    columns: Sequence[Column],
+    order_by: OrderBy,
+    learner: Learner,
 ) -> Operators:
     """The same distribution, with the states of latents by size, or along a column.
 

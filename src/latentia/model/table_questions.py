@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError, UnknownNameError
@@ -22,7 +23,7 @@ from latentia.model.latent_questions import (
     tables_to_draw,
 )
 from latentia.model.score_questions import ScoreQuestions
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, Label, Names, TableLike
 
 if TYPE_CHECKING:
     from latentia.assess.intervals import Bars
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 class Sampled(NamedTuple):
     """Probabilities that were drawn, and their standard errors: two tables of the same kind."""
 
-    proba: Any
-    error: Any
+    proba: TableLike
+    error: TableLike
 
 
 class TableQuestions(ScoreQuestions):
@@ -43,14 +44,14 @@ class TableQuestions(ScoreQuestions):
 
     def predict_proba(
         self,
-        X: Any,
-        target: Any = None,
+        X: TableLike,
+        target: Names | None = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         confidence: float | None = None,
         unknown: str = "error",
         approximate: bool = False,
-    ) -> Any:
+    ) -> TableLike:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
         Without a target: those of all discrete columns side by side, named ``column=state``. With
@@ -81,7 +82,7 @@ class TableQuestions(ScoreQuestions):
         kinds = asking.one_kinds(place)
         return self._ask(X, partial(asking.one, place), kinds, place, unknown=unknown)
 
-    def _sampled(self, X: Any, target: Any, asking: Asking) -> Sampled:
+    def _sampled(self, X: TableLike, target: Names, asking: Asking) -> Sampled:
         """Probabilities of one variable with their standard errors, as the frame came."""
         from latentia.data.sources.engine import OneBlock
 
@@ -112,7 +113,12 @@ class TableQuestions(ScoreQuestions):
         return self.error_bars_
 
     def _bars(
-        self, X: Any, place: int | None, asking: Asking, dtype: Any, confidence: float
+        self,
+        X: TableLike,
+        place: int | None,
+        asking: Asking,
+        dtype: DTypeLike | None,
+        confidence: float,
     ) -> Bars:
         """Probabilities with both ends, as the frame came."""
         from latentia.assess.intervals import bars_of
@@ -128,8 +134,8 @@ class TableQuestions(ScoreQuestions):
 
     def _three_tables(
         self,
-        X: Any,
-        ask: Any,
+        X: TableLike,
+        ask: Callable[[float, Table], Sequence[Found]],
         kinds: ByName[type],
         place: int | None,
         confidence: float,
@@ -152,7 +158,9 @@ class TableQuestions(ScoreQuestions):
         ends = (partial(_one_of, ask, confidence, k) for k in range(3))
         return Bars(*(engine.answer(work, kinds, wanted) for work in ends))
 
-    def predict(self, X: Any, target: Any = None, *, unknown: str = "error") -> Any:
+    def predict(
+        self, X: TableLike, target: Names | None = None, *, unknown: str = "error"
+    ) -> TableLike:
         """The most probable state of `target` given all other present cells of each row.
 
         Of a continuous target the posterior mean. Without a target: the model's columns with their
@@ -173,12 +181,12 @@ class TableQuestions(ScoreQuestions):
 
     def predict_quantiles(
         self,
-        X: Any,
-        target: Any,
+        X: TableLike,
+        target: Names,
         quantile: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
         *,
         unknown: str = "error",
-    ) -> Any:
+    ) -> TableLike:
         """Quantiles of a continuous target given all other present cells: (rows, quantiles)."""
         asking = self._asking(unknown)
         place = self._place(target)
@@ -189,7 +197,12 @@ class TableQuestions(ScoreQuestions):
         return self._ask(X, partial(asking.spread, place, levels), kinds, place, unknown=unknown)
 
     def marginals(
-        self, X: Any, *, dtype: Any = None, unknown: str = "error", latents: bool = False
+        self,
+        X: TableLike,
+        *,
+        dtype: DTypeLike | None = None,
+        unknown: str = "error",
+        latents: bool = False,
     ) -> dict[Label, Cell]:
         """P(column | all other present cells) for every column: name -> (rows, states).
 
@@ -221,8 +234,8 @@ class TableQuestions(ScoreQuestions):
         }
 
     def predict_latent(
-        self, X: Any, name: Any, *, confidence: float | None = None, unknown: str = "error"
-    ) -> Any:
+        self, X: TableLike, name: Label, *, confidence: float | None = None, unknown: str = "error"
+    ) -> TableLike:
         """P(latent | all present cells) of every row: (rows, states), as the frame came.
 
         States are numbered as in `cpts_`, or have the names of `name_states`. With a `confidence`
@@ -242,7 +255,7 @@ class TableQuestions(ScoreQuestions):
         level = checked_confidence(confidence)
         return self._three_tables(X, ask, kinds, None, level, unknown)
 
-    def _tables_without(self, name: Any) -> list[OwnTables]:
+    def _tables_without(self, name: Label) -> list[OwnTables]:
         """Tables of the user's own graph without one group of rows each."""
         kept = self._error_bars()
         found = kept_tables_without(kept, self.plan_, self.columns_, self.name_states)
@@ -289,12 +302,12 @@ class TableQuestions(ScoreQuestions):
         beside = operators.network is None and operators.beside is not None
         return own is not None and operators.valid and not beside and own.graph == self._graph
 
-    def _is_told_latent(self, name: Any) -> bool:
+    def _is_told_latent(self, name: Label) -> bool:
         """Is this a latent of which the model has a table?"""
         own = self._own_tables()
         return own is not None and name in own.hidden
 
-    def _asking_latent(self, name: Any, unknown: str) -> AskingLatent:
+    def _asking_latent(self, name: Label, unknown: str) -> AskingLatent:
         self._check_fitted()
         if name in [c.name for c in self.columns_]:
             raise EvidenceError(f"{name!r} is a column, not a latent. Use predict_proba for it.")
@@ -312,6 +325,8 @@ def _asked(asking: Asking, place: int | None, operators: Operators, table: Table
     return own.everything(table) if place is None else own.one(place, table)
 
 
-def _one_of(ask: Any, confidence: float, which: int, table: Table) -> Found:
+def _one_of(
+    ask: Callable[[float, Table], Sequence[Found]], confidence: float, which: int, table: Table
+) -> Found:
     found: Found = ask(confidence, table)[which]
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar, final
+from typing import TypeVar, cast, final
 
 import numpy as np
 
@@ -51,7 +51,14 @@ from latentia.model.notices import (
 )
 from latentia.model.opened_table import Opened
 from latentia.model.specification import columns_of
-from latentia.networks.learner import Learner, OnPieces, freeze_learner
+from latentia.networks.learner import (
+    GraphLearner,
+    Learner,
+    MixedLearner,
+    NamingLearner,
+    OnPieces,
+    freeze_learner,
+)
 from latentia.networks.tables import column_plan
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.kept_plans import plan_again
@@ -69,7 +76,7 @@ class Training:
 
     graph: LatentGraph  # with the numbers of states of all variables
     plan: Plan
-    learner: Any  # as given, or the one that is taken for this graph
+    learner: Learner  # as given, or the one that is taken for this graph
     columns: tuple[Column, ...]
     source: Source  # all rows
     first: Source  # the same, or a pilot of rows that can be read once
@@ -140,7 +147,7 @@ def counted_graph(
     return known.with_states({known.names[v]: found})
 
 
-def choose_road(graph: LatentGraph, learner: Learner, opened: Opened) -> tuple[Plan, Any]:
+def choose_road(graph: LatentGraph, learner: Learner, opened: Opened) -> tuple[Plan, Learner]:
     """A plan for the learner; or that of tables, which answer where columns are parents.
 
     They answer, too, where no plan can be made: what is too wide for messages need not be too wide
@@ -157,7 +164,7 @@ def choose_road(graph: LatentGraph, learner: Learner, opened: Opened) -> tuple[P
     return column_plan(graph), own
 
 
-def _on_tables(learner: Learner, graph: LatentGraph) -> Any:
+def _on_tables(learner: Learner, graph: LatentGraph) -> Learner | None:
     """The learner as one of tables without a plan, if it can be."""
     if learner.abilities.pieces and graph.directed:
         return OnPieces(learner)
@@ -177,7 +184,7 @@ def plan_continuous(
     first: Callable[[], Source],
     bent: Collection[Label] = (),
     planned: bool = False,
-) -> tuple[Plan, tuple[Column, ...], Any]:
+) -> tuple[Plan, tuple[Column, ...], Learner]:
     """The plan of mixed columns, these on their grids, and who learns: tables, as in choose_road.
 
     A learner that needs no plan has the columns by themselves; models that are `planned` are made
@@ -222,7 +229,7 @@ def plan_continuous(
 
 def _on_cells(
     opened: Opened, learner: Learner, first: Callable[[], Source], bent: Collection[Label]
-) -> tuple[Plan, tuple[Column, ...], Any]:
+) -> tuple[Plan, tuple[Column, ...], Learner]:
     """Tables need no plan; those with Gaussians need states above, and columns that suit them."""
     graph, columns, able = opened.graph, opened.columns, learner.abilities
     if able.gaussian:
@@ -266,7 +273,7 @@ def learn_training(
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
-        return arrange(learner.learn_mixed(plan, columns, source)), None
+        return arrange(cast("MixedLearner", learner).learn_mixed(plan, columns, source)), None
     if not training.once:
         operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
         return operators, replicate(learner, operators, source, groups) if groups else None
@@ -305,14 +312,11 @@ def learn_opened(
 
 def _learned(training: Training, latents: bool) -> Operators:
     learner, plan, source = training.learner, training.plan, training.source
-    found: Operators
     if not learner.abilities.plans:
-        found = learner.learn_graph(training.graph, source)
-    elif latents and learner.abilities.names_latents:
-        found = learner.learn_with_latents(plan, source)
-    else:
-        found = learner.learn(plan, source)
-    return found
+        return cast("GraphLearner", learner).learn_graph(training.graph, source)
+    if latents and learner.abilities.names_latents:
+        return cast("NamingLearner", learner).learn_with_latents(plan, source)
+    return learner.learn(plan, source)
 
 
 def warn_of(training: Training, operators: Operators, learner: Learner) -> None:

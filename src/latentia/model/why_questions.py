@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from latentia.data.columns.column import Column, is_present
 from latentia.data.sources.table import Table
@@ -17,7 +18,7 @@ from latentia.inference.posterior import Posterior
 from latentia.model.latent_questions import check_drawn_alone, own_tables
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
-from latentia.typing import ByName, Cell, Codes, Label
+from latentia.typing import Array, ByName, Cell, Codes, Given, Label, Names, TableLike
 
 if TYPE_CHECKING:
     from latentia.assess.intervals import Bars
@@ -34,11 +35,11 @@ class WhyQuestions(TableQuestions):
 
     def effect(
         self,
-        treatment: Any,
-        outcome: Any,
+        treatment: Label,
+        outcome: Label,
         evidence: ByName[Cell] | None = None,
         *,
-        baseline: Any = None,
+        baseline: Label = None,
         confidence: float | None = None,
     ) -> Effect:
         """P(outcome | do treatment, evidence) for every state of the treatment, and its changes.
@@ -73,7 +74,7 @@ class WhyQuestions(TableQuestions):
         return with_confidence(found, without, whole, level)
 
     def explain(
-        self, target: Any, row: Any, *, state: Any = None, order: Any = "given"
+        self, target: Names, row: Cell, *, state: Label = None, order: object = "given"
     ) -> Explanation:
         """How far each piece of evidence in a row has moved P(target = state), in log-odds.
 
@@ -84,7 +85,7 @@ class WhyQuestions(TableQuestions):
         from latentia.model.explaining import explain_by
 
         self._check_fitted()
-        model: Any = self  # what answers is defined above it
+        model: Given = self  # what answers is defined above it
 
         def ask(evidence: ByName[Cell]) -> Posterior:
             found = model.query(target, evidence)
@@ -99,11 +100,11 @@ class WhyQuestions(TableQuestions):
 
     def sensitivity(
         self,
-        target: Any,
+        target: Names,
         evidence: ByName[Cell] | None = None,
         *,
-        state: Any = None,
-        of: Any = None,
+        state: Label = None,
+        of: Names | None = None,
     ) -> Sensitivity:
         """How P(target = state | evidence) depends on each cell of the tables: exact slopes.
 
@@ -149,7 +150,7 @@ class WhyQuestions(TableQuestions):
         if level is None:
             return found
 
-        def ask(operators: Operators) -> Any:
+        def ask(operators: Operators) -> Array:
             own = intervened(self._tables_of(operators), do)
             return query_tables(own, names, given, soft or {}).table
 
@@ -160,15 +161,15 @@ class WhyQuestions(TableQuestions):
 
     def predict_proba(
         self,
-        X: Any,
-        target: Any = None,
+        X: TableLike,
+        target: Names | None = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         confidence: float | None = None,
         unknown: str = "error",
         do: ByName[Cell] | None = None,
         approximate: bool = False,
-    ) -> Any:
+    ) -> TableLike:
         """P(target | all other present cells) of every row: (rows, states), as the frame came.
 
         Without a target: those of all discrete columns side by side, named ``column=state``. With
@@ -203,12 +204,12 @@ class WhyQuestions(TableQuestions):
 
     def predict(
         self,
-        X: Any,
-        target: Any = None,
+        X: TableLike,
+        target: Names | None = None,
         *,
         unknown: str = "error",
         do: ByName[Cell] | None = None,
-    ) -> Any:
+    ) -> TableLike:
         """The most probable state of `target` given all other present cells of each row.
 
         Of a continuous target the posterior mean. Without a target: the model's columns with their
@@ -223,7 +224,7 @@ class WhyQuestions(TableQuestions):
         kind = int if column is None else column.answer_type
         return engine.answer(asking.best, {target: kind}, self._there(engine, None), "column")
 
-    def _asking_set(self, target: Any, do: ByName[Cell], unknown: str) -> AskingSet:
+    def _asking_set(self, target: Names, do: ByName[Cell], unknown: str) -> AskingSet:
         from latentia.exact.surgery import check_apart
         from latentia.model.effects import intervened
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, cast, final
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import DataError
 from latentia.inference.operators import Operators
-from latentia.networks.knowledge import PseudoCounts
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import ByName, Cell, Label, Seed
+from latentia.typing import Array, ByName, Cell, Given, Label, Seed
 
 if TYPE_CHECKING:
     from latentia.closed_form.frozen import Frozen
+    from latentia.kernels.choose_settings import KernelChoice
+    from latentia.networks.knowledge import PseudoCounts
 
 
 @final
@@ -63,6 +64,9 @@ class Learner(Protocol):
         ...
 
 
+LearnerLike: TypeAlias = "Learner | str"  # or its name
+
+
 class GraphLearner(Learner, Protocol):
     """One that needs no plan."""
 
@@ -76,7 +80,7 @@ class GraphLearner(Learner, Protocol):
 class OnPieces:
     """A learner that could plan, and is led around it."""
 
-    learner: Any
+    learner: Learner
 
     @property
     def abilities(self) -> Abilities:
@@ -87,12 +91,10 @@ class OnPieces:
         return self.learn_graph(plan.graph, source)
 
     def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
-        found: Operators = self.learner.learn_graph(graph, source)
-        return found
+        return cast("GraphLearner", self.learner).learn_graph(graph, source)
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
-        found: Operators = self.learner.learn_mixed(plan, columns, source)
-        return found
+        return cast("MixedLearner", self.learner).learn_mixed(plan, columns, source)
 
 
 class NamingLearner(Learner, Protocol):
@@ -129,7 +131,29 @@ class GoingLearner(Learner, Protocol):
         ...
 
 
-def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:
+class SettlingLearner(Learner, Protocol):
+    """One that settles what all classes share before it learns each."""
+
+    def settle(
+        self,
+        plans: Sequence[Plan],
+        columns: Sequence[Column],
+        sources: Sequence[Source],
+        log_prior: Array,
+    ) -> tuple[Learner, KernelChoice | None]:
+        """A learner with settings of kernels for all classes, and how they were chosen."""
+        ...
+
+
+class TunedLearner(Learner, Protocol):
+    """One with settings by name, as those that come along have."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Given]: ...
+
+    def set_params(self, **params: object) -> Self: ...
+
+
+def freeze_learner(learner: Learner, plan: Plan, pilot: Source) -> Frozen:
     """What the learner would sum in one pass."""
     if not learner.abilities.frozen:
         raise DataError(
@@ -137,5 +161,4 @@ def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:
             "that are gathered once. Use PBP(), PBP.paper() or Spectral(), or rows that can be "
             "read again: a file, a list of frames, a function that opens them."
         )
-    found: Frozen = learner.freeze(plan, pilot)
-    return found
+    return cast("FreezingLearner", learner).freeze(plan, pilot)

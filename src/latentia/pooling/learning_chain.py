@@ -27,6 +27,7 @@ from latentia.pooling.row_chain import (
     noise_of,
     value_at,
 )
+from latentia.time_left import FOREVER, Pace, TimeLeft
 from latentia.typing import Array, Bools, CellArray, Codes
 
 TREES = 16
@@ -40,6 +41,7 @@ JUDGED = 400  # rows by which links are chosen, at most
 DRAWS = 24  # of each of them
 LEAST_SHARE = 1e-3  # of a state
 COMPARED = 500  # rows drawn, and real ones, to see whether those are too near
+SECONDS = 0.05, 0.0005  # for each column, and each other one, about
 KNOWN = 30  # rows of a part of the table that know a column, where the table has as many
 FEW = 8  # rows that tell nothing of a column but which values it has
 
@@ -50,26 +52,41 @@ def learn_row_chain(
     rows: Rows,
     seen: Sequence[Array],
     rng: np.random.Generator,
-) -> RowChain:
+    left: TimeLeft = FOREVER,
+) -> RowChain | None:
     """A chain in the order of columns; without links where it would draw rows too near to these.
 
-    `seen`: values of each column as they were in the table, as many as are known, rising.
+    `seen`: values of each column as they were in the table, as many as are known, rising. None
+    where there was no time.
     """
     most, judged = max(CELLS // len(columns), FEWEST), JUDGED
     if len(rows) > most:  # large tables take less time for each column
         rows, judged = rows.where(_some_rows(rows, most, rng)), JUDGED // 4
     rows = rows_by_weight(rows, rng)
     if not all(is_present(np.asarray(codes)).any() for codes in rows.codes):
-        return RowChain(_all_heaps(columns, rows, seen), (), SMALLEST)  # known where weights are 0
-    links = []
+        return heaps_alone(columns, rows, seen)  # known where weights are 0
+    links, pace = list[ChainLink](), Pace(left)
     features = np.zeros((len(rows), 1))
     for column, codes, own in zip(
         columns, rows.codes, _all_features(columns, scores, rows, rng), strict=True
     ):
+        if not pace.goes_on(len(columns) - len(links)):
+            return None
         links.append(_link(column, codes, features, judged, rng))
         features = np.column_stack([features, own])
     chain = RowChain(_all_heaps(columns, rows, seen), tuple(links), SMALLEST)
-    return _kept_apart(chain, columns, scores, rows, rng)
+    return _kept_apart(chain, columns, scores, rows, rng, left)
+
+
+def seconds_to_chain(columns: int) -> float:
+    """That a chain takes, about."""
+    each, more = SECONDS
+    return columns * (each + more * columns)
+
+
+def heaps_alone(columns: Sequence[Column], rows: Rows, seen: Sequence[Array]) -> RowChain:
+    """No links: the joint model draws rows, and numbers become as round as the table's."""
+    return RowChain(_all_heaps(columns, rows, seen), (), SMALLEST)
 
 
 def _some_rows(rows: Rows, most: int, rng: np.random.Generator) -> Codes:
@@ -90,13 +107,17 @@ def _kept_apart(
     scores: TableScores,
     rows: Rows,
     rng: np.random.Generator,
-) -> RowChain:
+    left: TimeLeft,
+) -> RowChain | None:
     """The smallest nodes whose rows are as far from real ones as these are from each other."""
     learned = LearnedRows.of(columns, rows)
     some = rng.choice(len(rows), min(COMPARED, len(rows)), replace=False)
     apart = float(np.median(learned.between(some)))
     most = 0.5 + 0.5 * np.sqrt(1.0 / len(some) + 1.0 / COMPARED)  # a standard error of chance
+    pace = Pace(left)
     for floor in FLOORS:
+        if not pace.goes_on():
+            return None
         found = replace(chain, least=floor)
         near = learned.nearest(found.measures(columns, scores, COMPARED, rng))
         if float((near < apart).mean()) <= most:

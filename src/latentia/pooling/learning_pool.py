@@ -19,7 +19,7 @@ from latentia.pooling.cell_scores import TableScores, score_columns
 from latentia.pooling.column_pool import ColumnPool, LogitMember, Pool, ToldScores
 from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
 from latentia.pooling.leaf_forest import LeafForest, grow_forest
-from latentia.pooling.learning_chain import learn_row_chain
+from latentia.pooling.learning_chain import heaps_alone, learn_row_chain, seconds_to_chain
 from latentia.pooling.pool_weights import (
     DRAWN_POWER,
     DRAWN_SHARPNESS,
@@ -31,6 +31,7 @@ from latentia.pooling.pool_weights import (
     settled_sharpness,
     sharpness_gains,
 )
+from latentia.time_left import FOREVER, Pace, TimeLeft
 from latentia.typing import Array, Bools, CellArray, Codes
 
 FEWEST_ROWS = 40  # so that some can be held out
@@ -48,6 +49,10 @@ LIGHT = 0.25  # weight of a forest below which that of the trial is kept
 SMALLEST, SMALLEST_OF_STATES = 3, 5  # rows of a leaf
 MISSING = (0.99, 0.25)  # level of cells missing in training; share of the columns
 LOGIT_STEPS = 200
+SECONDS = 0.15, 0.008  # for each column, and each other one: a pool, about
+LEAST_TIME = 0.1, 0.012  # seconds, and for each column, below which no pool is begun
+FOR_CHAIN, WEIGHED = 0.27, 0.75  # of the time that is left: a chain; of the rest, weights
+NO_CHAIN = "a chain that draws rows (sample draws from the joint model)"
 FREEDOMS = (0.03, 1.0, 30.0)  # variance of a logit's slopes; rows held out choose
 
 
@@ -62,14 +67,34 @@ def rows_to_pool(columns: int) -> int:
     return int(max(FEW_ROWS, WORK / columns**2))
 
 
+def seconds_to_pool(columns: int) -> float:
+    """That a pool takes, about, with its chain."""
+    each, more = SECONDS
+    return columns * (each + more * columns)
+
+
+def least_to_pool(columns: int) -> float:
+    """Seconds that are left, at least, where a pool is begun."""
+    least, each = LEAST_TIME
+    return least + each * columns
+
+
 def learn_pool(
     columns: Sequence[Column],
     rows: Rows,
     joint: Callable[[Rows], Operators],
     seen: Sequence[Array],
     rng: np.random.Generator,
-) -> Pool:
-    """A pool beside a joint model that `joint` learns from rows; `seen`: values of columns."""
+    left: TimeLeft = FOREVER,
+) -> tuple[Pool | None, tuple[str, ...]]:
+    """A pool beside a joint model that `joint` learns from rows; `seen`: values of columns.
+
+    Beside it, what there was no time for.
+    """
+    if not left.fits(least_to_pool(len(columns))):
+        return None, (f"models beside the joint one for {len(columns)} columns", NO_CHAIN)
+    draws = left.fits(seconds_to_chain(len(columns)) / FOR_CHAIN)
+    own = left.part(1.0 - FOR_CHAIN) if draws else left
     share = float(np.clip(ENOUGH / max(rows.total, 1.0), *HELD_OUT))
     large, small = split_rows(rows, share, rng)
     if len(small) > MOST_HELD_OUT:
@@ -78,17 +103,52 @@ def learn_pool(
     with one_thread():
         trial = _Members(columns, scores, large[:TRIAL_ROWS], TRIAL_TREES)
         near = tuple(c.nearest(x) for c, x in zip(columns, small.codes, strict=True))
-        asked = Asked(len(small), near, None)
-        said = every_column(joint(large), columns, asked).values
-        weighed = [_weighed(trial, i, small, said[i]) for i in range(len(columns))]
+        said = every_column(joint(large), columns, Asked(len(small), near, None)).values
+        weighed, no_weights = _weighed_in_time(trial, small, said, own.part(WEIGHED))
         trees = int(np.clip(GROWN / len(rows), *TREES))
         whole = _Members(columns, scores, rows, trees)
-        pools = [
-            whole.learned_again(i, own, weighed[i].freedom)
-            for i, own in enumerate(_sharpened(columns, weighed))
-        ]
-        chain = learn_row_chain(columns, scores, rows, seen, rng)
-    return Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows), chain)
+        pools, no_members = _learned_in_time(whole, weighed, own)
+        chain = learn_row_chain(columns, scores, rows, seen, rng, left) if draws else None
+        drawing = heaps_alone(columns, rows, seen) if chain is None else chain
+    no_chain = (NO_CHAIN,) if chain is None else ()
+    found = Pool(scores, whole.gaussian, tuple(pools), _most_missing(rows), drawing)
+    return found, (*no_weights, *no_members, *no_chain)
+
+
+def _weighed_in_time(
+    trial: _Members, held: Rows, joint: Sequence[Array], left: TimeLeft
+) -> tuple[list[_Weighed], tuple[str, ...]]:
+    """Members of each column, weighed; where time is over, the joint model alone."""
+    pace, found, many = Pace(left), list[_Weighed](), len(trial.columns)
+    while len(found) < many and pace.goes_on():
+        found.append(_weighed(trial, len(found), held, joint[len(found)]))
+    short = many - len(found)
+    found += [_Weighed(ColumnPool((1.0, 0.0, 0.0)))] * short
+    return found, (f"models beside the joint one for {short} of {many} columns",) * (short > 0)
+
+
+def _learned_in_time(
+    whole: _Members, weighed: Sequence[_Weighed], left: TimeLeft
+) -> tuple[list[ColumnPool], tuple[str, ...]]:
+    """Members from all rows; where time is over, those of the trial."""
+    pace, short = Pace(left), 0
+    found = [_without_idle(own) for own in _sharpened(whole.columns, weighed)]
+    for i, own in enumerate(found):
+        if own.weights[0] == 1.0:
+            continue
+        if pace.goes_on():
+            found[i] = whole.learned_again(i, own, weighed[i].freedom)
+        else:
+            short += 1
+    word = f"models beside the joint one from all rows for {short} of {len(found)} columns"
+    return found, (word,) * (short > 0)
+
+
+def _without_idle(pool: ColumnPool) -> ColumnPool:
+    """Members that count."""
+    _, second, third = pool.weights
+    logit = pool.logit if second > 0 else None
+    return replace(pool, logit=logit, forest=pool.forest if third > 0 else None)
 
 
 def _most_missing(rows: Rows) -> int:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from latentia.reproduce.cells import Cell, Experiment, Figure, Result
+from latentia.reproduce.cells import Cell, Experiment, Figure, Result, Settings
 from latentia.reproduce.rivals import RIVALS
 from latentia.typing import Foreign
 from latentia.version import LIBRARY
@@ -39,7 +39,7 @@ class Outcome:
     """One experiment that has been run."""
 
     experiment: Experiment
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     learners: tuple[str, ...]
     results: tuple[Result, ...]
 
@@ -126,7 +126,7 @@ def draw_figure(outcome: Outcome, figure: Figure) -> str:
         return as_svg(canvas, f"{outcome.experiment.name}-{figure.metric}")
 
 
-def as_svg(canvas: Any, name: str) -> str:
+def as_svg(canvas: Foreign, name: str) -> str:
     """A matplotlib figure as SVG text, the same on every run; names within it begin with `name`."""
     from matplotlib import rc_context
 
@@ -151,7 +151,7 @@ def _any(outcome: Outcome, figure: Figure, variant: str) -> bool:
     )
 
 
-def _panel(panel: Any, outcome: Outcome, figure: Figure, variant: str) -> None:
+def _panel(panel: Foreign, outcome: Outcome, figure: Figure, variant: str) -> None:
     """One learner beside the next, so that bars do not hide each other."""
     count = len(outcome.learners)
     gaps = np.diff(np.log(outcome.sizes))
@@ -262,7 +262,7 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, facts: Mapping[str, 
     return path
 
 
-def _none(settings: dict[str, Any]) -> dict[str, tuple[str, Foreign]]:
+def _none(settings: Settings) -> dict[str, tuple[str, Foreign]]:
     return {}
 
 
@@ -299,7 +299,7 @@ def _spelled(name: str, outcome: Outcome) -> str:
     return "landmark" if make is None else repr(make(dict(outcome.settings), 0))
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if not isinstance(value, list):
         return str(value)
     return ", ".join(f"{v:,}" if isinstance(v, int) else str(v) for v in value)

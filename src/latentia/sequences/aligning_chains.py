@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from latentia.announcing import warn
 from latentia.errors import DataError, IdentifiabilityWarning
@@ -15,7 +16,7 @@ from latentia.model.aligning import POOR, Alignment, Match
 from latentia.sequences.chain_pictures import only_latent
 from latentia.sequences.chain_questions import Chain, smooth_states
 from latentia.sequences.fitting_chains import renamed
-from latentia.typing import Array
+from latentia.typing import Array, Given, TableLike
 
 if TYPE_CHECKING:
     from latentia.sequences.sequence_model import SequenceModel
@@ -24,7 +25,10 @@ DRAWN = (40, 100)  # sequences and steps by which states are matched, if none ar
 
 
 def align_chains(
-    model: SequenceModel, other: SequenceModel, X: Any = None, lengths: Any = None
+    model: SequenceModel,
+    other: SequenceModel,
+    X: TableLike = None,
+    lengths: ArrayLike | None = None,
 ) -> Alignment:
     """Match the states of every latent that both have, by P(state | all rows of the sequence)."""
     own, others = model._chain, _fitted(other)
@@ -50,7 +54,7 @@ def align_chains(
     return Alignment(tuple(matches), _renumbered(other, own, pairs, matches))
 
 
-def _fitted(other: Any) -> Chain:
+def _fitted(other: Given) -> Chain:
     if not hasattr(getattr(other, "fitted_", None), "chain"):
         raise DataError(f"expected another fitted SequenceModel, got {type(other).__name__}.")
     found: Chain = other._chain

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from latentia.sequences.chain_wiring import Bells, Lookup, Wired
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.packing import Indices
 from latentia.sequences.table_places import bell_places, cell_places
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 
 def chain_counts(wired: Wired, gamma: Array, moves: Array) -> dict[int, Array]:
@@ -44,7 +43,7 @@ def table_counts(
     return found
 
 
-def _add(table: Array, places: Any, counts: Array) -> None:
+def _add(table: Array, places: Codes, counts: Array) -> None:
     flat = np.bincount(places.ravel(), weights=counts.ravel(), minlength=table.size)
     table += flat.reshape(table.shape)
 
@@ -85,6 +84,6 @@ def _add_bells(layout: ChainLayout, bells: Bells, gamma: Array, found: Mapping[i
         start += places.shape[1]
 
 
-def _add_sums(table: Array, places: Any, sums: Array) -> None:
+def _add_sums(table: Array, places: Codes, sums: Array) -> None:
     flat = table.reshape(-1, 3)
     np.add.at(flat, np.asarray(places).ravel(), np.ascontiguousarray(sums).reshape(-1, 3))

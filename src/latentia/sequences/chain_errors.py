@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from scipy.special import stdtrit
@@ -57,7 +57,7 @@ class ChainReplicates:
         return ChainReplicates(whole, tuple(without), self.stretches)
 
 
-def groups_asked(error_bars: Any) -> int:
+def groups_asked(error_bars: object) -> int:
     """How many groups: 0 for none, the usual number for True."""
     if error_bars is None or error_bars is False:
         return 0

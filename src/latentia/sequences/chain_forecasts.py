@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -28,11 +27,11 @@ from latentia.sequences.packing import Indices
 from latentia.sequences.potentials import moves_of, starts_of
 from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences, missing_cells
-from latentia.typing import Cell, Label
+from latentia.typing import Cell, CellArray, Given, Label
 
 
 def forecast_steps(
-    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Any
+    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Given
 ) -> dict[Label, Cell]:
     """Columns of a long table: a row for each sequence and step ahead."""
     longer = read.sequences.longer(count)
@@ -91,7 +90,7 @@ def latent_headings(chain: Chain, v: int) -> list[str]:
 
 
 def with_inputs(
-    chain: Chain, sequences: Sequences, at: Indices, inputs: dict[int, Any]
+    chain: Chain, sequences: Sequences, at: Indices, inputs: dict[int, CellArray]
 ) -> Sequences:
     """The same with the inputs told at some steps."""
     cells = dict(sequences.cells)
@@ -102,8 +101,8 @@ def with_inputs(
 
 
 def future_inputs(
-    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Any
-) -> dict[int, Any]:
+    chain: Chain, read: LongSteps, naming: Naming, count: int, given: Given
+) -> dict[int, CellArray]:
     """Codes of the inputs of `count` steps behind every sequence, one sequence after the other."""
     columns = {v: chain.columns[v] for v in sorted(chain.slice.given)}
     names = ", ".join(repr(c.name) for c in columns.values())
@@ -157,7 +156,7 @@ def _rows_of(read: LongSteps, told: LongSteps, count: int, how: Naming) -> Indic
     return np.concatenate(rows)
 
 
-def sampled_inputs(chain: Chain, given: Any, n: int, length: int) -> dict[int, Any]:
+def sampled_inputs(chain: Chain, given: Given, n: int, length: int) -> dict[int, CellArray]:
     """Codes of the inputs of sequences to be drawn, (n, length) each."""
     found = {}
     for v in sorted(chain.slice.given):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def _means(column: Column, table: Array) -> Array:
 
 
 def with_intervals(
-    answer: Any,
+    answer: object,
     chain: Chain,
     replicates: ChainReplicates,
     sequences: Sequences,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from latentia.sequences.families import families_of
 from latentia.sequences.long_rows import LongSteps
 from latentia.sequences.step_data import Sequences
 from latentia.spelling import printable
-from latentia.typing import Array, Cell, Label
+from latentia.typing import Array, Cell, CellArray, Given, Label
 
 if TYPE_CHECKING:
     from latentia.draw.svg import Drawing
@@ -61,7 +61,7 @@ def _state(chain: Chain, v: int, k: int) -> str:
     return printable(chain.labels(v)[k])
 
 
-def one_sequence(read: LongSteps, which: Any) -> tuple[Any, Sequences]:
+def one_sequence(read: LongSteps, which: Given) -> tuple[Cell, Sequences]:
     """The label and the steps of one sequence; the first, if none is named."""
     if which is None:
         k = int(np.argmax(np.diff(read.sequences.offsets) > 0))
@@ -72,7 +72,7 @@ def one_sequence(read: LongSteps, which: Any) -> tuple[Any, Sequences]:
     return read.labels[k], read.sequences.some([k])
 
 
-def draw_decoded_steps(chain: Chain, read: LongSteps, which: Any) -> Drawing:
+def draw_decoded_steps(chain: Chain, read: LongSteps, which: Given) -> Drawing:
     """Path and columns of one sequence."""
     only = sorted(chain.slice.latent)
     if not only:
@@ -87,7 +87,7 @@ def draw_decoded_steps(chain: Chain, read: LongSteps, which: Any) -> Drawing:
     return doors.draw_decoded(f"The most probable path of {printable(label)}", paths, strips)
 
 
-def shown_cells(column: Column, cells: Any) -> tuple[Array, tuple[Any, ...]]:
+def shown_cells(column: Column, cells: CellArray) -> tuple[Array, tuple[Cell, ...]]:
     """Numbers in their own units, or places of states; NaN where missing."""
     if column.continuous:
         return column.of_measures(cells), ()
@@ -95,7 +95,7 @@ def shown_cells(column: Column, cells: Any) -> tuple[Array, tuple[Any, ...]]:
 
 
 def draw_forecast_steps(
-    chain: Chain, read: LongSteps, told: dict[Label, Cell], which: Any, columns: Any
+    chain: Chain, read: LongSteps, told: dict[Label, Cell], which: Given, columns: Given
 ) -> Drawing:
     """The last steps of one sequence, and the rows of its forecast."""
     label, one = one_sequence(read, which)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy
@@ -70,7 +70,7 @@ class ChainProfile:
         with np.errstate(divide="ignore"):
             return np.asarray(1.0 / (1.0 - np.diagonal(self.moves)))
 
-    def __getitem__(self, name: Any) -> StepColumn:
+    def __getitem__(self, name: Label) -> StepColumn:
         for column in self.columns:
             if column.name == name:
                 return column

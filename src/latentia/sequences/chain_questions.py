@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from latentia.sequences.hidden_states import ChainLayout, Tables, make_layout
 from latentia.sequences.packing import Indices, InRow
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array
+from latentia.typing import Array, CellArray
 
 
 @final
@@ -40,7 +40,7 @@ class Chain:
             return self.named.get(v, tuple(range(self.sizes[v])))
         return self.columns[v].labels
 
-    def labelled(self, v: int, codes: Any) -> Any:
+    def labelled(self, v: int, codes: CellArray) -> CellArray:
         """States of a latent for their codes."""
         if v not in self.named:
             return codes
@@ -151,7 +151,7 @@ def believed_cells(
 
 
 def sample_steps_of(
-    chain: Chain, count: int, length: int, rng: np.random.Generator, inputs: Mapping[int, Any]
+    chain: Chain, count: int, length: int, rng: np.random.Generator, inputs: Mapping[int, CellArray]
 ) -> dict[int, Array]:
     """Codes of latents and discrete columns, z of continuous ones: (count, length) each.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.errors import DataError, GraphError, UnknownNameError
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Given, Label
 
 Edges = list[tuple[Label, Label]]
 
@@ -22,7 +22,7 @@ class Template:
     edges: Edges
     latents: dict[Label, int] = field(default_factory=dict)
     given: tuple[Label, ...] = ()
-    known: dict[Label, Any] | None = None
+    known: dict[Label, Cell] | None = None
 
 
 def _hidden(columns: Sequence[Label], states: int) -> Template:
@@ -76,7 +76,7 @@ def left_right(states: int, jump: int = 1) -> Array:
     return found
 
 
-def template(name: str, columns: Any, states: Any, **more: Any) -> Template:
+def template(name: str, columns: Given, states: Given, **more: Given) -> Template:
     """A template by its name."""
     if name not in TEMPLATES:
         raise UnknownNameError("template", name, TEMPLATES)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from latentia.sequences.learn_chain import ChainLearning, learn_chain
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.spelling import printable
-from latentia.typing import Array, Cell, Foreign, Label
+from latentia.typing import Array, Cell, Codes, Foreign, Given, Label, Seed
+
+if TYPE_CHECKING:
+    from latentia.sequences.packing import Indices
 
 MOST_CANDIDATES = 32
 ENOUGH_SEQUENCES = 10  # to hold whole ones out; else the last part of each
@@ -110,7 +113,7 @@ class ChainComparison:
         return "\n".join([*shown, f"take {names}: nats per row, less is better"])
 
 
-def state_ranges(slice_: Slice, latents: Any) -> list[dict[Label, int]]:
+def state_ranges(slice_: Slice, latents: Given) -> list[dict[Label, int]]:
     """All combinations of numbers of states, the smallest first."""
     ranges = {}
     for name, given in latents.items():
@@ -131,7 +134,7 @@ def state_ranges(slice_: Slice, latents: Any) -> list[dict[Label, int]]:
 
 
 def compare_chains(
-    prepared: Prepared, candidates: list[dict[Label, int]], how: ChainLearning, seed: Any
+    prepared: Prepared, candidates: list[dict[Label, int]], how: ChainLearning, seed: Seed
 ) -> ChainComparison:
     """Learn every candidate from all rows, and from some to be judged by the others."""
     train, judged = _parted(prepared.sequences, np.random.default_rng(seed))
@@ -179,8 +182,8 @@ def _judged(found: list[ChainCandidate], losses: Array, weights: Array) -> list[
 class _Judged:
     """Rows that judge, and the unit (a sequence, or a stretch) that each belongs to."""
 
-    steps: Any  # indices
-    unit: Any
+    steps: Indices  # indices
+    unit: Codes
     count: int
 
     @property

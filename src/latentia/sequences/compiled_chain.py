@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from latentia.sequences.potentials import (
 )
 from latentia.sequences.quick_passes import LEAST, NEAR_ONE
 from latentia.sequences.scratch import scratch
-from latentia.typing import Array
+from latentia.typing import Array, Cell, CellArray
 
 WHOLE, BLOCK = 4, 32  # as in chain.c
 
@@ -82,7 +82,7 @@ class _Made:
     chain: _Chain
     move: Array  # (configurations, from, to)
     shift: Array | None  # (steps,) what was taken out of the logarithms of emissions
-    held: tuple[Any, ...]
+    held: tuple[Cell, ...]
 
     @property
     def steps(self) -> int:
@@ -125,11 +125,11 @@ class _Made:
         return found if self.shift is None else np.add(found, self.shift, out=found)
 
 
-def _at(x: Any) -> ctypes.c_void_p:
+def _at(x: CellArray | None) -> ctypes.c_void_p:
     return ctypes.c_void_p(None if x is None else x.ctypes.data)
 
 
-def _pointers(arrays: Sequence[Any]) -> Any:
+def _pointers(arrays: Sequence[CellArray]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
 
 

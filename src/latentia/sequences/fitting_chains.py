@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from latentia.data.columns.continuous import straightened
 from latentia.data.sources.table_rows import TableRows, discover_columns, open_rows
 from latentia.errors import ConvergenceWarning, DataError, IgnoredColumnWarning, UnknownNameError
 from latentia.model.mixed_plans import without_atoms
-from latentia.model.state_names import named_states, ordered_along
+from latentia.model.state_names import OrderBy, named_states, ordered_along
 from latentia.sequences.chain_errors import ChainReplicates, replicate_chain
 from latentia.sequences.chain_learners import closed_form_asked, learn_as_told, prior_as_told
 from latentia.sequences.chain_questions import Chain
@@ -32,7 +32,10 @@ from latentia.sequences.signed_learning import learn_signed
 from latentia.sequences.signed_questions import signed_scores
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array, ByName, Cell
+from latentia.typing import Array, ByName, Cell, Codes, TableLike
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import LearnerLike
 
 
 @final
@@ -65,7 +68,7 @@ class Prepared:
 
 def prepare(
     slice_: Slice,
-    X: Any,
+    X: TableLike,
     naming: Naming,
     kinds: ByName[str] | None,
     state_names: ByName[Cell] | None,
@@ -90,10 +93,10 @@ def prepare(
 class StateWishes:
     """How the states of latents are to be numbered and named: what the user said."""
 
-    order_by: Any = None
-    name_states: Any = None
+    order_by: OrderBy = None
+    name_states: ByName[Sequence[Cell]] | None = None
 
-    def named(self, slice_: Slice) -> dict[int, tuple[Any, ...]]:
+    def named(self, slice_: Slice) -> dict[int, tuple[Cell, ...]]:
         """Names of states by latent."""
         latents = {slice_.names[v]: slice_.states[v] for v in sorted(slice_.latent)}
         found = named_states(latents, self.name_states)
@@ -111,7 +114,7 @@ def fit_chain(
     prepared: Prepared,
     how: ChainLearning,
     rng: np.random.Generator,
-    learner: Any = None,
+    learner: LearnerLike | None = None,
     wishes: StateWishes | None = None,
     groups: int = 0,
 ) -> FittedChain:
@@ -130,7 +133,8 @@ def fit_chain(
             "max_iter.",
             ConvergenceWarning,
         )
-    known = how.known if getattr(learner, "known", None) is None else learner.known
+    own: ByName[Cell] | None = getattr(learner, "known", None)
+    known = how.known if own is None else own
     fixed = read_known(layout, known).pinned
     counts, _, _ = chain_estep(wire_groups(layout, sequences), learned.tables)
     order = latent_orders(layout, counts, fixed, along)
@@ -187,7 +191,7 @@ def _check_names(rows: TableRows, slice_: Slice, naming: Naming) -> None:
 
 def latent_orders(
     layout: ChainLayout, counts: Tables, fixed: frozenset[int], along: Mapping[int, int]
-) -> dict[int, Any]:
+) -> dict[int, Codes]:
     """The states of every latent by size, the largest first, or along the mean of a column.
 
     Latents of `fixed` stay: what is known of them tells their states by number.
@@ -231,7 +235,7 @@ def column_means(layout: ChainLayout, counts: Tables, v: int, column: int) -> Ar
     return np.asarray(total[:, 1] / np.maximum(total[:, 0], 1e-300))
 
 
-def renamed(slice_: Slice, tables: Tables, orders: Mapping[int, Any]) -> dict[int, Array]:
+def renamed(slice_: Slice, tables: Tables, orders: Mapping[int, Codes]) -> dict[int, Array]:
     """Tables in which state k of a latent is what state order[k] was."""
     found = dict(tables)
     for v, order in orders.items():
@@ -239,7 +243,7 @@ def renamed(slice_: Slice, tables: Tables, orders: Mapping[int, Any]) -> dict[in
     return found
 
 
-def renamed_states(slice_: Slice, tables: Tables, v: int, order: Any) -> dict[int, Array]:
+def renamed_states(slice_: Slice, tables: Tables, v: int, order: Codes) -> dict[int, Array]:
     """Tables in which state k of variable v is what state order[k] was."""
     found = {}
     for n, family in enumerate(families_of(slice_)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -13,12 +12,12 @@ from latentia.networks.knowledge import Knowledge
 from latentia.sequences.families import StepFamily, family_name
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array, Label
+from latentia.typing import Array, ByName, Cell, Given, Label, TableLike
 
 NEAR_ONE = 1e-6  # rows of known tables
 
 
-def read_known(layout: ChainLayout, known: Any) -> Knowledge:
+def read_known(layout: ChainLayout, known: ByName[Cell] | None) -> Knowledge:
     """Known cells by number of the family; NaN where they are to be learned."""
     if known is None:
         return Knowledge()
@@ -42,12 +41,14 @@ def read_known(layout: ChainLayout, known: Any) -> Knowledge:
     return Knowledge(cells, pinned=frozenset(told & layout.slice.latent))
 
 
-def pseudo_counts_of(layout: ChainLayout, sequences: Sequences, given: Any) -> dict[int, Any]:
+def pseudo_counts_of(
+    layout: ChainLayout, sequences: Sequences, given: object
+) -> dict[int, float | Array]:
     """Of discrete tables arrays, of Gaussians numbers of rows; by number of the family.
 
     A number is spread like the column's marginal, of latents over all states alike.
     """
-    found: dict[int, Any] = {}
+    found: dict[int, float | Array] = {}
     if isinstance(given, Mapping):
         named = {_family_of(layout, name, "pseudo_counts", True): x for name, x in given.items()}
     else:
@@ -67,13 +68,13 @@ def pseudo_counts_of(layout: ChainLayout, sequences: Sequences, given: Any) -> d
     return found
 
 
-def as_prior(pseudo: Mapping[int, Any]) -> tuple[Prior, dict[int, float]]:
+def as_prior(pseudo: Mapping[int, float | Array]) -> tuple[Prior, dict[int, float]]:
     """Pseudo-counts of discrete tables, and pseudo-rows of Gaussians."""
     counts = {n: x for n, x in pseudo.items() if isinstance(x, np.ndarray)}
-    return Prior(counts), {n: x for n, x in pseudo.items() if n not in counts}
+    return Prior(counts), {n: x for n, x in pseudo.items() if not isinstance(x, np.ndarray)}
 
 
-def _strength(given: Any) -> float:
+def _strength(given: Given) -> float:
     number = isinstance(given, int | float | np.integer | np.floating)
     if not number or isinstance(given, bool) or not 0 <= given < np.inf:
         raise DataError(f"expected pseudo_counts to be numbers from 0 on, got {given!r:.80}.")
@@ -101,7 +102,9 @@ def _family_of(layout: ChainLayout, name: Label, what: str, bells: bool = False)
     return n
 
 
-def _numbers(layout: ChainLayout, n: int, table: Any, what: str, missing: bool = True) -> Array:
+def _numbers(
+    layout: ChainLayout, n: int, table: TableLike, what: str, missing: bool = True
+) -> Array:
     shape = layout.shape(layout.families[n])
     try:
         found = np.array(table, dtype=float)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.announcing import tell_climb
 from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import ENOUGH, FLOOR, PSEUDO_COUNTS, Prior, accelerate
-from latentia.networks.knowledge import Knowledge
+from latentia.networks.knowledge import Knowledge, PseudoCounts
 from latentia.sequences.bell_priors import BellPrior, bell_prior
 from latentia.sequences.chain_wiring import Wired, wire_groups, wire_steps
 from latentia.sequences.expectation import chain_estep
@@ -30,7 +30,7 @@ from latentia.sequences.window_starts import (
     random_beliefs,
     segments,
 )
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell
 
 SAMPLE = 30_000  # steps on which starts race
 FIRST = (5, 5)  # E-steps of EM, and how many starts go on
@@ -45,13 +45,13 @@ SAME = 1e-4  # nats per step: climbs that end so near each other found the same
 class ChainLearning:
     """How a chain is learned."""
 
-    pseudo_counts: Any = PSEUDO_COUNTS  # a number, or by name of the table
+    pseudo_counts: PseudoCounts = PSEUDO_COUNTS  # a number, or by name of the table
     eigen: int = 4  # starts of each kind
     clusters: int = 4
     random: int = 1
     max_iter: int = 200
     tol: float = 1e-6  # gain per step of a sequence at which climbing stops (continuous columns)
-    known: Any = None  # cells of tables, by name
+    known: ByName[Cell] | None = None  # cells of tables, by name
 
 
 @final
@@ -91,7 +91,10 @@ class ChainPrior:
 
 
 def chain_prior(
-    layout: ChainLayout, sequences: Sequences, pseudo_counts: Any, known: Any = None
+    layout: ChainLayout,
+    sequences: Sequences,
+    pseudo_counts: PseudoCounts,
+    known: ByName[Cell] | None = None,
 ) -> ChainPrior:
     """What is believed of tables before any row."""
     prior, rows = as_prior(pseudo_counts_of(layout, sequences, pseudo_counts))

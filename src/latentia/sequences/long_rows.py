@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latentia.announcing import warn
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.columns.values import Values
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.table import Table
@@ -17,7 +18,7 @@ from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.sequences.packing import Indices
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.step_times import Times, read_times, sorted_steps
-from latentia.typing import Array, Cell, Label
+from latentia.typing import Array, Cell, CellArray, Given, Label, TableLike
 
 
 @final
@@ -27,7 +28,7 @@ class Naming:
 
     sequence: Label | None = None
     time: Label | None = None
-    lengths: Any = None
+    lengths: Given = None
     blocks: bool = False  # every block is a sequence: a list of frames
     cut: bool = False  # rows come from a list of arrays: answers are lists by `lengths`
 
@@ -49,7 +50,7 @@ class LongSteps:
     log_slopes: Array  # (rows,) Σ log dz/dx: what turns densities of z into those of x
     tables: tuple[Table, ...]  # whose rows they are, one after the other; none: of a file
 
-    def to_rows(self, x: Any) -> Any:
+    def to_rows(self, x: CellArray) -> CellArray:
         """What is known of steps, for the rows of the table: (…, steps) -> (…, rows)."""
         found = np.empty((*x.shape[:-1], self.rows), dtype=x.dtype)
         there = self.row >= 0
@@ -86,10 +87,10 @@ class _Gathered:
 class _Part:
     """One block: codes of its columns, ids and times of its rows."""
 
-    cells: tuple[Any, ...]
+    cells: tuple[Cell, ...]
     log_slopes: Array
-    ids: Any
-    times: Any
+    ids: CellArray | None
+    times: CellArray | None
     tables: tuple[Table, ...]
 
 
@@ -123,8 +124,10 @@ def read_long(
     return _arranged(found, columns, naming, step)
 
 
-def _encode(table: Table, columns: Mapping[int, Column], naming: Naming, wanted: set[Any]) -> _Part:
-    cells: list[Any] = []
+def _encode(
+    table: Table, columns: Mapping[int, Column], naming: Naming, wanted: set[Label]
+) -> _Part:
+    cells: list[Places] = []
     units = np.zeros(table.length)
     for column in columns.values():
         if column.name not in wanted:
@@ -139,26 +142,26 @@ def _encode(table: Table, columns: Mapping[int, Column], naming: Naming, wanted:
     return _Part(tuple(cells), units, ids, times, kept)
 
 
-def empty_cells(column: Column, count: int) -> Any:
+def empty_cells(column: Column, count: int) -> Places:
     """So many missing cells."""
     return np.full(count, np.nan) if column.continuous else np.full(count, -1, dtype=np.int64)
 
 
-def one_value(value: Any) -> Values:
+def one_value(value: object) -> Values:
     """A single cell as a column of a table."""
     cells = np.empty(1, dtype=object)
     cells[0] = value
     return Values(cells)
 
 
-def cells_of(column: Column, values: Values) -> Any:
+def cells_of(column: Column, values: Values) -> Places:
     """Codes of a discrete column, z of a continuous one (without the ends of its grid)."""
     if column.continuous:
         return column.measured(values)
     return np.asarray(column.place(values), dtype=np.int64)
 
 
-def _whole(table: Table, name: Label, what: str) -> Any:
+def _whole(table: Table, name: Label, what: str) -> CellArray:
     """The cells of a column without holes."""
     values = table.column(name)
     if values.missing is not None and values.missing.any():
@@ -198,7 +201,7 @@ def _arranged(
     return LongSteps(sequences, row, rows, labels, times, found.log_slopes, found.tables)
 
 
-def _memberships(found: _Part, naming: Naming, rows: int) -> tuple[Indices, tuple[Any, ...]]:
+def _memberships(found: _Part, naming: Naming, rows: int) -> tuple[Indices, tuple[Cell, ...]]:
     """The sequence of every row, numbered as they first appear, and their labels."""
     if naming.lengths is not None:
         lengths = checked_lengths(naming.lengths, rows)
@@ -219,7 +222,7 @@ def _memberships(found: _Part, naming: Naming, rows: int) -> tuple[Indices, tupl
     return np.array(codes, dtype=np.intp), tuple(number)
 
 
-def checked_lengths(lengths: Any, rows: int) -> Indices:
+def checked_lengths(lengths: ArrayLike | None, rows: int) -> Indices:
     """Whole numbers from 0 on that add up to the rows."""
     try:
         found = np.asarray(lengths)
@@ -236,7 +239,7 @@ def checked_lengths(lengths: Any, rows: int) -> Indices:
     return found.astype(np.intp)
 
 
-def listed_sequences(X: Any, naming: Naming, columns: int) -> tuple[Any, Naming]:
+def listed_sequences(X: TableLike, naming: Naming, columns: int) -> tuple[TableLike, Naming]:
     """A list of tables, each a sequence, as such; other tables as they are.
 
     Where there is but one column, cells need not be in a table: an array of them is a sequence, a
@@ -246,7 +249,7 @@ def listed_sequences(X: Any, naming: Naming, columns: int) -> tuple[Any, Naming]
         return X[:, None], naming
     if not isinstance(X, list | tuple) or not len(X):
         return X, naming
-    first: Any = X[0]
+    first: CellArray = X[0]
     if columns == 1 and any(_width(x) != 1 for x in X) and all(_width(x) is not None for x in X):
         return _joined([np.asarray(x)[:, None] for x in X], naming)
     if isinstance(first, np.ndarray) and first.ndim == 2:
@@ -257,7 +260,7 @@ def listed_sequences(X: Any, naming: Naming, columns: int) -> tuple[Any, Naming]
     return X, replace(naming, blocks=True)
 
 
-def _joined(arrays: Sequence[Any], naming: Naming) -> tuple[Any, Naming]:
+def _joined(arrays: Sequence[CellArray], naming: Naming) -> tuple[TableLike, Naming]:
     """Arrays as one, and their lengths."""
     wide = {x.shape[1:] for x in arrays}
     if len(wide) > 1:
@@ -271,7 +274,7 @@ def _joined(arrays: Sequence[Any], naming: Naming) -> tuple[Any, Naming]:
     return np.concatenate(arrays), replace(naming, lengths=lengths, cut=True)
 
 
-def _width(x: Any) -> int | None:
+def _width(x: object) -> int | None:
     """Of an array or a list of cells how many there are; None: something else."""
     if isinstance(x, np.ndarray):
         return len(x) if x.ndim == 1 else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -190,7 +189,7 @@ class _Reader:
         return np.asarray(self.grids[choice] @ belief)
 
     def likelihood(
-        self, value: Any, told: Mapping[Parent, int], later: bool
+        self, value: object, told: Mapping[Parent, int], later: bool
     ) -> tuple[Array, float]:
         """P(cell | joint state) up to a factor, and the logarithm of that."""
         own = self.table[self.choice(told, later)]
@@ -205,7 +204,7 @@ class _Reader:
         top = float(logs.max())
         return np.exp(logs - top), top + units
 
-    def _placed(self, value: Any) -> tuple[float, float]:
+    def _placed(self, value: object) -> tuple[float, float]:
         """z of a value, and log dz/dx."""
         column = self.column
         if self.line is not None and type(value) is float and math.isfinite(value):

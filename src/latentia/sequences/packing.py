@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from latentia.typing import CellArray
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -144,7 +146,7 @@ def pack_steps(offsets: Indices, longest: int | None = None) -> Packing:
     return Packing(order, ends, last, previous, following, runs)
 
 
-def _runs(bounds: tuple[int, ...], alive: Any) -> tuple[StepRun, ...]:
+def _runs(bounds: tuple[int, ...], alive: CellArray) -> tuple[StepRun, ...]:
     cuts = [0, *(np.flatnonzero(np.diff(alive)) + 1).tolist(), len(alive)]
     return tuple(
         StepRun(bounds[a], bounds[b], b - a, int(alive[a])) for a, b in pairwise(cuts) if b > a

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+
+from numpy.typing import ArrayLike
 
 from latentia import doors
 from latentia.announcing import hearing_climbs
 from latentia.assess.intervals import checked_confidence
-from latentia.data.sources.progress import as_progress, show_progress
+from latentia.data.sources.progress import ProgressLike, as_progress, show_progress
 from latentia.errors import DataError
 from latentia.exact.gaussian_leaves import as_table
 from latentia.model.aligning import Alignment
@@ -35,10 +37,17 @@ from latentia.sequences.learn_chain import ChainLearning
 from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_questions import SequenceQuestions, number_from
 from latentia.sequences.slices import read_slice
-from latentia.typing import ByName, Cell, Label
+from latentia.typing import ByName, Cell, FilePath, Given, Label, Seed, TableLike
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from latentia.draw.svg import Drawing
+    from latentia.explore.local_server import PageServer
+    from latentia.model.state_names import OrderBy
+    from latentia.networks.knowledge import PseudoCounts
+    from latentia.networks.learner import LearnerLike
+    from latentia.structure.reading_graphs import GraphLike, Latents
 
 
 class SequenceModel(SequenceQuestions):
@@ -95,18 +104,18 @@ class SequenceModel(SequenceQuestions):
 
     def __init__(
         self,
-        slice: Any,
-        latents: Any = None,
-        given: Any = (),
+        slice: GraphLike,
+        latents: Latents = None,
+        given: Iterable[Label] = (),
         kinds: ByName[str] | None = None,
         state_names: ByName[Cell] | None = None,
-        pseudo_counts: Any = PSEUDO_COUNTS,
+        pseudo_counts: PseudoCounts = PSEUDO_COUNTS,
         max_iter: int = 200,
         tol: float = 1e-6,
-        random_state: Any = 0,
+        random_state: Seed = 0,
         known: ByName[Cell] | None = None,
-        learner: Any = None,
-        order_by: Any = None,
+        learner: LearnerLike | None = None,
+        order_by: OrderBy = None,
         name_states: ByName[Cell] | None = None,
     ) -> None:
         self.slice = slice
@@ -124,7 +133,7 @@ class SequenceModel(SequenceQuestions):
         self.name_states = name_states
 
     @classmethod
-    def named(cls, name: str, columns: Any, states: int, **more: Any) -> SequenceModel:
+    def named(cls, name: str, columns: Given, states: int, **more: Given) -> SequenceModel:
         """A common model by its name; `more` are its own settings, and those of any model.
 
         "hmm"; "left-right" (states are never gone back to; ``jump=1`` state at most); "factorial"
@@ -143,13 +152,13 @@ class SequenceModel(SequenceQuestions):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: TableLike,
+        y: object = None,
         *,
         sequence: Label | None = None,
         time: Label | None = None,
-        lengths: Any = None,
-        progress: Any = None,
+        lengths: ArrayLike | None = None,
+        progress: ProgressLike = None,
         error_bars: bool | int = False,
     ) -> SequenceModel:
         """Learn from a long table, a list of tables, or an array with `lengths`.
@@ -186,7 +195,9 @@ class SequenceModel(SequenceQuestions):
         self.name_states = given or None
         return self
 
-    def align(self, other: SequenceModel, X: Any = None, *, lengths: Any = None) -> Alignment:
+    def align(
+        self, other: SequenceModel, X: TableLike = None, *, lengths: ArrayLike | None = None
+    ) -> Alignment:
         """Match the states of another model's latents with those of this one.
 
         By the rows given, or by some drawn from this model. ``.mapping`` tells which is which,
@@ -206,14 +217,14 @@ class SequenceModel(SequenceQuestions):
     @classmethod
     def compare(
         cls,
-        X: Any,
-        slice: Any,
+        X: TableLike,
+        slice: GraphLike,
         latents: ByName[Cell],
         *,
         sequence: Label | None = None,
         time: Label | None = None,
-        lengths: Any = None,
-        **settings: Any,
+        lengths: ArrayLike | None = None,
+        **settings: Given,
     ) -> ChainComparison:
         """Numbers of states side by side: ``latents={"z": range(1, 7)}``; all combinations.
 
@@ -239,7 +250,7 @@ class SequenceModel(SequenceQuestions):
         return {slice_.names[v]: slice_.states[v] or 1 for v in sorted(slice_.latent)}
 
     @property
-    def cpts_(self) -> dict[Label, Any]:
+    def cpts_(self) -> dict[Label, Cell]:
         """Tables P(variable | parents), axes (parents in the order given, itself).
 
         A primed name is the table of all steps but the first. Of a continuous column a
@@ -280,7 +291,7 @@ class SequenceModel(SequenceQuestions):
         v = only_latent(self._chain, latent)
         return profile_chain(self._chain, self.fitted_.counts, v, self.fitted_.replicates)
 
-    def table_intervals(self, confidence: float = 0.9) -> dict[Label, Any]:
+    def table_intervals(self, confidence: float = 0.9) -> dict[Label, Cell]:
         """Of every table of `cpts_` the lower and upper ends of its cells.
 
         They are to hold the truth so often, for a model that was fitted with ``error_bars=True``.
@@ -303,7 +314,9 @@ class SequenceModel(SequenceQuestions):
         """P(next state | state) of a latent, as a heat map."""
         return draw_latent_moves(self._chain, latent)
 
-    def plot_decoded(self, X: Any, which: Any = None, *, lengths: Any = None) -> Drawing:
+    def plot_decoded(
+        self, X: TableLike, which: object = None, *, lengths: ArrayLike | None = None
+    ) -> Drawing:
         """The best path of one sequence as bands of colour over its columns; default: the first.
 
         `which` is the sequence's id, or its number where tables have no ids.
@@ -312,13 +325,13 @@ class SequenceModel(SequenceQuestions):
 
     def plot_forecast(
         self,
-        X: Any,
+        X: TableLike,
         steps: int = 10,
-        which: Any = None,
+        which: object = None,
         *,
-        columns: Any = None,
-        given: Any = None,
-        lengths: Any = None,
+        columns: object = None,
+        given: Given = None,
+        lengths: ArrayLike | None = None,
     ) -> Drawing:
         """The last rows of one sequence, and a fan of what may come; see `forecast`."""
         count = int(number_from("steps", steps, 1))
@@ -326,7 +339,9 @@ class SequenceModel(SequenceQuestions):
         told = forecast_steps(self._chain, read, naming, count, given)
         return draw_forecast_steps(self._chain, read, told, which, columns)
 
-    def explore(self, rows: Any = None, to: Any = None, **options: Any) -> Any:
+    def explore(
+        self, rows: TableLike = None, to: FilePath | None = None, **options: Given
+    ) -> PageServer | Path:
         """A page of timelines: columns, decoded states as bands of colour, what may come.
 
         ``explore(rows, to="page.html")`` writes one file that needs no Python; without `to`, a

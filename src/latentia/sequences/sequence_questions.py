@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latentia.announcing import warn
 from latentia.assess.intervals import checked_confidence
@@ -60,7 +61,7 @@ from latentia.sequences.step_answers import (
     new_table,
 )
 from latentia.sequences.step_data import Sequences, missing_cells
-from latentia.typing import Cell, Label
+from latentia.typing import Cell, Given, Label, Seed, TableLike
 
 
 class SequenceQuestions(Estimator):
@@ -74,18 +75,18 @@ class SequenceQuestions(Estimator):
         """The slice as it was read."""
         return self._known.slice
 
-    def filter(self, X: Any, *, lengths: Any = None) -> Any:
+    def filter(self, X: TableLike, *, lengths: ArrayLike | None = None) -> TableLike:
         """P(latent | rows so far) for every row: a table with columns ``z=0``, ``z=1``, …"""
         chain, (steps, naming) = self._chain, self._read(X, lengths)
         found = filter_states(chain, steps.sequences, scored=False)
         return self._told(steps, naming, found)
 
-    def smooth(self, X: Any, *, lengths: Any = None) -> Any:
+    def smooth(self, X: TableLike, *, lengths: ArrayLike | None = None) -> TableLike:
         """P(latent | all rows of the sequence) for every row."""
         chain, (steps, naming) = self._chain, self._read(X, lengths)
         return self._told(steps, naming, smooth_states(chain, steps.sequences))
 
-    def decode(self, X: Any, *, lengths: Any = None) -> Any:
+    def decode(self, X: TableLike, *, lengths: ArrayLike | None = None) -> TableLike:
         """States of the latents on the most probable path: a column, or a table for several."""
         chain, (steps, naming) = self._chain, self._read(X, lengths)
         layout, path = decode_states(chain, steps.sequences)
@@ -100,7 +101,7 @@ class SequenceQuestions(Estimator):
             return self._listed(like_column(steps.tables, name, values, naming.blocks), naming)
         return self._listed(like_tables(steps.tables, found, naming.blocks), naming)
 
-    def score_samples(self, X: Any, *, lengths: Any = None) -> Any:
+    def score_samples(self, X: TableLike, *, lengths: ArrayLike | None = None) -> TableLike:
         """log P(row | rows before it in its sequence), densities per unit; -inf if it cannot be.
 
         The sum over a sequence is its log-likelihood.
@@ -117,20 +118,22 @@ class SequenceQuestions(Estimator):
         ends = np.cumsum([t.length for t in steps.tables])[:-1]
         return np.split(scores, ends)
 
-    def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
+    def score(
+        self, X: TableLike, y: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+    ) -> float:
         """Mean of `score_samples` over all rows."""
         found = self.score_samples(X, lengths=lengths)
         return float(np.mean(np.concatenate(found) if isinstance(found, list) else found))
 
-    def bic(self, X: Any, *, lengths: Any = None) -> float:
+    def bic(self, X: TableLike, *, lengths: ArrayLike | None = None) -> float:
         """k log N − 2 log P(rows), k free parameters and N rows: less is better."""
         return self._penalised(X, lengths, None)
 
-    def aic(self, X: Any, *, lengths: Any = None) -> float:
+    def aic(self, X: TableLike, *, lengths: ArrayLike | None = None) -> float:
         """2 k − 2 log P(rows): less is better."""
         return self._penalised(X, lengths, 2.0)
 
-    def predict_next(self, X: Any, *, lengths: Any = None) -> Any:
+    def predict_next(self, X: TableLike, *, lengths: ArrayLike | None = None) -> TableLike:
         """P(columns of a row | rows before it in its sequence): a table with as many rows.
 
         What was to be expected one step ahead, as `forecast` tells it of the step behind the last:
@@ -144,7 +147,14 @@ class SequenceQuestions(Estimator):
         rows = {name: steps.to_rows(np.asarray(x)) for name, x in told.items()}
         return self._listed(like_tables(steps.tables, rows, naming.blocks), naming)
 
-    def forecast(self, X: Any, steps: int = 1, *, given: Any = None, lengths: Any = None) -> Any:
+    def forecast(
+        self,
+        X: TableLike,
+        steps: int = 1,
+        *,
+        given: Given = None,
+        lengths: ArrayLike | None = None,
+    ) -> TableLike:
         """The next `steps` steps of every sequence: a long table.
 
         A row for each sequence and step ahead: probabilities of states as ``word=a``, of continuous
@@ -162,7 +172,7 @@ class SequenceQuestions(Estimator):
         return new_table(read.tables, told)
 
     def query(
-        self, variable: Label, at: int, given: Any = None, *, confidence: float | None = None
+        self, variable: Label, at: int, given: Given = None, *, confidence: float | None = None
     ) -> Posterior | Density:
         """P(variable at step `at` of one sequence | its rows): steps count from 0.
 
@@ -213,8 +223,8 @@ class SequenceQuestions(Estimator):
         return OnlineState(self._chain) if signed is None else SignedOnline(self._known, signed)
 
     def sample(
-        self, n: int = 1, length: int = 10, random_state: Any = None, given: Any = None
-    ) -> Any:
+        self, n: int = 1, length: int = 10, random_state: Seed = None, given: Given = None
+    ) -> TableLike:
         """Draw `n` sequences of `length` steps: a dict of arrays in long format, latents too.
 
         Of a model in closed form columns only.
@@ -264,7 +274,9 @@ class SequenceQuestions(Estimator):
             raise EvidenceError(nameless("this question"))
         return self._known
 
-    def _read(self, X: Any, lengths: Any, one: bool = False) -> tuple[LongSteps, Naming]:
+    def _read(
+        self, X: TableLike, lengths: ArrayLike | None, one: bool = False
+    ) -> tuple[LongSteps, Naming]:
         self._check_fitted()
         naming = replace(self.fitted_.naming, lengths=lengths)
         columns = dict(self._known.columns)
@@ -286,7 +298,7 @@ class SequenceQuestions(Estimator):
             )
         return read_long(engine, columns, naming, self.fitted_.step, absent), naming
 
-    def _told(self, steps: LongSteps, naming: Naming, found: Beliefs) -> Any:
+    def _told(self, steps: LongSteps, naming: Naming, found: Beliefs) -> TableLike:
         self._note_impossible(found)
         told: dict[Label, Cell] = {}
         for v in sorted(self.slice_.latent):
@@ -295,7 +307,7 @@ class SequenceQuestions(Estimator):
         return self._listed(like_tables(steps.tables, told, naming.blocks), naming)
 
     @staticmethod
-    def _listed(answers: Any, naming: Naming) -> Any:
+    def _listed(answers: TableLike, naming: Naming) -> TableLike:
         """Answers to a list of arrays as such a list."""
         return np.split(answers, np.cumsum(naming.lengths)[:-1]) if naming.cut else answers
 
@@ -308,14 +320,14 @@ class SequenceQuestions(Estimator):
                 ImpossibleRowWarning,
             )
 
-    def _penalised(self, X: Any, lengths: Any, per: float | None) -> float:
+    def _penalised(self, X: TableLike, lengths: ArrayLike | None, per: float | None) -> float:
         scores = self.score_samples(X, lengths=lengths)
         flat = np.concatenate(scores) if isinstance(scores, list) else scores
         k = parameters_of(self._chain, self._chain.tables)
         return k * (np.log(len(flat)) if per is None else per) - 2.0 * float(flat.sum())
 
 
-def number_from(name: str, value: Any, least: float) -> float:
+def number_from(name: str, value: Given, least: float) -> float:
     """A setting as a number that is large enough."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if not number or isinstance(value, bool) or not value >= least:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from scipy.sparse import hstack
@@ -25,7 +25,7 @@ from latentia.sequences.packing import Indices
 from latentia.sequences.signed_chain import SignedChain
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.window_moments import PAIRS_UP_TO, RIDGE, STEPS, indicators
-from latentia.typing import Array
+from latentia.typing import Array, Foreign
 
 MOST_SYMBOLS = 512  # joint states of the columns of a step
 MOST_STATES = 128  # coordinates
@@ -50,17 +50,17 @@ class SymbolWindows:
     def here(self) -> Indices:
         return np.asarray(self.symbols[:, self.width])
 
-    def past(self) -> Any:
+    def past(self) -> Foreign:
         """Features of the steps before, the nearest first: sparse (windows, features)."""
         return _features(self.symbols[:, self.width - 1 :: -1], self.count)
 
-    def future(self, behind: int) -> Any:
+    def future(self, behind: int) -> Foreign:
         """Of this step and the next, or of those behind it."""
         at = self.width + behind
         return _features(self.symbols[:, at : at + self.width], self.count)
 
 
-def _features(symbols: Indices, count: int) -> Any:
+def _features(symbols: Indices, count: int) -> Foreign:
     """Indicators of every step, and of pairs of the two nearest where they are few."""
     parts = [indicators(x, count) for x in symbols.T]
     if symbols.shape[1] > 1 and count <= PAIRS_UP_TO:
@@ -192,11 +192,11 @@ class StepBasis:
     future_mean: Array
     gains: Array  # (K,) what stands for 1 / correlation; 1 of the constant
 
-    def of_past(self, features: Any) -> Array:
+    def of_past(self, features: Foreign) -> Array:
         """ψ(p): (windows, K)."""
         return _with_one(features @ self.past - self.past_mean)
 
-    def of_future(self, features: Any) -> Array:
+    def of_future(self, features: Foreign) -> Array:
         """φ(f): (windows, K)."""
         return _with_one(features @ self.future - self.future_mean)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from latentia.errors import GraphError, UnknownNameError
 from latentia.spelling import printable
 from latentia.structure.graph import LatentGraph, find_cycle
-from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Label
+from latentia.structure.reading_graphs import GraphLike, Latents, as_graph
+from latentia.typing import Given, Label
 
 Parent: TypeAlias = tuple[int, int]  # variable, and how many steps before: 0 or 1
 PRIMES = "'′’"
@@ -100,7 +100,7 @@ class Slice:
         return "; ".join(sorted(parts, key=lambda p: not p.endswith("'")) + alone)
 
 
-def read_slice(graph: Any, latents: Any = None, given: Iterable[Any] = ()) -> Slice:
+def read_slice(graph: GraphLike, latents: Latents = None, given: Iterable[Label] = ()) -> Slice:
     """Text or edges with primed names, read as a slice.
 
     >>> read_slice("z -> z'; z -> a, b", {"z": 2}).parents
@@ -179,7 +179,9 @@ def _tie(a: Label, b: Label, number: Mapping[Label, int]) -> tuple[int, int, int
     return number[_plain(a)], number[_plain(b)], lag
 
 
-def _latent_counts(latents: Any, names: tuple[Label, ...], read: LatentGraph) -> dict[Label, int]:
+def _latent_counts(
+    latents: Latents, names: tuple[Label, ...], read: LatentGraph
+) -> dict[Label, int]:
     """Numbers of states of latents, from `latents` or from z[3] in the text."""
     told = {_plain(n): count for n, count in zip(read.names, read.states, strict=True) if count}
     pairs = latents.items() if isinstance(latents, Mapping) else [(n, None) for n in latents or ()]
@@ -197,7 +199,7 @@ def _latent_counts(latents: Any, names: tuple[Label, ...], read: LatentGraph) ->
     return found
 
 
-def _listed(given: Any) -> list[Any]:
+def _listed(given: Given) -> list[Label]:
     return [given] if isinstance(given, str) else list(given or ())
 
 

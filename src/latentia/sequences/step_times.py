@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.errors import DataError
 from latentia.sequences.packing import Indices
-from latentia.typing import Cell, Label
+from latentia.typing import Cell, CellArray, Label
 
 MOST_GAPS = 20  # empty steps to a row: more, and times are no steps
 _NUMBER = re.compile(r"\s*[+-]?\d+\s*")
@@ -26,12 +26,12 @@ class Times:
     Below 0, steps are so many months of the calendar, and ticks are months.
     """
 
-    ticks: Any  # (rows,)
+    ticks: CellArray  # (rows,)
     step: int
 
 
 def read_times(
-    cells: Any, whose: Indices, labels: tuple[Cell, ...], name: Label | None, step: int | None
+    cells: CellArray, whose: Indices, labels: tuple[Cell, ...], name: Label | None, step: int | None
 ) -> Times:
     """Whole numbers and dates count steps; decimals and text only tell the order.
 
@@ -82,7 +82,7 @@ def shown_step(step: int, dates: bool) -> str:
     return str(timedelta(microseconds=step)) if dates and step < 2**50 else str(step)
 
 
-def by_months(ticks: Any) -> bool:
+def by_months(ticks: CellArray) -> bool:
     """Do dates (µs) lie on one day of their months, or all on the last, at one time of day?
 
     >>> dates = np.array(["2024-01-31", "2024-02-29", "2024-04-30"], dtype="datetime64[us]")
@@ -97,12 +97,12 @@ def by_months(ticks: Any) -> bool:
     return len(np.unique(day - month.astype("datetime64[D]"))) == 1 or len(np.unique(left)) == 1
 
 
-def _months(ticks: Any) -> Any:
+def _months(ticks: CellArray) -> CellArray:
     """Dates (µs) as numbers of their months."""
     return ticks.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
 
 
-def _ticks(cells: Any, name: Label | None) -> tuple[Any, bool, bool]:
+def _ticks(cells: CellArray, name: Label | None) -> tuple[CellArray, bool, bool]:
     """Times as numbers that can be sorted, whether they count steps, and whether they are dates."""
     if cells.dtype.kind in "iu":
         return cells.astype(np.int64), True, False
@@ -122,7 +122,7 @@ def _ticks(cells: Any, name: Label | None) -> tuple[Any, bool, bool]:
     return np.array([rank[v] for v in cells.tolist()], dtype=np.int64), False, False
 
 
-def _counted(values: list[Any]) -> tuple[Any, bool]:
+def _counted(values: list[Cell]) -> tuple[CellArray | None, bool]:
     """Dates, and text that spells dates or whole numbers, as whole numbers, and whether they are
     dates; None: others.
     """
@@ -145,13 +145,13 @@ def _everywhere(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 
-def _shown(time: Any) -> str:
+def _shown(time: object) -> str:
     """As a table shows it: numbers of numpy as numbers."""
     return repr(time.item() if isinstance(time, np.number) else time)
 
 
 def sorted_steps(
-    order: Indices, whose: Indices, at: Any, times: Times | None, count: int
+    order: Indices, whose: Indices, at: CellArray, times: Times | None, count: int
 ) -> tuple[Indices, Indices]:
     """Rows in the order of steps (-1 where a step has none), and where sequences begin."""
     own = whose[order]

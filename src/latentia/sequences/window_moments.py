@@ -8,7 +8,7 @@ the operators of a predictive-state model, whose eigenvectors are P(x | state).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
@@ -17,7 +17,7 @@ from latentia.linear_algebra import Canonical, canonical
 from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.packing import Indices
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array
+from latentia.typing import Array, Foreign
 
 STEPS = 3  # of a window, each side
 MOST_FEATURES = 64  # of a column at one step: rare states share the last
@@ -34,8 +34,8 @@ class StepWindows:
     symbols: tuple[Indices, ...]  # of each column, (steps,), -1 where missing
     counts: tuple[int, ...]
     positions: Indices  # t: the past ends at t − 1, the future begins at t
-    past: Any  # sparse (positions, features)
-    future: Any
+    past: Foreign  # sparse (positions, features)
+    future: Foreign
     found: Canonical  # U of futures, V of pasts
 
     def states(self) -> Array:
@@ -101,7 +101,7 @@ def look_through_windows(
     )
 
 
-def _moment(a: Any, b: Any, n: int) -> Array:
+def _moment(a: Foreign, b: Foreign, n: int) -> Array:
     return np.asarray((a.T @ b).toarray()) / n
 
 
@@ -117,7 +117,7 @@ def _positions(sequences: Sequences, width: int) -> Indices:
 
 def _features(
     symbols: tuple[Indices, ...], counts: tuple[int, ...], positions: Indices, lags: range
-) -> Any:
+) -> Foreign:
     """Indicators of the symbols at some lags: sparse (positions, features)."""
     parts = [
         indicators(x[positions + lag], m)
@@ -131,7 +131,7 @@ def _features(
     return scipy.sparse.hstack(parts, format="csr")
 
 
-def indicators(codes: Indices, count: int) -> Any:
+def indicators(codes: Indices, count: int) -> Foreign:
     """A one in each row at its code, none where it is missing: sparse (n, count)."""
     there = codes >= 0
     ends = np.concatenate([[0], np.cumsum(there)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from latentia.errors import StoreError
 from latentia.pooling.cell_scores import TableScores
 from latentia.pooling.node_rows import NodeRows
 from latentia.pooling.row_chain import ChainLink, Heaps, RowChain
-from latentia.store.array_table import Name, Shape, check_sizes, numbered, of_kind
+from latentia.store.array_table import Name, Shape, Written, check_sizes, numbered, of_kind
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, whole, wholes
 from latentia.store.pool_record import packed_shape, packed_wholes, unpacked_wholes
 from latentia.typing import Array
@@ -21,7 +20,7 @@ CHAIN = "chain"
 LARGEST_STEP = 1e12
 
 
-def write_chain(chain: RowChain) -> tuple[dict[str, Any], list[Array]]:
+def write_chain(chain: RowChain) -> Written:
     """JSON values, and arrays in the order of `chain_shapes`."""
     arrays: list[Array] = []
     heaps = []
@@ -50,7 +49,7 @@ def write_chain(chain: RowChain) -> tuple[dict[str, Any], list[Array]]:
     return {"heaps": heaps, "links": links, "least": int(chain.least)}, arrays
 
 
-def chain_shapes(record: Any) -> dict[Name, Shape]:
+def chain_shapes(record: object) -> dict[Name, Shape]:
     """Of all arrays, by what the record says."""
     heaps, links, _ = fields(record, "heaps", "links", "least")
     shapes: list[Shape] = []
@@ -66,13 +65,13 @@ def chain_shapes(record: Any) -> dict[Name, Shape]:
     return numbered(CHAIN, shapes)
 
 
-def _read_heap(record: Any) -> tuple[int, float, float]:
+def _read_heap(record: object) -> tuple[int, float, float]:
     count, step, share = items(record, 3)
     return whole(count, LARGEST_COUNT), number(step, 0.0, LARGEST_STEP), number(share, 0.0, 1.0)
 
 
 def read_chain(
-    record: Any, columns: Sequence[Column], scores: TableScores, arrays: Mapping[Name, Array]
+    record: object, columns: Sequence[Column], scores: TableScores, arrays: Mapping[Name, Array]
 ) -> RowChain:
     """The chain, checked: trees end, nodes have rows, what they hold is of their column."""
     heaps, links, least = fields(record, "heaps", "links", "least")
@@ -95,7 +94,7 @@ def read_chain(
     return RowChain(tuple(found), tuple(made), whole(least, LARGEST_COUNT))
 
 
-def _read_link(column: Column, record: Any, wide: int, left: list[Array]) -> ChainLink:
+def _read_link(column: Column, record: object, wide: int, left: list[Array]) -> ChainLink:
     trees, nodes, held, least, line, width = wholes(record, LARGEST_COUNT, 0, 6)
     if not trees or not nodes or not held or width > wide or line not in (0, wide + 1):
         raise StoreError("expected trees and lines of a chain over the columns before each.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from latentia.store.array_table import Name, Shape
 from latentia.store.plain import items, number, whole
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 WIDEST_BLUR = 1e6
 MOST_COMPONENTS = 2**10
@@ -32,7 +32,7 @@ def write_gaussians(operators: Operators) -> list[list[int]]:
     return [[v, leaf.shape[-2]] for v, leaf in sorted(operators.gaussians.items())]
 
 
-def gaussian_shapes(record: Any, plan: Plan) -> dict[Name, Shape]:
+def gaussian_shapes(record: object, plan: Plan) -> dict[Name, Shape]:
     """(parents …, components, 3) of each column."""
     graph, parents = plan.graph, plan.graph.parents()
     shapes: dict[Name, Shape] = {}
@@ -85,14 +85,14 @@ class Smoothing:
     lean: float | None = None  # None: no covariances
 
 
-def write_blur(operators: Operators) -> list[Any]:
+def write_blur(operators: Operators) -> list[Given]:
     """[raw?, evidence, own, floor], and the lean where there is one (files of version 4)."""
     linear = operators.linear
     numbers = [*operators.blur, operators.floor] + ([] if linear is None else [linear.lean])
     return [bool(operators.raw), *map(float, numbers)]
 
 
-def read_blur(record: Any) -> Smoothing:
+def read_blur(record: object) -> Smoothing:
     if record is None:
         return Smoothing()
     raw, evidence, own, floor, *rest = items(record, 5 if len(items(record)) == 5 else 4)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentia.errors import StoreError
@@ -12,13 +10,13 @@ from latentia.model.links import LogitLink, feature_names
 from latentia.store.column_record import read_column, write_column
 from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 MOST_CELLS = 10**6
 LARGEST = 1e100
 
 
-def write_link(link: LogitLink, log_likelihood: float) -> dict[str, Any]:
+def write_link(link: LogitLink, log_likelihood: float) -> dict[str, Given]:
     told = link.coefficients
     return {
         "latent": pack(link.latent, "a latent"),
@@ -34,7 +32,7 @@ def write_link(link: LogitLink, log_likelihood: float) -> dict[str, Any]:
     }
 
 
-def read_link(record: Any, graph: LatentGraph) -> tuple[LogitLink, float]:
+def read_link(record: object, graph: LatentGraph) -> tuple[LogitLink, float]:
     """The link of a record, and the log-likelihood of its model; older ones have no donors."""
     given = None
     if isinstance(record, dict) and "donors" in record:
@@ -67,7 +65,7 @@ def read_link(record: Any, graph: LatentGraph) -> tuple[LogitLink, float]:
     return LogitLink(name, tuple(own), told[0], told[1], shares, donors), number(log)
 
 
-def _matrix(record: Any, rows: int, columns: int) -> Array:
+def _matrix(record: object, rows: int, columns: int) -> Array:
     found = [
         [number(x, -LARGEST, LARGEST) for x in items(row, columns)] for row in items(record, rows)
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from latentia.store.array_table import (
     LARGEST_NUMBER,
     Name,
     Shape,
+    Written,
     check_shares,
     check_sizes,
     numbered,
@@ -38,7 +39,7 @@ from latentia.store.continuous_record import (
 )
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, pack, text, whole, wholes
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 MOST_ROWS = 2**62
 
@@ -46,7 +47,7 @@ MOST_ROWS = 2**62
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def write_operators(operators: Operators) -> tuple[dict[str, Any], list[Array]]:
+def write_operators(operators: Operators) -> Written:
     """JSON values, and arrays whose memory is to be written in order."""
     from latentia.assess.jackknife import node_ranks
 
@@ -88,10 +89,10 @@ def _memory_order(array: Array) -> list[int]:
     return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
 
 
-def _write_additions(operators: Operators) -> dict[str, Any]:
+def _write_additions(operators: Operators) -> dict[str, Given]:
     """Fields of learners of tables (files of version 2) and of continuous columns (version 3)."""
     ascent = operators.provenance.ascent
-    found: dict[str, Any] = {}
+    found: dict[str, Given] = {}
     if ascent is not None or operators.tables:
         climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
         found = {"tables": bool(operators.tables), "ascent": climb}
@@ -102,7 +103,7 @@ def _write_additions(operators: Operators) -> dict[str, Any]:
     return found
 
 
-def _write_report(node: int, report: SeparatorReport) -> list[Any]:
+def _write_report(node: int, report: SeparatorReport) -> list[Given]:
     return [
         node,
         int(report.rank),
@@ -137,7 +138,7 @@ class Blueprint:
         return {n: tuple(shape[a] for a in self.axes[n]) for n, shape in self.shapes.items()}
 
 
-def read_blueprint(record: Any, plan: Plan, columns: Sequence[Column]) -> Blueprint:
+def read_blueprint(record: object, plan: Plan, columns: Sequence[Column]) -> Blueprint:
     """The JSON values of operators over this plan."""
     known = ("ranks", "weight", "mix", "reports", "turned")
     there = record if isinstance(record, dict) else {}
@@ -214,7 +215,7 @@ def _table_shapes(plan: Plan) -> list[Shape]:
     return [tuple(states[u] for u in family) for family in families]
 
 
-def _read_axes(turned: Any, shapes: Mapping[Name, Shape]) -> dict[Name, Sequence[int]]:
+def _read_axes(turned: object, shapes: Mapping[Name, Shape]) -> dict[Name, Sequence[int]]:
     """Orders of axes: those of most arrays as they come, some turned."""
     axes: dict[Name, Sequence[int]] = {n: range(len(shape)) for n, shape in shapes.items()}
     names = list(shapes)
@@ -228,7 +229,7 @@ def _read_axes(turned: Any, shapes: Mapping[Name, Shape]) -> dict[Name, Sequence
     return axes
 
 
-def _read_ascent(record: Any) -> Ascent | None:
+def _read_ascent(record: object) -> Ascent | None:
     if record is None:
         return None
     paths, converged, best = items(record, 3)
@@ -239,7 +240,7 @@ def _read_ascent(record: Any) -> Ascent | None:
     return Ascent(tuple(found), tuple(converged), whole(best, count))
 
 
-def _read_report(record: Any, nodes: int) -> tuple[int, SeparatorReport]:
+def _read_report(record: object, nodes: int) -> tuple[int, SeparatorReport]:
     node, rank, wanted, correlations, condition = items(record, 5)
     return whole(node, nodes), SeparatorReport(
         rank=whole(rank, LARGEST_COUNT),
@@ -252,7 +253,7 @@ def _read_report(record: Any, nodes: int) -> tuple[int, SeparatorReport]:
 # -- how the learner came to them ------------------------------------------------------------------
 
 
-def write_choice(choice: Choice) -> list[Any]:
+def write_choice(choice: Choice) -> list[Given]:
     """[chosen, [name, loss, error] of each candidate, rows held out, rows learned from]."""
     figures = [
         [name, float(choice.losses[name]), float(choice.errors[name])] for name in choice.losses
@@ -262,7 +263,7 @@ def write_choice(choice: Choice) -> list[Any]:
     return [*record, left_out] if left_out else record  # as older files have it
 
 
-def read_choice(record: Any) -> Choice:
+def read_choice(record: object) -> Choice:
     parts = items(record, 5 if len(items(record)) > 4 else 4)
     chosen, figures, held_out, learned_from, *more = parts
     left_out = [items(pair, 2) for pair in items(more[0] if more else [])]
@@ -281,7 +282,7 @@ def read_choice(record: Any) -> Choice:
     )
 
 
-def read_embedding_settings(record: Any) -> dict[str, float]:
+def read_embedding_settings(record: object) -> dict[str, float]:
     """Of a kernel embedding, to look at: pairs of name and value."""
     pairs = [items(pair, 2) for pair in items(record)]
     return {text(name): number(value, 0.0, LARGEST_NUMBER) for name, value in pairs}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,21 +22,21 @@ from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.sequences.signed_chain import SignedChain
 from latentia.sequences.slices import Slice
-from latentia.store.array_table import Fetch, check_shares, check_sizes
+from latentia.store.array_table import Fetch, Written, check_shares, check_sizes
 from latentia.store.column_record import read_column, write_column
 from latentia.store.plain import fields, items, number, pack, text, unpack, whole
-from latentia.typing import Array
+from latentia.typing import Array, ByName, Cell, Given
 
 MOST = 2**20  # variables, states, points of a grid
 LONGEST_STEP = 2**62
 PARAMETERS = ("pseudo_counts", "max_iter", "tol", "known", "learner")
 NEWER = ("order_by", "name_states")  # written where they are told
-LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM, "pbp": PBP}
+LEARNERS: dict[str, Given] = {"em": EM, "stepwise": StepwiseEM, "pbp": PBP}
 BARS = "replicates"  # written of models with error bars: groups, and whether they are stretches
 SIGNED = "signed"  # written of models in closed form: coordinates, and the share of the marginal
 
 
-def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Array]]:
+def write_sequence_model(model: SequenceModel) -> Written:
     """Everything that questions need, and the parameters of the model."""
     fitted = model.fitted_
     chain, slice_ = fitted.chain, fitted.chain.slice
@@ -74,7 +74,7 @@ def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Arr
     return record, [x[n] for x in tables for n in range(len(families_of(slice_)))]
 
 
-def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
+def read_sequence_model(record: object, fetch: Fetch) -> SequenceModel:
     """The model of a record."""
     newer, closed, bars = {}, None, None
     if isinstance(record, dict):
@@ -122,21 +122,21 @@ def read_sequence_model(record: Any, fetch: Fetch) -> SequenceModel:
     return model
 
 
-def _read_step(step: Any) -> int:
+def _read_step(step: object) -> int:
     """Below 0: months."""
     if type(step) is int and step < 0:
         return -whole(-step, MOST, lowest=1)
     return whole(step, LONGEST_STEP)
 
 
-def _read_groups(record: Any) -> tuple[int, bool]:
+def _read_groups(record: object) -> tuple[int, bool]:
     groups, stretches = fields(record, "groups", "stretches")
     if type(stretches) is not bool:
         raise StoreError(f"expected true or false for stretches, got {stretches!r:.80}.")
     return whole(groups, MOST, lowest=2), stretches
 
 
-def _read_signed(chain: Chain, record: Any, fetch: Fetch) -> SignedChain:
+def _read_signed(chain: Chain, record: object, fetch: Fetch) -> SignedChain:
     coordinates, mix = fields(record, "coordinates", "mix")
     sizes = tuple(chain.sizes[v] for v in chain.slice.columns)
     if chain.slice.given or not all(sizes):
@@ -149,14 +149,16 @@ def _read_signed(chain: Chain, record: Any, fetch: Fetch) -> SignedChain:
     return SignedChain(operators, start, low, high, sizes, number(mix, 0.0, 1.0))
 
 
-def _read_names(slice_: Slice, name_states: Any) -> dict[int, tuple[Any, ...]]:
+def _read_names(
+    slice_: Slice, name_states: ByName[Sequence[Cell]] | None
+) -> dict[int, tuple[Cell, ...]]:
     try:
         return StateWishes(name_states=name_states).named(slice_)
     except LatentiaError as error:
         raise StoreError(f"the names of states do not fit the slice: {error}") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Given) -> object:
     """Arrays as lists, learners as their names and the settings that differ from the usual."""
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -170,7 +172,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _learner(value: Any) -> Any:
+def _learner(value: object) -> object:
     """What `_plain` made of a learner, as it was."""
     if not isinstance(value, dict):
         return value
@@ -181,7 +183,9 @@ def _learner(value: Any) -> Any:
     return LEARNERS[name](**settings)
 
 
-def _read_slice(names: Any, latent: Any, given: Any, counts: Any, parents: Any) -> Slice:
+def _read_slice(
+    names: object, latent: object, given: object, counts: object, parents: object
+) -> Slice:
     labels = tuple(unpack(name) for name in items(names))
     n = len(labels)
     hidden = [whole(v, n) for v in items(latent)]

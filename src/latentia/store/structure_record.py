@@ -6,19 +6,18 @@ a model from a hostile file can run astray.
 
 from __future__ import annotations
 
-from typing import Any
-
 from latentia.errors import StoreError
 from latentia.store.plain import LARGEST_COUNT, fields, items, pack, text, unpack, whole, wholes
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree
 from latentia.structure.plan import Node, Plan
 from latentia.structure.sides import Side
+from latentia.typing import Given
 
 MOST_BELOW = 2**26  # Σ over nodes of the leaves below: diagnostics and ranks_ list them
 
 
-def write_graph(graph: LatentGraph) -> dict[str, Any]:
+def write_graph(graph: LatentGraph) -> dict[str, Given]:
     return {
         "names": [pack(name, "the name of a variable") for name in graph.names],
         "edges": [list(edge) for edge in graph.edges],
@@ -28,7 +27,7 @@ def write_graph(graph: LatentGraph) -> dict[str, Any]:
     }
 
 
-def ordered_parents(record: Any) -> bool:
+def ordered_parents(record: object) -> bool:
     """Has a graph in this record parents in an order of its own? (Files of version 5.)"""
     if isinstance(record, list):
         return any(map(ordered_parents, record))
@@ -39,7 +38,7 @@ def ordered_parents(record: Any) -> bool:
     return any(map(ordered_parents, record.values()))
 
 
-def read_graph(record: Any) -> LatentGraph:
+def read_graph(record: object) -> LatentGraph:
     names, edges, latent, states, directed = fields(
         record, "names", "edges", "latent", "states", "directed"
     )
@@ -56,7 +55,7 @@ def read_graph(record: Any) -> LatentGraph:
     )
 
 
-def write_plan(plan: Plan) -> dict[str, Any]:
+def write_plan(plan: Plan) -> dict[str, Given]:
     tree = plan.tree
     return {
         "graph": write_graph(plan.graph),
@@ -81,12 +80,12 @@ def write_plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _write_side(side: Side) -> list[Any]:
+def _write_side(side: Side) -> list[Given]:
     wide = [block[0] if len(block) == 1 else list(block) for block in side.wide]
     return [list(side.core), int(side.core_rank), wide, int(side.wide_rank)]
 
 
-def read_plan(record: Any) -> Plan:
+def read_plan(record: object) -> Plan:
     graph_, cliques, parents, holds, nodes, leaves, notes = fields(
         record, "graph", "cliques", "parents", "holds", "nodes", "leaves", "notes"
     )
@@ -109,7 +108,7 @@ def read_plan(record: Any) -> Plan:
     return plan
 
 
-def _read_node(record: Any, variables: int, nodes: int, leaves: int) -> Node:
+def _read_node(record: object, variables: int, nodes: int, leaves: int) -> Node:
     parent, children, separator, columns, span, rank, inside, outside = fields(
         record,
         *("parent", "children", "separator", "columns"),
@@ -129,7 +128,7 @@ def _read_node(record: Any, variables: int, nodes: int, leaves: int) -> Node:
     )
 
 
-def _read_side(record: Any, leaves: int) -> Side:
+def _read_side(record: object, leaves: int) -> Side:
     core, core_rank, wide, wide_rank = items(record, 4)
     return Side(
         core=wholes(core, leaves),

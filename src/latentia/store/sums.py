@@ -7,8 +7,7 @@ length of the file, and a frozen basis has to evaluate a row before it is believ
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,12 +19,12 @@ from latentia.data.rows import Rows
 from latentia.errors import StoreError
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
-from latentia.store.array_table import Fetch, Shape
+from latentia.store.array_table import Fetch, Shape, Written
 from latentia.store.model_record import read_columns, read_parameters, write_parameters
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, pack, text, whole, wholes
 from latentia.store.structure_record import read_plan, write_plan
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 MOST_ROWS = 2**53
 MOST_AXES = 8
@@ -34,7 +33,7 @@ MOST_AXES = 8
 # -- moments ---------------------------------------------------------------------------------------
 
 
-def write_moments(moments: Moments) -> tuple[dict[str, Any], list[Array]]:
+def write_moments(moments: Moments) -> Written:
     """The sums by name, and what they were gathered for."""
     arrays = [np.asarray(total, dtype=float) for total in moments.sums.values()]
     record = {
@@ -47,7 +46,7 @@ def write_moments(moments: Moments) -> tuple[dict[str, Any], list[Array]]:
     return record, arrays
 
 
-def read_moments(record: Any, fetch: Fetch) -> Moments:
+def read_moments(record: object, fetch: Fetch) -> Moments:
     _, of, weight, rows, sums = fields(record, "kind", "of", "weight", "rows", "sums")
     pairs = [items(pair, 2) for pair in items(sums)]
     names = [text(name) for name, _ in pairs]
@@ -58,7 +57,7 @@ def read_moments(record: Any, fetch: Fetch) -> Moments:
     return Moments(text(of), number(weight, 0.0, 1e300), whole(rows, MOST_ROWS), found)
 
 
-def _shape(record: Any) -> Shape:
+def _shape(record: object) -> Shape:
     shape = wholes(record, LARGEST_COUNT)
     if len(shape) > MOST_AXES or math.prod(shape) > LARGEST_COUNT:
         raise StoreError(f"expected an array of sensible shape, got {list(shape)!r:.80}.")
@@ -75,10 +74,10 @@ def _finite(arrays: Sequence[Array]) -> Sequence[Array]:
 # -- frozen models ---------------------------------------------------------------------------------
 
 
-def write_frozen(frozen: FrozenModel) -> tuple[dict[str, Any], list[Array]]:
+def write_frozen(frozen: FrozenModel) -> Written:
     """Parameters, plan, states, and the basis where there is one."""
     learned, arrays = _write_learned(frozen.frozen)
-    record = {
+    record: dict[str, Given] = {
         "kind": "FrozenModel",
         "parameters": write_parameters(frozen.model, frozen.plan),
         "plan": write_plan(frozen.plan),
@@ -92,7 +91,7 @@ def write_frozen(frozen: FrozenModel) -> tuple[dict[str, Any], list[Array]]:
     return record, arrays
 
 
-def read_frozen(record: Any, fetch: Fetch) -> FrozenModel:
+def read_frozen(record: object, fetch: Fetch) -> FrozenModel:
     _, parameters, structure, states, learned, shapes = fields(
         record, "kind", "parameters", "plan", "states", "frozen", "shapes"
     )
@@ -107,7 +106,7 @@ def read_frozen(record: Any, fetch: Fetch) -> FrozenModel:
     return FrozenModel(LatentModel(**read_parameters(parameters)), plan, columns, frozen)
 
 
-def _write_learned(frozen: Frozen) -> tuple[dict[str, Any], list[Array]]:
+def _write_learned(frozen: Frozen) -> Written:
     if isinstance(frozen, FrozenTables):
         return {"tables": None if frozen.ridge is None else [float(x) for x in frozen.ridge]}, []
     if isinstance(frozen, FrozenSpectral):
@@ -132,7 +131,7 @@ def _write_learned(frozen: Frozen) -> tuple[dict[str, Any], list[Array]]:
     return {"basis": facts}, arrays
 
 
-def _read_learned(record: Any, plan: Plan, arrays: list[Array]) -> Frozen:
+def _read_learned(record: object, plan: Plan, arrays: list[Array]) -> Frozen:
     if isinstance(record, dict) and set(record) == {"tables"}:
         ridge = record["tables"]
         pair = None if ridge is None else [number(x, 0.0, 1e300) for x in items(ridge, 2)]
@@ -165,7 +164,7 @@ def _read_learned(record: Any, plan: Plan, arrays: list[Array]) -> Frozen:
     return FrozenBasis(plan, basis, number(pilot, 1e-300, 1e300), _flag(regularize))
 
 
-def _read_sides(plan: Plan, left: Any, inner: bool) -> tuple[Coordinates | None, ...]:
+def _read_sides(plan: Plan, left: Iterator[Array], inner: bool) -> tuple[Coordinates | None, ...]:
     """Blocks follow from the plan, tables from the file."""
     sides: list[Coordinates | None] = []
     for k, node in enumerate(plan.nodes):
@@ -183,14 +182,14 @@ def _read_sides(plan: Plan, left: Any, inner: bool) -> tuple[Coordinates | None,
     return tuple(sides)
 
 
-def _next(left: Any) -> Array:
+def _next(left: Iterator[Array]) -> Array:
     found: Array | None = next(left, None)
     if found is None:
         raise StoreError("the file has fewer arrays than its basis.")
     return found
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise StoreError(f"expected true or false, got {value!r:.80}.")
     return value

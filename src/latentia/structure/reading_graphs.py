@@ -12,10 +12,10 @@ from typing import TypeAlias
 from latentia.errors import GraphError, UnknownNameError
 from latentia.structure.foreign_graphs import read_foreign
 from latentia.structure.graph import LatentGraph, spell
-from latentia.typing import ByName, Cell, Given, Label
+from latentia.typing import ByName, Cell, Foreign, Given, Label
 
 Latents: TypeAlias = ByName[int | None] | Iterable[object] | None
-GraphLike: TypeAlias = "str | LatentGraph | ByName[Cell] | Iterable[object]"
+GraphLike: TypeAlias = "str | LatentGraph | ByName[Cell] | Iterable[object] | Foreign"
 Edge: TypeAlias = tuple[Label, Label]
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from latentia.data.columns.grids import lay_grid
 from latentia.data.columns.values import Values, distinct_states, plain, sorted_states
 from latentia.data.sources.sketch import ColumnSketch, NumberSketch, sketch_column
 from latentia.errors import DataError
-from latentia.typing import Array, Label
+from latentia.typing import Array, Cell, Label
 
 MOST_STATES = 1000  # of a discrete column that was not told to have more
 MANY_FLOATS = 10  # decimals with more different values than this are continuous
@@ -41,7 +40,7 @@ def discover(
     name: Label,
     sketch: ColumnSketch,
     kind: str | None = None,
-    given: Sequence[Any] | None = None,
+    given: Sequence[Cell] | None = None,
 ) -> Column:
     """The states or the grid of a column; weights of rows are frequencies.
 
@@ -66,7 +65,7 @@ def discover(
     return DiscreteColumn(name, _seen_states(name, sketch))
 
 
-def stated_column(name: Label, given: Sequence[Any]) -> DiscreteColumn:
+def stated_column(name: Label, given: Sequence[Cell]) -> DiscreteColumn:
     """The column whose states were given."""
     return DiscreteColumn(name, _given_states(name, given))
 
@@ -75,7 +74,7 @@ def discover_from_values(
     name: Label,
     values: Values,
     kind: str | None = None,
-    given: Sequence[Any] | None = None,
+    given: Sequence[Cell] | None = None,
     weight: Array | None = None,
 ) -> Column:
     """The column of a table of one block.

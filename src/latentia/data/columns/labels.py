@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from latentia.errors import DataError
 from latentia.typing import Cell, Label
@@ -23,7 +23,7 @@ class Named(Protocol):
     def summary_names(self) -> tuple[Cell, ...]: ...
 
 
-def printed_apart(labels: Sequence[Any], what: str) -> tuple[Any, ...]:
+def printed_apart(labels: Sequence[Cell], what: str) -> tuple[Cell, ...]:
     """The labels; those that print alike as Python writes them.
 
     >>> printed_apart([1, "1", 2], "states")
@@ -37,7 +37,7 @@ def answer_labels(column: Named) -> tuple[Cell, ...]:
     return column.summary_names
 
 
-def joint_labels(columns: Iterable[Named]) -> list[tuple[Any, ...]]:
+def joint_labels(columns: Iterable[Named]) -> list[tuple[Cell, ...]]:
     """Labels ``column=state`` for each column, () for continuous ones; no two are alike.
 
     Where two would be (column ``a`` with state ``b=1`` beside column ``a=b`` with state 1), both
@@ -46,14 +46,14 @@ def joint_labels(columns: Iterable[Named]) -> list[tuple[Any, ...]]:
     return _joint(columns, lambda c: () if c.continuous else c.labels)
 
 
-def joint_summary_labels(columns: Iterable[Named]) -> list[tuple[Any, ...]]:
+def joint_summary_labels(columns: Iterable[Named]) -> list[tuple[Cell, ...]]:
     """The same with what is told of continuous columns: ``column=mean`` and so on."""
     return _joint(columns, lambda c: c.summary_names if c.continuous else c.labels)
 
 
 def _joint(
-    columns: Iterable[Named], told: Callable[[Named], tuple[Any, ...]]
-) -> list[tuple[Any, ...]]:
+    columns: Iterable[Named], told: Callable[[Named], tuple[Cell, ...]]
+) -> list[tuple[Cell, ...]]:
     pairs = [[(c.name, state) for state in told(c)] for c in columns]
     flat = [pair for own in pairs for pair in own]
     plain = [f"{name}={state}" for name, state in flat]
@@ -62,7 +62,7 @@ def _joint(
     return [tuple(next(found) for _ in own) for own in pairs]
 
 
-def _apart(labels: Sequence[Any], exact: Sequence[str], what: str) -> tuple[Any, ...]:
+def _apart(labels: Sequence[Cell], exact: Sequence[str], what: str) -> tuple[Cell, ...]:
     """Labels, or their exact form where two print alike or are equal."""
     printed = Counter(map(str, labels))
     equal = Counter(labels)

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from latentia.errors import DataError
-from latentia.typing import Array, Bools, CellArray, Codes, Label, Selection
+from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label, Selection
 
 EXACT = 2**53  # whole numbers up to this one are floats, too
 
@@ -79,7 +79,7 @@ class Values:
         """What numpy calls the type of the cells: O for objects."""
         return "O" if isinstance(self.given, Words) else self.given.dtype.kind
 
-    def cell(self, row: int) -> Any:
+    def cell(self, row: int) -> Cell:
         given = self.given[row : row + 1]
         return (given.taken(given.values, None) if isinstance(given, Words) else given)[0]
 
@@ -112,7 +112,7 @@ def row_of(first: int | None, place: int) -> str:
     return f"row {place} of its part" if first is None else f"row {first + place}"
 
 
-def code_type(count: int) -> Any:
+def code_type(count: int) -> type[np.signedinteger[Any]]:
     """The narrowest type for codes of so many states, and −1 and −2."""
     return np.int8 if count <= 127 else np.int16 if count < 2**15 else np.int32
 
@@ -145,7 +145,7 @@ def find_words(cells: CellArray) -> Words | None:
     return Words(as_objects(values), codes.astype(code_type(len(values)), copy=False))
 
 
-def as_objects(values: Sequence[Any]) -> CellArray:
+def as_objects(values: Sequence[Cell]) -> CellArray:
     """An array of just these objects, be they lists."""
     found = np.empty(len(values), dtype=object)
     found[:] = values
@@ -221,7 +221,7 @@ def are_numbers(values: Values) -> Bools:
     return words.taken(np.fromiter(map(is_number, words.values), bool, len(words.values)), False)
 
 
-def first_odd(values: Values) -> tuple[int, Any] | None:
+def first_odd(values: Values) -> tuple[int, Cell] | None:
     """Row and value of the first present cell that is no number; None: all are."""
     odd = ~are_numbers(values)
     odd = odd if values.missing is None else odd & ~values.missing
@@ -229,12 +229,12 @@ def first_odd(values: Values) -> tuple[int, Any] | None:
     return None if row is None else (row, plain(values.cell(row)))
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> Cell:
     """Python's own number or string for a numpy scalar; whole floats as they are."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def distinct_states(cells: Iterable[Any], name: Label | None = None) -> set[Any]:
+def distinct_states(cells: Iterable[Cell], name: Label | None = None) -> set[Cell]:
     """Different values; those that cannot be hashed cannot be states."""
     try:
         return {plain(v) for v in cells}
@@ -246,7 +246,7 @@ def distinct_states(cells: Iterable[Any], name: Label | None = None) -> set[Any]
         ) from None
 
 
-def sorted_states(states: Iterable[Any]) -> tuple[Hashable, ...]:
+def sorted_states(states: Iterable[Cell]) -> tuple[Hashable, ...]:
     """In the order of their kind; of several types: by type, then by what they print."""
     try:
         return tuple(sorted(states))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
 
@@ -227,7 +227,7 @@ def _meant(column: Column, text: str) -> Cell:
     return find_state(column, text)
 
 
-def plain_cells(words: list[Any], codes: CellArray) -> Cells:
+def plain_cells(words: list[Cell], codes: CellArray) -> Cells:
     """words[code] for every row, in the plainest array that holds them; None is missing.
 
     What is neither numbers nor true and false stays words.

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from latentia.data.sources.csv_rows import (
 from latentia.data.sources.located import Located, check_unchanged
 from latentia.data.sources.series_words import MET, arrow_words
 from latentia.errors import DataError, FileError
-from latentia.typing import CellArray, Foreign, Label
+from latentia.typing import CellArray, Foreign, Label, TableLike
 
 DELIMITERS = (",", ";", "\t")
 MARK = b"\xef\xbb\xbf"  # of UTF-8
@@ -86,7 +86,7 @@ def csv_blocks(
     found: Survey,
     looks: Mapping[str, CellLook],
     wanted: Sequence[str],
-) -> Iterator[Any]:
+) -> Iterator[TableLike]:
     """Arrow tables with the wanted columns, of the types that `looks` allow."""
     import pyarrow as pa
 
@@ -196,7 +196,7 @@ def _check_names(names: Sequence[str], shown: str) -> None:
 # -- rows --------------------------------------------------------------------------------------
 
 
-def _text_tables(file: Located, head: Head, wanted: Sequence[str]) -> Iterator[Any]:
+def _text_tables(file: Located, head: Head, wanted: Sequence[str]) -> Iterator[TableLike]:
     """The wanted columns as text, piece by piece."""
     with file.open() as raw:
         source = unpacked(raw)
@@ -207,7 +207,7 @@ def _text_tables(file: Located, head: Head, wanted: Sequence[str]) -> Iterator[A
                 yield table
 
 
-def _parsed(piece: CsvPiece, head: Head, wanted: Sequence[str], shown: str) -> Any:
+def _parsed(piece: CsvPiece, head: Head, wanted: Sequence[str], shown: str) -> Foreign:
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
 

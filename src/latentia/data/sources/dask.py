@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 from dask.callbacks import Callback
 from dask.delayed import delayed
@@ -30,7 +30,7 @@ BRANCHES = 8  # sums that are added by one task
 class DaskEngine:
     """A dask DataFrame."""
 
-    frame: Any
+    frame: Foreign
     progress: PassProgress = field(default_factory=lambda: PassProgress(None))
     once: bool = False
     local: bool = False
@@ -53,7 +53,7 @@ class DaskEngine:
             groups = [sums[i : i + BRANCHES] for i in range(0, len(sums), BRANCHES)]
             sums = [delayed(add_up, pure=True)(group) for group in groups]
         tell = self.progress.sharing_pass()
-        done: Any = Callback  # dask has no types
+        done: Foreign = Callback  # dask has no types
         with done(posttask=lambda key, value, dask, state, worker: tell(_share(state))):
             found: Sum | None = sums[0].compute()
         tell(1.0)  # what workers elsewhere have done is known at the end only
@@ -65,14 +65,14 @@ class DaskEngine:
         kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         wanted = self.frame[list(columns)]
         meta = _answered(wanted._meta, work)
         found = wanted.map_partitions(_answered, ToldOnce(work), meta=meta)
         return found if form == "table" else found[next(iter(kinds))]
 
 
-def _share(state: Mapping[str, Any]) -> float:
+def _share(state: Mapping[str, Foreign]) -> float:
     """Of the tasks of a graph: those that are done."""
     left = sum(len(state[kind]) for kind in ("waiting", "ready", "running"))
     done = len(state["finished"])

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, final
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from latentia.data.columns.column import Column
+from latentia.data.columns.column import Column, Places
 from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.all_cores import by_column
 from latentia.data.sources.memory import LocalRows
@@ -22,7 +22,7 @@ from latentia.data.sources.row_sketch import RowSketch, sketch_rows
 from latentia.data.sources.sketch import TableSketch, sketch_column
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, LatentiaError, UnknownNameError
-from latentia.typing import Array, ByName, CellArray, Label
+from latentia.typing import Array, ByName, CellArray, Label, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
 Answer: TypeAlias = Callable[[Table], ByName[CellArray]]
@@ -63,7 +63,7 @@ class Engine(Protocol):
         kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         """The columns that `work` finds for each block, as a table of the engine's own kind.
 
         `kinds` tells their names and types: float, int, bool, str or object.
@@ -94,7 +94,7 @@ class OneBlock:
         kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         found = work(self.table)
         if form == "table":
             return self.table.like(found)
@@ -239,7 +239,7 @@ def encode_table(columns: Sequence[Column], weight: Label | None, table: Table) 
     own = row_weights(weight, table)
     kept = None if own is None or own.all() else own > 0  # others are as if they were not there
 
-    def codes(column: Column) -> Any:
+    def codes(column: Column) -> Places:
         values = table.column(column.name)
         return column.place(values if kept is None else values.where(kept))
 
@@ -270,7 +270,7 @@ def check_cells(engine: Engine, columns: Sequence[Column], wanted: Sequence[Labe
         engine.fold(partial(_place_all, asked), wanted)
 
 
-def _place_all(columns: Sequence[Column], table: Table) -> Any:
+def _place_all(columns: Sequence[Column], table: Table) -> None:
     for column in columns:
         column.place(table.column(column.name))
 

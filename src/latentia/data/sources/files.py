@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from latentia.data.columns.column import Column
 from latentia.data.sources import handing_back as giving
@@ -18,10 +18,10 @@ from latentia.data.sources.located import Located, TableFile, format_of, locate
 from latentia.data.sources.stream import BLOCK_ROWS, Stream
 from latentia.data.sources.typed_files import common_schema, open_typed, typed_blocks
 from latentia.errors import DataError, FileError, FrameError
-from latentia.typing import ByName, Cell, Foreign, Label
+from latentia.typing import ByName, Cell, Foreign, Label, TableLike
 
 # names, blocks with some of them, and the number of rows
-Opened: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterator[Any]], int | None]
+Opened: TypeAlias = tuple[list[str], Callable[[Sequence[str]], Iterator[TableLike]], int | None]
 
 
 def open_files(paths: Sequence[str | os.PathLike[str]], known: Sequence[Column] = ()) -> Stream:
@@ -48,7 +48,7 @@ def open_files(paths: Sequence[str | os.PathLike[str]], known: Sequence[Column] 
         _csv_rows(files, columns) if kind == "CSV" else _typed_rows(files, kind, columns)
     )
 
-    def labelled(wanted: Sequence[Label] | None, kept: object = kept) -> Iterator[Any]:
+    def labelled(wanted: Sequence[Label] | None, kept: object = kept) -> Iterator[TableLike]:
         texts = names if wanted is None else [str(label) for label in wanted]
         return blocks(texts)
 
@@ -76,7 +76,7 @@ def _csv_rows(files: Sequence[Located], known: Mapping[str, Column]) -> Opened:
         for name in names
     }
 
-    def blocks(wanted: Sequence[str]) -> Iterator[Any]:
+    def blocks(wanted: Sequence[str]) -> Iterator[TableLike]:
         _check_all_have([(f, s.head.names) for f, s in zip(files, surveys, strict=True)], wanted)
         for file, found in zip(files, surveys, strict=True):
             if known:
@@ -96,7 +96,7 @@ def _typed_rows(files: Sequence[Located], kind: str, known: Mapping[str, Column]
     names = list(dict.fromkeys(name for one in opened for name in one.schema.names))
     counts = [one.rows for one in opened]
 
-    def blocks(wanted: Sequence[str]) -> Iterator[Any]:
+    def blocks(wanted: Sequence[str]) -> Iterator[TableLike]:
         _check_all_have([(one.file, one.schema.names) for one in opened], wanted)
         schema = common_schema(opened, wanted)
         labels = {name: known[name].name if name in known else name for name in wanted}
@@ -125,12 +125,12 @@ def _check_all_have(files: Sequence[tuple[Located, Sequence[str]]], wanted: Sequ
                 raise DataError(f"two columns of {file.shown!r} are called {name!r}. Rename one.")
 
 
-def _cut(table: Foreign) -> Iterator[Any]:
+def _cut(table: Foreign) -> Iterator[TableLike]:
     for start in range(0, len(table), BLOCK_ROWS):
         yield table.slice(start, BLOCK_ROWS)
 
 
-def _cut_dict(cells: ByName[Cell]) -> Iterator[Any]:
+def _cut_dict(cells: ByName[Cell]) -> Iterator[TableLike]:
     for start in range(0, len(next(iter(cells.values()))), BLOCK_ROWS):
         yield {name: values[start : start + BLOCK_ROWS] for name, values in cells.items()}
 
@@ -142,7 +142,7 @@ def dataset_stream(data: Foreign) -> Stream:
     """A stream over an Arrow dataset that the user has opened."""
     import pyarrow as pa
 
-    def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
+    def blocks(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         wanted = data.schema.names if columns is None else [str(c) for c in columns]
         _check_fragments(data, wanted)
         try:
@@ -159,12 +159,12 @@ def dataset_stream(data: Foreign) -> Stream:
     return Stream(tuple(data.schema.names), blocks, giving.give_reader, _known_rows(data))
 
 
-def _scanned(data: Foreign, columns: list[str]) -> Iterator[Any]:
+def _scanned(data: Foreign, columns: list[str]) -> Iterator[TableLike]:
     import pyarrow.dataset as ds
 
     # buffering ahead, Arrow keeps what it has read of a Parquet file until the file's end
     options = ds.ParquetFragmentScanOptions(pre_buffer=False) if _is_parquet(data) else None
-    batches: Iterator[Any] = data.to_batches(
+    batches: Iterator[TableLike] = data.to_batches(
         columns=columns,
         batch_size=BLOCK_ROWS,
         batch_readahead=4,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -54,31 +54,31 @@ class ToldOnce:
         return ToldOnce, (self.work,)
 
 
-def give_generator(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+def give_generator(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Foreign:
     """Blocks in, blocks of the same kind out."""
     for table, found in answered(stream, work, columns):
         yield table.like(found)
 
 
-def give_list(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+def give_list(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Foreign:
     """A list of frames in, a list of frames out."""
     return list(give_generator(stream, work, kinds, columns))
 
 
-def give_reader(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+def give_reader(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Foreign:
     """A record-batch reader that computes a block when it is asked for one."""
     import pyarrow as pa  # the blocks are Arrow's
 
     schema = arrow_schema(kinds)
 
-    def batches() -> Iterator[Any]:
+    def batches() -> Iterator[TableLike]:
         for _, found in answered(stream, work, columns):
             yield arrow_batch(found, schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def give_duckdb(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Any:
+def give_duckdb(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]) -> Foreign:
     """A relation over such a reader; it can be read once."""
     import duckdb  # the relation is one of its
 
@@ -88,11 +88,11 @@ def give_duckdb(stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[La
 
 def give_polars_lazy(
     data: Foreign, stream: Stream, work: Answer, kinds: Kinds, columns: Sequence[Label]
-) -> Any:
+) -> Foreign:
     """A lazy frame whose last step asks the model."""
     import polars as pl  # the frame is one of its
 
-    types: dict[type, Any] = {
+    types: dict[type, Foreign] = {
         float: pl.Float64,
         int: pl.Int64,
         np.uint64: pl.UInt64,
@@ -101,7 +101,7 @@ def give_polars_lazy(
     schema = {str(name): types.get(kind, pl.String) for name, kind in kinds.items()}
     once = ToldOnce(work)
 
-    def one_block(frame: TableLike) -> Any:
+    def one_block(frame: TableLike) -> Foreign:
         found = once(part_of_table(frame))
         return pl.DataFrame({str(k): _plain(v) for k, v in found.items()}, schema=schema)
 
@@ -109,11 +109,11 @@ def give_polars_lazy(
     return wanted.map_batches(one_block, schema=schema, streamable=True)
 
 
-def arrow_schema(kinds: Kinds) -> Any:
+def arrow_schema(kinds: Kinds) -> Foreign:
     """Names and Arrow types of the columns of an answer."""
     import pyarrow as pa
 
-    types: dict[type, Any] = {
+    types: dict[type, Foreign] = {
         float: pa.float64(),
         int: pa.int64(),
         np.uint64: pa.uint64(),
@@ -122,7 +122,7 @@ def arrow_schema(kinds: Kinds) -> Any:
     return pa.schema([(str(name), types.get(kind, pa.string())) for name, kind in kinds.items()])
 
 
-def arrow_batch(found: ByName[CellArray], schema: Foreign) -> Any:
+def arrow_batch(found: ByName[CellArray], schema: Foreign) -> Foreign:
     """One block of an answer as a record batch."""
     import pyarrow as pa
 
@@ -135,7 +135,7 @@ def arrow_batch(found: ByName[CellArray], schema: Foreign) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _plain(values: CellArray) -> Any:
+def _plain(values: CellArray) -> Foreign:
     return [_text(v) for v in values] if values.dtype == object else values
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from latentia.data.rows import Additive
 from latentia.data.sources.engine import Answer, Engine, Form, OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError
-from latentia.typing import ByName, Label
+from latentia.typing import Bools, ByName, Label, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
 MISSING, PRESENT = "missing", "present"
@@ -38,12 +38,15 @@ def with_indicators(engine: Engine, indicators: Mapping[Label, Label]) -> Engine
 def add_indicators(indicators: Mapping[Label, Label], table: Table) -> Table:
     """Words that tell whether cells are there; a column that is not there is missing."""
     for name, about in indicators.items():
-        gone: Any = np.ones(table.length, dtype=bool)
+        gone: Bools = np.ones(table.length, dtype=bool)
         if about in table.names:
             told = table.column(about).missing
             gone = np.zeros(table.length, dtype=bool) if told is None else np.asarray(told)
         table = table.beside(name, np.where(gone, MISSING, PRESENT))
     return table
+
+
+T = TypeVar("T")
 
 
 @final
@@ -80,7 +83,7 @@ class Indicated:
         kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         wanted, asked = self._split(columns)
         return self.engine.answer(partial(_work_with, work, asked), kinds, wanted, form)
 
@@ -92,5 +95,5 @@ class Indicated:
         return list(dict.fromkeys((*own, *more))), asked
 
 
-def _work_with(work: Callable[[Table], Any], asked: Mapping[Label, Label], table: Table) -> Any:
+def _work_with(work: Callable[[Table], T], asked: Mapping[Label, Label], table: Table) -> T:
     return work(add_indicators(asked, table))

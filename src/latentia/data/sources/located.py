@@ -11,10 +11,11 @@ import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any, final
+from typing import IO, final
 
 from latentia.data.columns.column import Column
 from latentia.errors import DataError, FileError, FrameError
+from latentia.typing import Foreign
 
 ENDINGS = {
     ".parquet": "Parquet",
@@ -41,7 +42,7 @@ class TableFile(os.PathLike[str]):
     path: str
     shown: str
     known: tuple[Column, ...] = ()
-    kept: Any = field(default=None, compare=False)  # lives as long as this: a temporary copy
+    kept: object = field(default=None, compare=False)  # lives as long as this: a temporary copy
 
     def __fspath__(self) -> str:
         return self.path
@@ -62,7 +63,7 @@ class Located:
             return open(self.path, "rb")
         return self.open_native()  # type: ignore[no-any-return]
 
-    def open_native(self) -> Any:
+    def open_native(self) -> Foreign:
         """The same as a file of Arrow, which can be read without Python."""
         import pyarrow as pa
 
@@ -80,7 +81,7 @@ def check_unchanged(file: Located) -> None:
         )
 
 
-def locate(path: str | os.PathLike[str]) -> tuple[list[Located], Any]:
+def locate(path: str | os.PathLike[str]) -> tuple[list[Located], object]:
     """The files of a path in the order of their names; and what must live as long as they do."""
     name = os.fspath(path)
     shown = path.shown if isinstance(path, TableFile) else name
@@ -211,7 +212,7 @@ def _remote(address: str) -> list[str]:
     return _all_tables([start + name for name in names], address)
 
 
-def _file_system(address: str) -> tuple[Any, str]:
+def _file_system(address: str) -> tuple[Foreign, str]:
     import pyarrow as pa
     import pyarrow.fs as fs
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from latentia.data.rows import Additive, Rows, row_chunks
 from latentia.data.sources.all_cores import in_parallel
 from latentia.data.sources.progress import answer_progress
 from latentia.data.sources.row_sketch import sketch_rows
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
 
@@ -61,7 +61,7 @@ def even_blocks(rows: int, most: int) -> list[slice]:
     return found + [slice(a, min(a + small, rows)) for a in range(large, rows, small)]
 
 
-def told_in_blocks(work: Iterator[Any], blocks: int, rows: int) -> None:
+def told_in_blocks(work: Iterator[TableLike], blocks: int, rows: int) -> None:
     """Go through work on so many blocks, which answer for so many rows; tell how far it is."""
     told = answer_progress()
     told.begin(rows)

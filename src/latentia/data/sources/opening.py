@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -111,7 +110,7 @@ def _root(data: TableLike) -> str:
     return type(data).__module__.split(".")[0]
 
 
-def _holds_frames(data: Sequence[Any]) -> bool:
+def _holds_frames(data: Sequence[TableLike]) -> bool:
     """A list of tables, and not a table as a list of rows?"""
     if not data:
         return False
@@ -130,7 +129,7 @@ def _holds_frames(data: Sequence[Any]) -> bool:
 def _polars_lazy(data: Foreign) -> Stream:
     names = tuple(data.collect_schema().names())
 
-    def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
+    def blocks(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         wanted = data if columns is None else data.select(_texts(columns))
         if hasattr(data, "collect_batches"):
             yield from wanted.collect_batches(chunk_size=BLOCK_ROWS)
@@ -143,7 +142,7 @@ def _polars_lazy(data: Foreign) -> Stream:
 def _readable(blocks: Blocks) -> Blocks:
     """The same blocks; what the library says that cannot read them is said in our words."""
 
-    def read(columns: Sequence[Label] | None) -> Iterator[Any]:
+    def read(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         try:
             yield from blocks(columns)
         except Exception as error:
@@ -171,7 +170,7 @@ def _texts(columns: Sequence[Label]) -> list[str]:
 
 
 def _duckdb(data: Foreign) -> Stream:
-    def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
+    def blocks(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         quoted = ['"' + str(c).replace('"', '""') + '"' for c in columns or data.columns]
         yield from _tables_of(data.select(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS))
 
@@ -179,7 +178,7 @@ def _duckdb(data: Foreign) -> Stream:
 
 
 def _ibis(data: Foreign) -> Stream:
-    def blocks(columns: Sequence[Label] | None) -> Iterator[Any]:
+    def blocks(columns: Sequence[Label] | None) -> Iterator[TableLike]:
         wanted = data if columns is None else data.select([str(c) for c in columns])
         yield from _tables_of(wanted.to_pyarrow_batches(chunk_size=BLOCK_ROWS))
 
@@ -196,7 +195,7 @@ def _pyarrow(data: Foreign) -> tuple[Stream, bool] | None:
     return None
 
 
-def _reader_of(data: Foreign) -> Any:
+def _reader_of(data: Foreign) -> Foreign:
     try:
         import pyarrow as pa
     except ImportError:
@@ -206,7 +205,7 @@ def _reader_of(data: Foreign) -> Any:
     return pa.RecordBatchReader.from_stream(data)
 
 
-def _tables_of(batches: Iterable[Any]) -> Iterator[Any]:
+def _tables_of(batches: Iterable[TableLike]) -> Iterator[TableLike]:
     import pyarrow as pa  # batches come from it
 
     for batch in batches:
@@ -218,7 +217,7 @@ def _tables_of(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _frames(
-    data: TableLike, graph_names: Sequence[Label] | None, give: Callable[..., Any]
+    data: TableLike, graph_names: Sequence[Label] | None, give: Callable[..., TableLike]
 ) -> tuple[Stream, bool]:
     """Frames from a list, an iterator, or a function that makes one."""
     start = iter(_opened(data))
@@ -232,13 +231,13 @@ def _frames(
     names = read_table(_as_frame(first), graph_names).names
     again = itertools.chain([first], start)
 
-    def blocks(_: Sequence[Label] | None) -> Iterator[Any]:
+    def blocks(_: Sequence[Label] | None) -> Iterator[TableLike]:
         return map(_as_frame, again if once else _opened(data))
 
     return Stream(names, blocks, give), once
 
 
-def _opened(data: TableLike) -> Iterable[Any]:
+def _opened(data: TableLike) -> Iterable[TableLike]:
     if not callable(data) or isinstance(data, list | tuple):
         return data  # type: ignore[no-any-return]
     made = data()
@@ -249,7 +248,7 @@ def _opened(data: TableLike) -> Iterable[Any]:
     return made
 
 
-def _as_frame(block: TableLike) -> Any:
+def _as_frame(block: TableLike) -> TableLike:
     """Record batches as tables; everything else as it is."""
     if _root(block) == "pyarrow" and hasattr(block, "num_rows") and not hasattr(block, "chunk"):
         return next(_tables_of([block]), block) if type(block).__name__ == "RecordBatch" else block

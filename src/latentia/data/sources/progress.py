@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 SECONDS = 0.5  # between two reports
 
@@ -172,6 +172,7 @@ class PassProgress:
             self.report(Step(self.number, self.rows, self.total, now - self.started))
 
 
+ProgressLike: TypeAlias = "Report | bool | None"  # as a user asks for it
 _SHOWN: ContextVar[Report | None] = ContextVar("_SHOWN", default=None)
 
 
@@ -198,7 +199,7 @@ def show_progress(to: Report | bool | None = True) -> Iterator[None]:
             report.end()
 
 
-def as_progress(wanted: Any) -> PassProgress:
+def as_progress(wanted: ProgressLike) -> PassProgress:
     """None: what `show_progress` says; True: a line on the screen; False: silent; else a function.
 
     True is silent, too, where nobody looks: standard error is neither a terminal nor a notebook.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from latentia.data.row_colours import by_colour, row_colours
 from latentia.data.rows import Rows
 from latentia.errors import MomentsError
 from latentia.typing import Array, CellArray
+
+if TYPE_CHECKING:
+    from latentia.data.columns.column import Places
 
 FEW_ROWS = 2**12  # enough of a block to see that its rows differ
 
@@ -119,7 +122,7 @@ def _taken(rows: Rows, order: CellArray) -> Rows:
 
 
 def _joined(a: Rows, b: Rows) -> Rows:
-    codes: Sequence[Any] = [np.concatenate(pair) for pair in zip(a.codes, b.codes, strict=True)]
+    codes: Sequence[Places] = [np.concatenate(pair) for pair in zip(a.codes, b.codes, strict=True)]
     if a.weight is None and b.weight is None:
         return Rows(tuple(codes))
     return Rows(tuple(codes), np.concatenate([a.weights, b.weights]))

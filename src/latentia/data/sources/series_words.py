@@ -6,13 +6,13 @@ library of the frame. No cell becomes an object of Python, only the words do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentia.data.columns.values import Words, as_objects, code_type, is_missing
-from latentia.typing import CellArray, Foreign, Label
+from latentia.typing import Cell, CellArray, Foreign, Label
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -22,7 +22,7 @@ FIRST_CELLS = 2**14  # of a column of text, which are looked at for words
 MET = b"latentia: words as they were met"  # … and we the text of CSV files
 
 
-def series_words(series: nw.Series[Any]) -> Words | None:
+def series_words(series: nw.Series[Foreign]) -> Words | None:
     """Words of a column of text or categories; None: it holds something else."""
     native = series.to_native()
     match type(native).__module__.split(".")[0]:
@@ -35,7 +35,7 @@ def series_words(series: nw.Series[Any]) -> Words | None:
     return None
 
 
-def _words(values: list[Any], codes: CellArray) -> Words:
+def _words(values: list[Cell], codes: CellArray) -> Words:
     return Words(as_objects(values), codes.astype(code_type(len(values)), copy=False))
 
 
@@ -75,7 +75,7 @@ def _polars_words(native: Foreign, dtype: Foreign) -> Words | None:
     return _words(met.cast(pl.String).to_list(), found)
 
 
-def _polars_enum(native: Foreign) -> tuple[list[str], Any]:
+def _polars_enum(native: Foreign) -> tuple[list[str], Foreign]:
     """Text as an enum of the words that are met.
 
     The first cells tell the words of most columns; where others come later, all cells are asked.
@@ -112,7 +112,7 @@ def arrow_words(column: Foreign) -> Words | None:
             column = column.dictionary_encode()
         except pa.ArrowNotImplementedError:  # views, once
             return None
-    values: list[Any] = []
+    values: list[Cell] = []
     parts: list[CellArray] = [np.zeros(0, dtype=np.int64)]
     last, start = None, 0
     for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
@@ -124,7 +124,7 @@ def arrow_words(column: Foreign) -> Words | None:
     return _words(values, np.concatenate(parts))
 
 
-def series_categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
+def series_categories(series: nw.Series[Foreign]) -> tuple[Cell, ...] | None:
     """Declared states: categories of pandas, enums of polars and DuckDB, dictionaries of Arrow.
 
     Other categoricals of polars share one pool of what was met, which declares nothing.
@@ -142,7 +142,7 @@ def series_categories(series: nw.Series[Any]) -> tuple[Any, ...] | None:
     return tuple(series.dtype.categories) if isinstance(series.dtype, nw.Enum) else None
 
 
-def _arrow_categories(column: Foreign) -> tuple[Any, ...] | None:
+def _arrow_categories(column: Foreign) -> tuple[Cell, ...] | None:
     """The dictionaries of all chunks, one after the other; what is missing is no state."""
     import pyarrow as pa
 
@@ -162,7 +162,7 @@ def is_pool(field: Foreign) -> bool:
     return any(key.startswith(POOL) or key == MET for key in field.metadata or ())
 
 
-def _used(chunk: Foreign) -> tuple[Any, NDArray[np.int64]]:
+def _used(chunk: Foreign) -> tuple[Foreign, NDArray[np.int64]]:
     """The dictionary of a chunk and its codes; of a large one, what the chunk needs of it."""
     own, indices = chunk.dictionary, chunk.indices
     codes = indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)

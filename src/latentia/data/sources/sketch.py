@@ -12,9 +12,10 @@ import heapq
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentia.data.columns.values import (
     EXACT,
@@ -35,6 +36,7 @@ FEW_VALUES = 16  # small whole numbers that are counted one by one
 LOOKED_AT = 2**12  # cells that tell which numbers may be frequent …
 FREQUENT = 0.01  # … with such a share of a block
 
+Number: TypeAlias = "float | np.integer | np.floating"
 Numbers = CellArray
 Ends = tuple[tuple[float, float], ...]
 
@@ -78,7 +80,7 @@ class ColumnSketch:
     missing: float  # Σ w of those that have none
     numbers: NumberSketch | None = None
     others: tuple[Hashable, ...] = ()  # different values that are no numbers, sorted
-    odd: tuple[int, Any] | None = None  # row and value of the first cell that is no number
+    odd: tuple[int, Cell] | None = None  # row and value of the first cell that is no number
     categories: tuple[Hashable, ...] | None = None  # declared states
     cells: int = 0  # that have a value, in rows of positive weight
 
@@ -186,7 +188,7 @@ def _is_finite(value: Cell) -> bool:
     return is_number(value) and abs(value) != math.inf
 
 
-def _exact_numbers(listed: list[Any]) -> Numbers | None:
+def _exact_numbers(listed: list[Cell]) -> Numbers | None:
     """Python's numbers as an array that holds each of them exactly; None: there is none."""
     found = np.array(listed)
     if found.dtype.kind != "i" and all(isinstance(v, int) and 0 <= v < 2**64 for v in listed):
@@ -212,9 +214,12 @@ def sketch_numbers(cells: Numbers, weight: Array | None = None) -> NumberSketch:
         counted = _smallest_hashes(cells, weight)
     seen, weights, whole = counted
     if whole:
-        ends = list(zip(seen.astype(float).tolist(), weights.tolist(), strict=True))
-        often = _often(seen, weights, total)
-        return NumberSketch(total, seen, weights, True, _outer(ends), _outer(ends, -1.0), often)
+        often, x = _often(seen, weights, total), seen.astype(float)
+        different = np.unique(x)
+        low, high = x <= different[:2].max(), x >= different[-2:].min()
+        lowest = _outer(_ends(x[low], weights[low]))
+        highest = _outer(_ends(x[high], weights[high]), -1.0)
+        return NumberSketch(total, seen, weights, True, lowest, highest, often)
     often = _frequent(cells, weight, total)
     lowest = _outer([_end(cells, weight, x) for x in (low, cells[cells > low].min())])
     highest = _outer([_end(cells, weight, x) for x in (high, cells[cells < high].max())], -1.0)
@@ -222,7 +227,7 @@ def sketch_numbers(cells: Numbers, weight: Array | None = None) -> NumberSketch:
 
 
 def _counted_close(
-    cells: Numbers, weight: Array | None, low: float | np.number[Any], high: float | np.number[Any]
+    cells: Numbers, weight: Array | None, low: Number, high: Number
 ) -> tuple[Numbers, Array, bool] | None:
     """Whole numbers that lie close together, counted by a table; None where they do not."""
     width = int(high) - int(low) if abs(float(low)) < EXACT and abs(float(high)) < EXACT else CLOSE
@@ -306,7 +311,7 @@ def _are_floats(x: Numbers) -> bool:
     return not len(x) or max(abs(int(x.min())), abs(int(x.max()))) <= EXACT
 
 
-def _hashes(x: Numbers) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _hashes(x: Numbers) -> NDArray[np.uint64]:
     """A number of 64 bits for each; equal for equal numbers of any type."""
     if x.dtype.kind == "O":
         return np.concatenate([_hashes(np.array([v])) for v in x.tolist()])
@@ -347,13 +352,18 @@ def _both_often(a: NumberSketch, b: NumberSketch) -> dict[float, float]:
     return {x: w for x, w in found.items() if w >= 0.5 * FREQUENT * (a.weight + b.weight)}
 
 
-def _weight_at(cells: Numbers, weight: Array | None, x: float | np.number[Any]) -> float:
+def _weight_at(cells: Numbers, weight: Array | None, x: Number) -> float:
     met = cells == x
     return float(np.count_nonzero(met)) if weight is None else float(weight[met].sum())
 
 
-def _end(cells: Numbers, weight: Array | None, x: float | np.number[Any]) -> tuple[float, float]:
+def _end(cells: Numbers, weight: Array | None, x: Number) -> tuple[float, float]:
     return float(x), _weight_at(cells, weight, x)
+
+
+def _ends(x: Array, weights: Array) -> list[tuple[float, float]]:
+    """Numbers with their weights; large whole ones may be one number as floats."""
+    return list(zip(x.tolist(), weights.tolist(), strict=True))
 
 
 def _outer(ends: list[tuple[float, float]], sign: float = 1.0) -> Ends:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 from pyspark import TaskContext
 
@@ -18,7 +18,7 @@ from latentia.data.sources.handing_back import ToldOnce, arrow_batch, arrow_sche
 from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, part_of_table
 from latentia.errors import FrameError, LatentiaError
-from latentia.typing import ByName, Foreign, Label
+from latentia.typing import ByName, Foreign, Label, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
 
@@ -32,7 +32,7 @@ NAMES: dict[type, str] = {float: "double", int: "bigint", bool: "boolean"}
 class SparkEngine:
     """A Spark DataFrame."""
 
-    frame: Any
+    frame: Foreign
     progress: PassProgress = field(default_factory=lambda: PassProgress(None))
     once: bool = False
     local: bool = False
@@ -66,17 +66,17 @@ class SparkEngine:
         kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         told = {name: kind if kind in NAMES else str for name, kind in kinds.items()}
         fields = [f"{_quoted(name)} {NAMES.get(kind, 'string')}" for name, kind in told.items()]
         run = _partition_answers(work, told)
         return self._selected(columns).mapInArrow(run, ", ".join(fields))
 
-    def _selected(self, columns: Sequence[Label]) -> Any:
+    def _selected(self, columns: Sequence[Label]) -> Foreign:
         return self.frame.select(*[_quoted(c) for c in columns])
 
 
-def _loaded(total: bytes) -> Any:
+def _loaded(total: bytes) -> Foreign:
     """The sum of a partition; the error that it ended with is raised here."""
     found = pickle.loads(total)
     if isinstance(found, LatentiaError):
@@ -88,7 +88,7 @@ def _quoted(name: Label) -> str:
     return "`" + str(name).replace("`", "``") + "`"
 
 
-def _group_sum(sums: Foreign) -> Any:
+def _group_sum(sums: Foreign) -> Foreign:
     """The sums of neighbouring partitions as one, in their order."""
     ordered = sums.sort_values("part")
     try:
@@ -100,21 +100,25 @@ def _group_sum(sums: Foreign) -> Any:
 
 def _partition_sums(
     work: Callable[[Table], Sum | None],
-) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
+) -> Callable[[Iterator[TableLike]], Iterator[TableLike]]:
+    def run(batches: Iterator[TableLike]) -> Iterator[TableLike]:
         import pyarrow as pa
 
-        total: Any = None
+        total: Sum | None = None
+        failed: LatentiaError | None = None
         try:
             for batch in batches:
                 if batch.num_rows:
                     total = plus(total, work(part_of_table(pa.Table.from_batches([batch]))))
         except LatentiaError as error:  # Spark would wrap it into one of its own
-            total = error
-        if total is not None:
+            failed = error
+        if failed is not None or total is not None:
             context = TaskContext.get()
             part = 0 if context is None else context.partitionId()
-            arrays = [pa.array([part], pa.int64()), pa.array([pickle.dumps(total)], pa.binary())]
+            arrays = [
+                pa.array([part], pa.int64()),
+                pa.array([pickle.dumps(failed or total)], pa.binary()),
+            ]
             yield pa.RecordBatch.from_arrays(arrays, ["part", "total"])
 
     return run
@@ -122,8 +126,8 @@ def _partition_sums(
 
 def _partition_answers(
     work: Answer, kinds: ByName[type]
-) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
+) -> Callable[[Iterator[TableLike]], Iterator[TableLike]]:
+    def run(batches: Iterator[TableLike]) -> Iterator[TableLike]:
         import pyarrow as pa
 
         schema, once = arrow_schema(kinds), ToldOnce(work)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 from latentia.data.rows import Additive
 from latentia.data.sources.all_cores import usable_cores
@@ -18,14 +18,16 @@ from latentia.data.sources.progress import PassProgress
 from latentia.data.sources.table import Table, read_table
 from latentia.errors import DataError
 from latentia.linear_algebra import one_thread
-from latentia.typing import ByName, CellArray, Label
+from latentia.typing import ByName, CellArray, Label, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
 
 BLOCK_ROWS = 2**17  # rows read at a time
 
-Blocks = Callable[[Sequence[Label] | None], Iterator[Any]]  # of frames; columns wanted, None: all
-Giving = Callable[[Iterator[ByName[CellArray]], ByName[type]], Any]
+Blocks = Callable[
+    [Sequence[Label] | None], Iterator[TableLike]
+]  # of frames; columns wanted, None: all
+Giving = Callable[[Iterator[ByName[CellArray]], ByName[type]], TableLike]
 
 
 @final
@@ -35,7 +37,7 @@ class Stream:
 
     names: tuple[Label, ...]
     blocks: Blocks
-    give: Callable[[Stream, Answer, ByName[type], Sequence[Label]], Any]
+    give: Callable[[Stream, Answer, ByName[type], Sequence[Label]], TableLike]
     rows: int | None = None  # where it is known
     threads: int | None = None
     progress: PassProgress = field(default_factory=lambda: PassProgress(None))
@@ -60,7 +62,7 @@ class Stream:
         kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         return self.give(self, work, kinds, columns)
 
 
@@ -120,7 +122,7 @@ class OneShot:
         kinds: ByName[type],
         columns: Sequence[Label],
         form: Form = "table",
-    ) -> Any:
+    ) -> TableLike:
         raise DataError("a pilot has been read from these rows. Open them anew to ask about them.")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from latentia.data.sources.pandas_numbers import (
 )
 from latentia.data.sources.series_words import is_pool, series_categories, series_words
 from latentia.errors import DataError, FrameError, UnknownNameError
-from latentia.typing import ByName, CellArray, Foreign, Label, TableLike
+from latentia.typing import ByName, Cell, CellArray, Foreign, Label, TableLike
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -45,8 +45,8 @@ class Table:
 
     names: tuple[Label, ...]
     length: int
-    native: Any
-    frame: Any  # as narwhals has it; as it is, where it is a matrix; None: numpy or dict
+    native: TableLike
+    frame: Foreign  # as narwhals has it; as it is, where it is a matrix; None: numpy or dict
     extra: Mapping[Label, CellArray] = field(default_factory=dict)  # besides the frame
     first: int | None = 0  # row where it begins in a longer table; None: nobody knows
     known: dict[Label, Values] = field(default_factory=dict, compare=False)  # once found
@@ -90,7 +90,7 @@ class Table:
             return _array_values(_as_array(given, name), name)
         return _array_values(self.native[:, _place_of(name, self.names)], name)
 
-    def like(self, columns: ByName[CellArray]) -> Any:
+    def like(self, columns: ByName[CellArray]) -> TableLike:
         """Columns as a frame of the same kind; numpy: a matrix."""
         if self.frame is None:
             if isinstance(self.native, Mapping):
@@ -112,7 +112,7 @@ class Table:
             texts = [name for name, values in named.items() if values.dtype == object]
             raise _too_large(", ".join(map(repr, texts)), backend) from None
 
-    def like_column(self, values: CellArray, name: Label) -> Any:
+    def like_column(self, values: CellArray, name: Label) -> TableLike:
         """One column as a series of the same kind; numpy and dict: an array."""
         if self.frame is None:
             return values
@@ -215,7 +215,7 @@ def part_of_table(data: TableLike) -> Table:
     return replace(read_table(data), first=None)
 
 
-def _array_of_rows(data: Sequence[Any]) -> CellArray:
+def _array_of_rows(data: Sequence[Cell]) -> CellArray:
     """A list of rows as an array; among text, and beside floats, numbers stay what they are."""
     found: CellArray = np.asarray(data)
     if found.ndim == 2 and found.dtype.kind in "USf":
@@ -231,7 +231,7 @@ def _check_names(data: TableLike) -> None:
     listed = names.tolist() if is_pandas(data) else list(names)
     if len(set(listed)) == len(listed):
         return
-    seen: set[Any] = set()
+    seen: set[Cell] = set()
     for name in listed:
         if name in seen:
             raise DataError(f"two columns are called {name!r}. Rename or drop one of them.")
@@ -253,7 +253,7 @@ def _as_array(values: object, name: Label) -> CellArray:
         ) from None
 
 
-def _changes(values: Sequence[Any], found: CellArray) -> bool:
+def _changes(values: Sequence[Cell], found: CellArray) -> bool:
     """Did numpy make text of numbers, numbers of True, or round large whole numbers?"""
     kind, types = found.dtype.kind, set(map(type, values))
     if kind in "US":
@@ -297,7 +297,7 @@ def _numpy_table(data: CellArray, graph_names: Sequence[Label] | None) -> Table:
     return Table(names, len(data), data, None)
 
 
-def _named_by_text(data: TableLike) -> nw.DataFrame[Any]:
+def _named_by_text(data: TableLike) -> nw.DataFrame[Foreign]:
     """narwhals wants names that are text, and 0 and "0" are two columns: numbered from the left."""
     import narwhals.stable.v2 as nw
 
@@ -306,7 +306,7 @@ def _named_by_text(data: TableLike) -> nw.DataFrame[Any]:
     return nw.from_native(copy, eager_only=True)
 
 
-def _series_values(series: nw.Series[Any], name: Label) -> Values:
+def _series_values(series: nw.Series[Foreign], name: Label) -> Values:
     import narwhals.stable.v2 as nw
 
     dtype = series.dtype
@@ -332,7 +332,7 @@ def _series_values(series: nw.Series[Any], name: Label) -> Values:
     return _listed(series, name)
 
 
-def _listed(series: nw.Series[Any], name: Label) -> Values:
+def _listed(series: nw.Series[Foreign], name: Label) -> Values:
     """The cells as Python's objects; of text and categories, only the different ones."""
     try:
         words = series_words(series)

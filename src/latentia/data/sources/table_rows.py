@@ -24,7 +24,7 @@ from latentia.data.sources.engine import (
 )
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.data.sources.opening import open_engine
-from latentia.data.sources.progress import as_progress
+from latentia.data.sources.progress import ProgressLike, as_progress
 from latentia.data.sources.sketch import ColumnSketch, TableSketch
 from latentia.data.sources.stream import OneShot, Stream
 from latentia.data.sources.table import Table
@@ -166,7 +166,7 @@ def open_rows(
     X: TableLike,
     names: Sequence[Label] | None = None,
     sample_weight: WeightLike | None = None,
-    progress: object = None,
+    progress: ProgressLike = None,
     known: Sequence[Column] = (),
 ) -> TableRows:
     """Any table; `names` are those of columns that come without (numpy).

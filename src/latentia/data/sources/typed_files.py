@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, final
+from typing import final
 
 from latentia.data.sources.located import Located, check_unchanged
 from latentia.data.sources.series_words import is_pool
 from latentia.errors import DataError, FileError
-from latentia.typing import Foreign
+from latentia.typing import Foreign, TableLike
 
 EXACT = 2**53  # integers up to here are decimals, too
 
@@ -26,7 +26,7 @@ class TypedFile:
 
     file: Located
     format: str
-    schema: Any
+    schema: Foreign
     rows: int | None
 
 
@@ -61,7 +61,7 @@ def reading(file: Located, kind: str) -> Iterator[None]:
 
 def typed_blocks(
     one: TypedFile, wanted: Sequence[str], schema: Foreign, rows: int
-) -> Iterator[Any]:
+) -> Iterator[TableLike]:
     """Record batches of the wanted columns, of the types of `schema`."""
     check_unchanged(one.file)
     batches = (_parquet_batches if one.format == "Parquet" else _arrow_batches)(one, wanted, rows)
@@ -73,7 +73,7 @@ def typed_blocks(
 
 
 @contextmanager
-def parquet_file(file: Located) -> Iterator[Any]:
+def parquet_file(file: Located) -> Iterator[TableLike]:
     """Buffering ahead, Arrow would keep what it has read of a file until the file's end."""
     import pyarrow.parquet as pq
 
@@ -81,13 +81,13 @@ def parquet_file(file: Located) -> Iterator[Any]:
         yield opened
 
 
-def _parquet_batches(one: TypedFile, wanted: Sequence[str], rows: int) -> Iterator[Any]:
+def _parquet_batches(one: TypedFile, wanted: Sequence[str], rows: int) -> Iterator[TableLike]:
     with parquet_file(one.file) as opened:
         for batch in opened.iter_batches(batch_size=rows, columns=list(wanted)):
             yield batch.select(list(wanted))
 
 
-def _arrow_batches(one: TypedFile, wanted: Sequence[str], rows: int) -> Iterator[Any]:
+def _arrow_batches(one: TypedFile, wanted: Sequence[str], rows: int) -> Iterator[TableLike]:
     with one.file.open_native() as source:
         reader = _arrow_reader(source)
         many = getattr(reader, "num_record_batches", None)
@@ -98,7 +98,7 @@ def _arrow_batches(one: TypedFile, wanted: Sequence[str], rows: int) -> Iterator
                 yield some.slice(start, rows)
 
 
-def _arrow_reader(source: Foreign) -> Any:
+def _arrow_reader(source: Foreign) -> Foreign:
     """Files and streams of Arrow's format alike."""
     import pyarrow as pa
 
@@ -110,14 +110,14 @@ def _arrow_reader(source: Foreign) -> Any:
 # -- one type for all files --------------------------------------------------------------------
 
 
-def common_schema(files: Sequence[TypedFile], wanted: Sequence[str]) -> Any:
+def common_schema(files: Sequence[TypedFile], wanted: Sequence[str]) -> Foreign:
     """Types of the wanted columns, which every file must have."""
     import pyarrow as pa
 
     return pa.schema([(name, _common_type(files, name)) for name in wanted])
 
 
-def _common_type(files: Sequence[TypedFile], name: str) -> Any:
+def _common_type(files: Sequence[TypedFile], name: str) -> Foreign:
     import pyarrow as pa
 
     kinds = [_declared_type(one.schema.field(name)) for one in files]
@@ -142,12 +142,12 @@ def _common_type(files: Sequence[TypedFile], name: str) -> Any:
     return found
 
 
-def _declared_type(field: Foreign) -> Any:
+def _declared_type(field: Foreign) -> Foreign:
     """Its type; a pool of polars, which declares nothing, is text."""
     return field.type.value_type if is_pool(field) else field.type
 
 
-def _plain_type(kind: Foreign) -> Any:
+def _plain_type(kind: Foreign) -> Foreign:
     """The type without what only tells how it is kept."""
     import pyarrow as pa
 
