@@ -148,8 +148,8 @@ def learn_candidate(
     """Tables of a part of the rows; or why there are none."""
     graph, settings = plan.graph, TableSettings(smoothing=smoothing, precise=False)
     if _times_as_many(plan) <= MOST_TIMES:  # more starts and rounds took longer and gained nothing
-        few = {"closed_form": 0, "local": RACED, "random": RACED, "rounds": 1}
-        settings = replace(settings, **few, race_rows=RACE_ROWS)
+        settings = replace(settings, closed_form=0, local=RACED, random=RACED)
+        settings = replace(settings, rounds=1, race_rows=RACE_ROWS)
     try:
         if not isinstance(source, LocalRows):
             return learn_tables(graph, source, settings, rng)
