@@ -119,9 +119,9 @@ def open_table(path: str, columns: Sequence[Column] = ()) -> TableFile:
     Its cells are read as the states and numbers of `columns`. What can be read only once is copied
     to a temporary file, which goes with the value.
     """
-    from latentia.data.sources.located import TableFile, spool
-
     import pyarrow  # noqa: F401 (a command that cannot go on without it says so at once)
+
+    from latentia.data.sources.located import TableFile, spool
 
     if path == "-":
         copy = spool(sys.stdin.buffer)
