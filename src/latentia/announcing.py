@@ -8,9 +8,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from latentia.typing import Cell, Foreign
+if TYPE_CHECKING:
+    from latentia.typing import Cell, Foreign
+
 
 Verbose: TypeAlias = "bool | Callable[[str], None]"
 

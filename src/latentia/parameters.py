@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from threading import RLock
 from types import MethodType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from latentia.typing import Cell, Foreign, Given
+if TYPE_CHECKING:
+    from latentia.typing import Cell, Foreign, Given
+
 
 Made = TypeVar("Made")
 Answered = TypeVar("Answered")
@@ -59,7 +61,7 @@ class Plain:
     def _repr_mimebundle_(self, **kwargs: object) -> Foreign:
         return become_estimators()._repr_mimebundle_(self, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Foreign:
         if hasattr(type(self), name):  # a property, or a method that is not offered: say why
             return object.__getattribute__(self, name)
         if SCIKIT_LEARN in sys.modules or name.endswith(("_request", "_routing", "_repr_html_")):
@@ -79,7 +81,7 @@ class Parameters(Plain):
         return object.__new__(cls)
 
 
-def as_estimator(parameters: Parameters | Plain) -> Any:
+def as_estimator(parameters: Parameters | Plain) -> Foreign:
     """The same object, which is an estimator of scikit-learn from now on."""
     become_estimators()
     return parameters

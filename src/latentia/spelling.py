@@ -7,8 +7,11 @@ the direction of writing, halves of surrogate pairs, characters that XML forbids
 from __future__ import annotations
 
 import unicodedata
+from typing import TYPE_CHECKING
 
-from latentia.typing import ByName, Cell
+if TYPE_CHECKING:
+    from latentia.typing import ByName, Cell
+
 
 JOINERS = "\u200c\u200d"  # Persian words and many emoji need them, and they move nothing
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia.cli.screen import Screen
-from latentia.typing import CellArray
+from latentia.typing import CellArray, TableLike
 
 Block: TypeAlias = Mapping[str, CellArray]
 
@@ -31,7 +31,7 @@ def answer_of(names: Sequence[str], found: object) -> BlockAnswer:
     )
 
 
-def _columns_of(found: Any) -> Iterator[list[CellArray]]:
+def _columns_of(found: TableLike) -> Iterator[list[CellArray]]:
     if hasattr(found, "read_next_batch"):
         for batch in found:
             yield [column.to_numpy(zero_copy_only=False) for column in batch.columns]
@@ -75,7 +75,7 @@ def collected(answer: BlockAnswer) -> dict[str, CellArray]:
     }
 
 
-def tell_written(screen: Screen, facts: Mapping[str, Any], out: str | None) -> None:
+def tell_written(screen: Screen, facts: Mapping[str, object], out: str | None) -> None:
     """What is said besides rows that went to a file."""
     if screen.as_json:
         screen.dump({**facts, "out": out})

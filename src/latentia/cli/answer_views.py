@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from latentia.cli.printed_tables import (
     MOST_LINES,
-    Facts,
     Fits,
     View,
     add_cells,
@@ -23,7 +22,9 @@ from latentia.cli.printed_tables import (
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density
 from latentia.spelling import printable
-from latentia.typing import ByName, Cell
+
+if TYPE_CHECKING:
+    from latentia.typing import ByName, Cell, Facts, Label
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -144,7 +145,7 @@ def assignment_view(found: Assignment, evidence: ByName[Cell]) -> View:
     ]
 
 
-def rows_view(columns: Mapping[str, list[Any]], fits: Fits) -> View:
+def rows_view(columns: Mapping[str, list[Cell]], fits: Fits) -> View:
     """The first rows of a table and as many columns as there is room for."""
     names, length = list(columns), len(next(iter(columns.values()), []))
     shown = len(names)
@@ -160,7 +161,7 @@ def rows_view(columns: Mapping[str, list[Any]], fits: Fits) -> View:
     return [table, foot] if more else [table]
 
 
-def _rows(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Table:
+def _rows(columns: Mapping[str, list[Cell]], names: Sequence[str]) -> Table:
     table = headed_table("", *names)
     cells = (columns[name][:MOST_LINES] for name in names)
     for number, row in enumerate(zip(*cells, strict=True)):
@@ -168,7 +169,7 @@ def _rows(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Table:
     return table
 
 
-def _asked(variables: Sequence[Any], evidence: ByName[Cell] | None) -> str:
+def _asked(variables: Sequence[Label], evidence: ByName[Cell] | None) -> str:
     what = ", ".join(str(v) for v in variables)
     given = ", ".join(f"{k}={_given(v)}" for k, v in (evidence or {}).items())
     return f"{what} | {given}" if given else what

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -38,7 +38,7 @@ from latentia.cli.writing import check_out, give_numbers, give_rows
 from latentia.data.sources.located import TableFile
 from latentia.errors import DataError
 from latentia.model.latent_model import LatentModel
-from latentia.typing import Label
+from latentia.typing import Facts, Label
 
 SCORES = "log P(row)"
 
@@ -111,7 +111,7 @@ def predict(
                 screen, with_kept(answer, table, kept), out, {"target": target, "rows": count}
             )
             return
-        facts: dict[str, Any] = {"target": target, "rows": count}
+        facts: Facts = {"target": target, "rows": count}
         if column is not None and not column.continuous:
             facts["states"] = list(column.labels)
         _give(screen, answer, out, facts, target, proba)
@@ -126,7 +126,7 @@ def _predictions(
     unknown: str | None,
 ) -> BlockAnswer:
     """What to write: states, a mean, a mean and quantiles, or probabilities."""
-    more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
+    more: Facts = {} if unknown is None else {"unknown": unknown}
     column = find_variable(model, name)
     if proba:
         found = model.predict_proba(table, target=name, **more)
@@ -145,7 +145,7 @@ def _give(
     screen: Screen,
     answer: BlockAnswer,
     out: str | None,
-    facts: dict[str, Any],
+    facts: Facts,
     target: str,
     proba: bool,
 ) -> None:
@@ -199,8 +199,8 @@ def score(
         if not count:
             raise DataError(f"there are no rows to score in {data!r}.")
         check_weights(table, weights, names)
-        more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
-        facts: dict[str, Any] = {"rows": count}
+        more: Facts = {} if unknown is None else {"unknown": unknown}
+        facts: Facts = {"rows": count}
         with screen.working(f"scoring {count:,} rows"):
             if as_json or not each:
                 facts["mean"] = loaded.score(table, sample_weight=weights, **more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,7 +12,7 @@ from latentia.data.columns.column import KINDS, Column
 from latentia.data.sources.cell_spelling import as_number, find_state
 from latentia.errors import EvidenceError
 from latentia.model.latent_model import LatentModel
-from latentia.typing import Label
+from latentia.typing import Cell, Facts, Given, Label
 
 if TYPE_CHECKING:
     from latentia.networks.learner import TunedLearner
@@ -114,7 +114,7 @@ def read_learner(name: str, settings: Sequence[str]) -> TunedLearner:
         raise typer.BadParameter(f"the learner {name} has no settings.", param_hint="--set")
     learner = LEARNERS[name]()
     known = learner.get_params(deep=False)
-    found: dict[str, Any] = {}
+    found: Facts = {}
     for text in settings:
         key, value = _split(text, "--set", "NAME=VALUE")
         if key not in known or key in found:
@@ -128,7 +128,7 @@ def read_learner(name: str, settings: Sequence[str]) -> TunedLearner:
     return learner.set_params(**found)
 
 
-def _setting(text: str) -> Any:
+def _setting(text: str) -> Given:
     """JSON for what is nested, in place or in a file (@tied.json); else a plain value.
 
     >>> _setting('[["x", "y"]]'), _setting("20")
@@ -147,7 +147,7 @@ def _setting(text: str) -> Any:
         ) from None
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> Cell:
     """A number, true, false, none, several of these with commas between, or a word."""
     if "," in text:
         return tuple(_value(part.strip()) for part in text.strip("()[]").split(","))
@@ -163,9 +163,9 @@ def _value(text: str) -> Any:
 
 def asked_evidence(
     model: LatentModel, given: Sequence[str], option: str = "--given"
-) -> dict[Label, Any]:
+) -> dict[Label, Cell]:
     """`G=2` for each variable that is known, `x=0..3` for an interval."""
-    evidence: dict[Label, Any] = {}
+    evidence: dict[Label, Cell] = {}
     for text in given:
         word, value = _split(text, option, "NAME=STATE")
         name = find_label(model, word)
@@ -213,7 +213,7 @@ def find_variable(model: LatentModel, name: Label) -> Column | None:
     return next((c for c in (*model.columns_, *latents) if c.name == name), None)
 
 
-def find_state_of(model: LatentModel, name: Label, text: str) -> Any:
+def find_state_of(model: LatentModel, name: Label, text: str) -> Cell:
     """The state that a word means: of a column as it was learned, of a latent its number."""
     column = find_variable(model, name)
     if column is None:
@@ -221,7 +221,7 @@ def find_state_of(model: LatentModel, name: Label, text: str) -> Any:
     return find_value(text) if column.continuous else find_state(column, text)
 
 
-def find_value(text: str) -> Any:
+def find_value(text: str) -> Cell:
     """A number, or an interval `low..high`; other text is left for the model to refuse.
 
     >>> find_value("3.2"), find_value("0..3"), find_value("..-1.5"), find_value("red")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -12,6 +12,9 @@ from latentia.cli.reading import look_over, open_table, read_model
 from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.errors import DataError
+
+if TYPE_CHECKING:
+    from latentia.typing import Facts
 
 Picture: TypeAlias = Annotated[
     str | None,
@@ -62,7 +65,7 @@ def check_command(
             screen.show(repr(report))
 
 
-def check_facts(report: CheckReport) -> dict[str, Any]:
+def check_facts(report: CheckReport) -> Facts:
     """The report for machines."""
     return {
         "ok": report.ok,

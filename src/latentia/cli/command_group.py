@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from typer.core import TyperGroup
+
+from latentia.garbage import uncollected
+
+if TYPE_CHECKING:
+    from latentia.typing import Foreign
 
 # module and first sentence of every command; tests compare them with the commands themselves
 COMMANDS = {
@@ -51,28 +54,16 @@ COMMANDS = {
 }
 
 
-@contextmanager
-def _keeping_all() -> Iterator[None]:
-    """While modules are loaded nothing becomes garbage, and nobody need look for it."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
-
-
-def group_of(build: Callable[[str], Any]) -> type[TyperGroup]:
+def group_of(build: Callable[[str], Foreign]) -> type[TyperGroup]:
     """A group that knows its commands by name; `build` makes one of the modules loaded so far."""
 
     class CommandGroup(TyperGroup):
         def list_commands(self, ctx: object) -> list[str]:
             return list(COMMANDS)
 
-        def get_command(self, ctx: object, cmd_name: str) -> Any:
+        def get_command(self, ctx: object, cmd_name: str) -> Foreign:
             known = cmd_name in COMMANDS
-            with _keeping_all():
+            with uncollected():
                 for module in (
                     {COMMANDS[cmd_name][0]} if known else {m for m, _ in COMMANDS.values()}
                 ):
@@ -80,7 +71,7 @@ def group_of(build: Callable[[str], Any]) -> type[TyperGroup]:
             self.commands = build(cmd_name)  # for a name that is none: what may have been meant
             return self.commands.get(cmd_name)
 
-        def format_commands(self, ctx: object, formatter: Any) -> None:
+        def format_commands(self, ctx: object, formatter: Foreign) -> None:
             with formatter.section("Commands"):
                 formatter.write_dl([(name, told) for name, (_, told) in COMMANDS.items()])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,9 @@ from latentia.formats.interchange import ENDINGS, read
 from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.store.file import load
-from latentia.typing import Given
+
+if TYPE_CHECKING:
+    from latentia.typing import Facts, Given
 
 MODEL = ".latentia"
 
@@ -58,7 +60,7 @@ def explore_command(
         if to is not None:
             check_folder(to)
         first = _any_model(model)
-        options: dict[str, Any] = {"title": Path(model).name}
+        options: Facts = {"title": Path(model).name}
         if beside is not None and _is_model(beside):
             options["other"] = _any_model(beside)
         elif beside is not None:
@@ -77,11 +79,11 @@ def _is_model(path: str) -> bool:
     return ending == MODEL or ending in ENDINGS
 
 
-def _any_model(path: str) -> Any:
+def _any_model(path: str) -> Given:
     return load(path) if Path(path).suffix == MODEL or not _is_model(path) else read(path)
 
 
-def _written(screen: Screen, model: Given, to: str, options: dict[str, Any]) -> None:
+def _written(screen: Screen, model: Given, to: str, options: Facts) -> None:
     path = explore(model, to, **options)
     if screen.as_json:
         screen.dump({"page": str(path)})
@@ -89,7 +91,7 @@ def _written(screen: Screen, model: Given, to: str, options: dict[str, Any]) -> 
         screen.show(f"written to {path}")
 
 
-def _served(screen: Screen, model: Given, options: dict[str, Any]) -> None:
+def _served(screen: Screen, model: Given, options: Facts) -> None:
     with screen.working("opening the page"):
         server = explore(model, **options)
     if screen.as_json:

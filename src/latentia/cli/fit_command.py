@@ -46,10 +46,10 @@ from latentia.model.latent_model import LatentModel
 from latentia.model.learners import LEARNERS
 from latentia.model.specification import SOUGHT
 from latentia.parameters import unfitted
-from latentia.typing import TableLike
 
 if TYPE_CHECKING:
     from latentia.networks.learner import TunedLearner
+    from latentia.typing import TableLike
 
 OF_SEQUENCES = "closed-form"  # what rows have as pbp with refine=false
 

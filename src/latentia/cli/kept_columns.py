@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from latentia.data.sources.files import open_files
 from latentia.data.sources.located import TableFile
 from latentia.errors import UnknownNameError
 from latentia.model.latent_model import LatentModel
-from latentia.typing import CellArray, Label
+from latentia.typing import CellArray, Facts, Label, TableLike
 
 
 def kept_names(text: str, names: Sequence[Label]) -> list[str]:
@@ -28,7 +27,7 @@ def kept_names(text: str, names: Sequence[Label]) -> list[str]:
 
 def filled_rows(model: LatentModel, table: TableFile, unknown: str | None) -> BlockAnswer:
     """The model's columns with their missing cells filled in."""
-    more: dict[str, Any] = {} if unknown is None else {"unknown": unknown}
+    more: Facts = {} if unknown is None else {"unknown": unknown}
     found = model.predict(table, **more)
     return answer_of([str(c.name) for c in model.columns_], found)
 
@@ -59,7 +58,7 @@ def _beside(
         yield {**block, **part}
 
 
-def _cells(block: Any, name: str) -> CellArray:
+def _cells(block: TableLike, name: str) -> CellArray:
     """The cells as they are, None where there is nothing."""
     values = block.column(name)
     found = np.empty(block.length, dtype=object)
@@ -69,7 +68,7 @@ def _cells(block: Any, name: str) -> CellArray:
     return found
 
 
-def give_table(screen: Screen, answer: BlockAnswer, out: str | None, facts: dict[str, Any]) -> None:
+def give_table(screen: Screen, answer: BlockAnswer, out: str | None, facts: Facts) -> None:
     """Rows as asked; with --json and without --out in the document."""
     if out is not None or not screen.as_json:
         give_rows(screen, answer.names, answer.blocks, out)

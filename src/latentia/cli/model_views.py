@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.table import Table
@@ -11,7 +11,6 @@ from rich.text import Text
 
 from latentia.cli.plan_views import plan_facts, plan_view
 from latentia.cli.printed_tables import (
-    Facts,
     Fits,
     View,
     add_cells,
@@ -28,7 +27,9 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
-from latentia.typing import ByName, Cell
+
+if TYPE_CHECKING:
+    from latentia.typing import ByName, Cell, Facts
 
 
 def model_facts(model: LatentModel) -> Facts:
@@ -165,7 +166,7 @@ def _columns(facts: Facts) -> Table:
     return columns
 
 
-def _diagnostics(separators: Sequence[Mapping[str, Any]], most: int) -> Table:
+def _diagnostics(separators: Sequence[Facts], most: int) -> Table:
     table = headed_table("separator", "inside", "rank", "weakest correlation", "")
     for s in separators:
         low, weakest = s["rank"] < s["wanted"], s["weakest_correlation"]

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from latentia.cli.command_group import group_of
 from latentia.version import LIBRARY
 
+if TYPE_CHECKING:
+    from latentia.typing import Facts, Foreign
+
 UNKNOWN = ("error", "missing", "warn")
 
-PLAIN: dict[str, Any] = {
+PLAIN: Facts = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,  # graphs are full of brackets
 }
 
 
-def _commands(name: str) -> dict[str, Any]:
+def _commands(name: str) -> Facts:
     """The command of this name, made without others of its module; all, if it is none."""
     one = typer.Typer(**PLAIN)
     one.registered_commands = [c for c in app.registered_commands if _name(c) == name]
     if len(one.registered_commands) == 1:
         return {name: typer.main.get_command(one)}
-    group: Any = typer.main.get_command(app)
+    group: Foreign = typer.main.get_command(app)
     return dict(group.commands)
 
 
-def _name(command: Any) -> str:
+def _name(command: Foreign) -> str:
     return str(command.name or command.callback.__name__)
 
 

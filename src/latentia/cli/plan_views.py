@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from latentia.cli.printed_tables import (
-    Facts,
     Fits,
     View,
     add_cells,
@@ -23,7 +22,9 @@ from latentia.networks.table_plan import plan_tables
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.sides import Side
-from latentia.typing import Label
+
+if TYPE_CHECKING:
+    from latentia.typing import Cell, Facts, Label
 
 
 def plan_facts(plan: Plan) -> Facts:
@@ -31,10 +32,10 @@ def plan_facts(plan: Plan) -> Facts:
     graph = plan.graph
     columns = [plan.nodes[k].columns for k in plan.leaves]
 
-    def named(leaves: Iterable[int]) -> list[Any]:
+    def named(leaves: Iterable[int]) -> list[Cell]:
         return [graph.names[v] for x in leaves for v in columns[x]]
 
-    def features(side: Side) -> list[list[Any]]:
+    def features(side: Side) -> list[list[Cell]]:
         return [named(block) for block in side.wide]
 
     separators = [

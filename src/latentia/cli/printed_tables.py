@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich import box
 from rich.console import RenderableType
@@ -12,7 +12,9 @@ from rich.text import Text
 
 from latentia.spelling import printable
 
-Facts: TypeAlias = dict[str, Any]
+if TYPE_CHECKING:
+    from latentia.typing import Cell
+
 View: TypeAlias = list[RenderableType]
 Fits: TypeAlias = Callable[[RenderableType], bool]
 
@@ -39,7 +41,7 @@ def first_that_fits(fits: Fits, *tables: Table) -> Table:
     return next(filter(fits, tables), tables[-1])
 
 
-def paired_lines(*pairs: tuple[str, Any]) -> Table:
+def paired_lines(*pairs: tuple[str, object]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     for name, value in pairs:
@@ -62,12 +64,12 @@ def cell_text(value: object) -> str:
     return str(value)
 
 
-def listed_names(items: Iterable[Any], most: int = 4, mark: str = ",") -> str:
+def listed_names(items: Iterable[Cell], most: int = 4, mark: str = ",") -> str:
     texts = [str(item) for item in items]
     return mark.join(texts[:most]) + (f"{mark}… ({len(texts)})" if len(texts) > most else "")
 
 
-def listed_set(names: Iterable[Any], most: int) -> str:
+def listed_set(names: Iterable[Cell], most: int) -> str:
     return "{" + listed_names(names, most) + "}"
 
 

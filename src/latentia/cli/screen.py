@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO, final
+from typing import TYPE_CHECKING, TextIO, final
 
 import typer
 from rich.console import Console, RenderableType
@@ -25,6 +25,8 @@ from latentia.spelling import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from latentia.typing import Facts, Given
 
 PATIENCE = 0.5  # seconds before work counts as long and shows progress
 UNCUT = 10_000  # columns of a pipe: tables are never cut there
@@ -67,7 +69,7 @@ class Screen:
             text = "".join(line.rstrip() + "\n" for line in text.splitlines())
         sys.stdout.write(text)
 
-    def dump(self, facts: Mapping[str, Any]) -> None:
+    def dump(self, facts: Facts) -> None:
         """Print for machines: one JSON document on one line, numbers at full precision."""
         notes = list(dict.fromkeys([*facts.get("notes", ()), *self.notes]))
         document = _plain({**facts, "notes": notes})
@@ -165,8 +167,10 @@ def _console(file: TextIO) -> Console:
     return Console(file=file, width=width, markup=False, highlight=False, emoji=False)
 
 
-def _as_note(screen: Screen, otherwise: Any) -> Any:
-    def show(message: Any, category: type[Warning], *place: Any, **named: Any) -> None:
+def _as_note(screen: Screen, otherwise: Callable[..., None]) -> Callable[..., None]:
+    def show(
+        message: Warning | str, category: type[Warning], *place: Given, **named: Given
+    ) -> None:
         if issubclass(category, LatentiaWarning):
             screen.note(str(message))
         else:
@@ -195,7 +199,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
             return 1, f"unexpected {what} (a mistake of ours; --debug shows where it happened)"
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """What JSON can hold: names as text, numpy numbers as numbers, no infinities."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}

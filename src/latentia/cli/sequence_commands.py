@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 import typer
@@ -23,10 +23,10 @@ from latentia.errors import DataError, StoreError
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.spelling import printable
 from latentia.store.file import load
-from latentia.typing import ByName, Cell
 
 if TYPE_CHECKING:
     from latentia.model.state_names import OrderBy
+    from latentia.typing import ByName, Cell, Facts
 
 BELIEFS = ("path", "smooth", "filter")
 
@@ -54,7 +54,7 @@ def fit_sequences(
     out: str,
     slice_: str | None,
     latents: str,
-    learner: Any,
+    learner: str,
     settings: list[str],
     kinds: str,
     state_names: str | None,
@@ -163,7 +163,7 @@ def _opened(screen: Screen, model: SequenceModel, data: str) -> tuple[TableFile,
     return table, count
 
 
-def _beliefs(model: SequenceModel, table: TableFile, what: str) -> dict[str, Any]:
+def _beliefs(model: SequenceModel, table: TableFile, what: str) -> Facts:
     if what != "path":
         found = model.smooth(table) if what == "smooth" else model.filter(table)
         return {str(name): np.asarray(x) for name, x in found.items()}
@@ -174,7 +174,7 @@ def _beliefs(model: SequenceModel, table: TableFile, what: str) -> dict[str, Any
     return {str(name): np.asarray(path[name]) for name in latents}
 
 
-def _told(model: SequenceModel, table: TableFile) -> dict[str, Any]:
+def _told(model: SequenceModel, table: TableFile) -> Facts:
     """Ids and times of all rows, as the file has them."""
     names = model.fitted_.naming.columns
     blocks = list(open_files([table]).tables(names)) if names else []
@@ -183,9 +183,7 @@ def _told(model: SequenceModel, table: TableFile) -> dict[str, Any]:
     }
 
 
-def _give(
-    screen: Screen, columns: dict[str, Any], out: str | None, facts: Any, found: dict[str, Any]
-) -> None:
+def _give(screen: Screen, columns: Facts, out: str | None, facts: Facts, found: Facts) -> None:
     """Rows as asked; with --json and no --out everything in one document."""
     if out is not None or not screen.as_json:
         give_rows(screen, list(columns), [columns], out)

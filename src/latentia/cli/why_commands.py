@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,9 @@ from latentia.cli.screen import answering
 from latentia.cli.writing import check_folder
 from latentia.model.effects import Effect
 from latentia.model.explaining import Explanation
-from latentia.typing import Cell, Label
+
+if TYPE_CHECKING:
+    from latentia.typing import Cell, Facts, Label
 
 Given = Annotated[
     list[str] | None, typer.Option(metavar="NAME=STATE", help="What is known besides.")
@@ -71,11 +73,11 @@ def effect(
             screen.show(repr(found))
 
 
-def effect_facts(found: Effect) -> dict[str, Any]:
+def effect_facts(found: Effect) -> Facts:
     """The table and the changes, as lists in the order of states."""
     told, ends = found.identification, found.intervals
     changes = found.average_intervals
-    facts: dict[str, Any] = {
+    facts: Facts = {
         "treatment": found.treatment,
         "outcome": found.outcome,
         "states": {
@@ -102,7 +104,7 @@ def effect_facts(found: Effect) -> dict[str, Any]:
     return facts
 
 
-def _listed(by_state: dict[Label, Cell]) -> list[Any]:
+def _listed(by_state: dict[Label, Cell]) -> list[Cell]:
     """Values in the order of states, which are no names in JSON."""
     return [list(x.values()) if isinstance(x, dict) else x for x in by_state.values()]
 
@@ -148,7 +150,7 @@ def explain(
             screen.show(repr(found))
 
 
-def explanation_facts(found: Explanation) -> dict[str, Any]:
+def explanation_facts(found: Explanation) -> Facts:
     """All pieces in order; log-odds that are infinite as text, "inf" or "-inf"."""
     frame = found.frame()
     for name in ("left_out", "in_order"):

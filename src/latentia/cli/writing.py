@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import IO, Any, TypeAlias
+from typing import IO, TypeAlias
 
 import numpy as np
 import typer
@@ -26,7 +26,7 @@ from latentia.whole_file import whole_file
 PARQUET = (".parquet", ".pq")
 ENDINGS = (".csv", ".csv.gz", *PARQUET)
 
-Lists: TypeAlias = Mapping[str, list[Any]]  # columns of one block
+Lists: TypeAlias = Mapping[str, list[Cell]]  # columns of one block
 
 
 def check_out(path: str | None) -> None:
@@ -52,7 +52,7 @@ def check_folder(path: str) -> None:
 
 
 def give_rows(
-    screen: Screen, names: Sequence[str], blocks: Iterable[Mapping[str, Any]], out: str | None
+    screen: Screen, names: Sequence[str], blocks: Iterable[Mapping[str, object]], out: str | None
 ) -> None:
     """Blocks of columns of equal length, to a file or to stdout, one block at a time."""
     lists = ({name: _plain(block[name]) for name in names} for block in blocks)
@@ -65,7 +65,7 @@ def give_rows(
             _write_file(names, lists, file, out)
 
 
-def give_numbers(screen: Screen, name: str, blocks: Iterable[Any]) -> None:
+def give_numbers(screen: Screen, name: str, blocks: Iterable[Cell]) -> None:
     """One number per line."""
     lists = ({name: _plain(numbers)} for numbers in blocks)
     if screen.terminal:
@@ -125,15 +125,15 @@ def _write_parquet(names: Sequence[str], lists: Iterable[Lists], file: IO[bytes]
             writer.close()
 
 
-def _truths_as_text(column: list[Any]) -> list[Any]:
+def _truths_as_text(column: list[Cell]) -> list[Cell]:
     """true and false, as other tools read them."""
     if not any(isinstance(cell, bool) for cell in column):
         return column
     return [str(cell).lower() if isinstance(cell, bool) else cell for cell in column]
 
 
-def _plain(values: object) -> list[Any]:
-    cells: list[Any] = np.asarray(values).tolist()
+def _plain(values: object) -> list[Cell]:
+    cells: list[Cell] = np.asarray(values).tolist()
     return cells
 
 

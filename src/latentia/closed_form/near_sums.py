@@ -53,7 +53,8 @@ class NearSums:
         if root is not None:
             v *= root
         if not self.leaves:
-            return (v @ v.T)[None]  # an array with itself: half of the work
+            # an array with itself: half of the work
+            return np.asarray(v @ v.T, dtype=float)[None]
         joint = np.zeros(n, dtype=np.int16)  # short: sorted by counting
         for x, m in zip(self.leaves, self.states, strict=True):
             joint *= m
@@ -64,7 +65,7 @@ class NearSums:
         found = np.empty((len(self.turn), len(v), len(v)))
         for own, (start, stop) in zip(found, itertools.pairwise([0, *ends]), strict=True):
             part = v[:, start:stop]
-            np.matmul(part, part.T, out=own)
+            own[:] = part @ part.T
         return found
 
     def whole(self, found: Array) -> Array:

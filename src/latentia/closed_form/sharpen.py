@@ -19,17 +19,19 @@ from latentia.closed_form.near_sums import NearSums, blocks, near_sums
 from latentia.closed_form.pairs import PairLayout, leaf_codes
 from latentia.data.moments import Moments, add_to
 from latentia.data.rows import Rows, Source, row_chunks
-from latentia.linear_algebra import canonical, one_thread, whitener
+from latentia.linear_algebra import ROOT_CUT, canonical, one_thread, whitener
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 ROUNDS = 2
+SINGLE_CUT = 1e-5  # variances below that, as shares of the largest, may be rounding
 MOST_FEATURES = 600  # of one side; beyond it a node keeps its coordinates
 
 
 def needs_sharpening(plan: Plan) -> bool:
     """Did any side need joint features of several leaves?"""
-    return any(len(b) > 1 for n in plan.nodes for s in (n.inside, n.outside) for b in s.wide)
+    sides = {id(s.wide): s.wide for n in plan.nodes for s in (n.inside, n.outside)}
+    return any(len(b) > 1 for wide in sides.values() for b in wide)  # many share one
 
 
 def sharpen(
@@ -44,7 +46,7 @@ def sharpen(
     for _ in range(ROUNDS):
         nodes = [k for k in few_enough(plan, basis) if leaves_too or not _is_whole(plan, basis, k)]
         near = sums_around(plan, basis, nodes)
-        moments = source.fold(partial(sum_neighbours, layout, basis, near))
+        moments = source.fold(partial(sum_neighbours, layout, basis, near, single=regularize))
         with one_thread():
             basis = _next_round(plan, basis, near, moments, regularize)
     return basis
@@ -65,13 +67,21 @@ def sums_around(plan: Plan, basis: Basis, nodes: Sequence[int]) -> dict[int, Nea
 
 
 def sum_neighbours(
-    layout: PairLayout, basis: Basis, near: Mapping[int, NearSums], rows: Rows
+    layout: PairLayout,
+    basis: Basis,
+    near: Mapping[int, NearSums],
+    rows: Rows,
+    single: bool = False,
 ) -> Moments:
-    """Σ w z zᵀ at every node, z = [1, inside products, outside products], by leaves."""
+    """Σ w z zᵀ at every node, z = [1, inside products, outside products], by leaves.
+
+    In single precision rows are summed by the thousand and these sums added in double: right to
+    about 1e-6, where the rows themselves tell no more than one part in their root.
+    """
     plan = layout.plan
     sums: dict[str, Array] = {}
     width = max(map(layout.width, range(len(layout.spans)))) + MOST_FEATURES
-    evaluate, room = evaluator(layout, basis), BlockMemory()
+    evaluate, room = evaluator(layout, basis, single=single), BlockMemory(single)
     for part in row_chunks(len(rows), width):
         block = rows[part]
         values = evaluate(block)
@@ -134,7 +144,8 @@ def _next_round(
         cross = S[:a, a:]
         if regularize:
             cross = _shrunk(S, sizes[k], basis.weights[k])
-        found = canonical(S[:a, :a], cross, S[a:, a:], node.rank - 1)
+        cut = SINGLE_CUT if regularize else ROOT_CUT
+        found = canonical(S[:a, :a], cross, S[a:, a:], node.rank - 1, cut)
         if len(found.d) < len(correlations[k]):
             continue  # rank, once full, is kept
         steps[k] = Round(_centred(found.U, mean[:a]), _centred(found.V, mean[a:]))

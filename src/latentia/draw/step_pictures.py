@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, final
+from typing import TypeVar, final
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def _colour(k: int) -> str:
     return BANDS[k % len(BANDS)]
 
 
-def _swatch(canvas: Canvas, k: int) -> Any:
+def _swatch(canvas: Canvas, k: int) -> Callable[[Point], None]:
     def paint(at: Point) -> None:
         canvas.box((at[0] + 8, at[1]), 16, 11, _colour(k), COLOURS["line"], round=1)
 
@@ -160,11 +160,11 @@ def _strip(canvas: Canvas, strip: Strip, left: float, top: float) -> None:
     there = strip.values[~np.isnan(strip.values)]
     low, high = _range(there)
     for value in (low, high):
-        y = _height(value, low, high, top + 6, strip.height - 12)
-        canvas.text((left - 6, y), f"{value:.3g}", SMALL, COLOURS["soft"], "end")
+        at_height = _height(value, low, high, top + 6, strip.height - 12)
+        canvas.text((left - 6, at_height), f"{value:.3g}", SMALL, COLOURS["soft"], "end")
     x = left + unit * (np.arange(len(strip.values)) + 0.5)
-    y = _height(strip.values, low, high, top + 6, strip.height - 12)
-    _polyline(canvas, x, y, COLOURS["ink"], 1.2)
+    line = _height(strip.values, low, high, top + 6, strip.height - 12)
+    _polyline(canvas, x, line, COLOURS["ink"], 1.2)
 
 
 def _range(values: Array) -> tuple[float, float]:
@@ -174,7 +174,10 @@ def _range(values: Array) -> tuple[float, float]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def _height(value: Any, low: float, high: float, top: float, height: float) -> Any:
+Number = TypeVar("Number", float, Array)
+
+
+def _height(value: Number, low: float, high: float, top: float, height: float) -> Number:
     return top + height * (1.0 - (value - low) / (high - low))
 
 

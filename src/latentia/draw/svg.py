@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from latentia.errors import DataError
 from latentia.spelling import printable
@@ -239,7 +239,7 @@ def text_width(words: str, size: float = 12) -> float:
     return size * sum(per)
 
 
-def _attributes(style: dict[str, Any]) -> str:
+def _attributes(style: dict[str, object]) -> str:
     return "".join(f' {key.replace("_", "-")}="{value}"' for key, value in style.items())
 
 

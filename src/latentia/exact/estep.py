@@ -76,8 +76,8 @@ def pack_rows(estep: EStep, rows: Rows) -> Rows:
 
 
 def _pack_codes(estep: EStep, pack: Pack, columns: Sequence[Codes]) -> Codes:
-    kind: Any = np.int16 if pack.codes < 2**15 else np.int64
-    joint: Any = 0
+    kind: type[np.signedinteger[Any]] = np.int16 if pack.codes < 2**15 else np.int64
+    joint: Codes | int = 0
     for w in pack.witnesses:
         codes = block_codes(columns, estep.states, w.known)
         if w.holes:

@@ -16,13 +16,13 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.exact.wide_layout import AlikePacks, WideLayout
-from latentia.typing import Array, Bools, CellArray, Codes, Floats
+from latentia.typing import Array, Bools, CellArray, Codes, Floats, Foreign
 
 BLOCK_CELLS = 2**17  # of one product of a block
 BLOCK_ROWS = (256, 2048)  # least and most
@@ -54,7 +54,7 @@ class _Room(threading.local):
         self.held: dict[tuple[str, int], CellArray] = {}
         self.views: dict[tuple[object, ...], CellArray] = {}
 
-    def of(self, kind: np.dtype[Any], name: str, k: int, *shape: int) -> CellArray:
+    def of(self, kind: np.dtype[Foreign], name: str, k: int, *shape: int) -> CellArray:
         """An array with anything in it; what was under this name is overwritten."""
         found = self.views.get((kind, name, k, shape))
         if found is None:

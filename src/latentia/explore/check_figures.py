@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from latentia.assess.fit_figures import Level
 from latentia.assess.report import SURE, CheckReport, misfits
 from latentia.errors import LatentiaError
 from latentia.explore.explored import differing
-from latentia.typing import Cell, Label
+from latentia.typing import Cell, Facts, Label
 
 MOST_PAIRS = 4_000  # the worst ones
 
@@ -24,7 +23,7 @@ def checked_report(check: object) -> CheckReport:
     return check
 
 
-def check_figures(report: CheckReport) -> dict[str, Any]:
+def check_figures(report: CheckReport) -> Facts:
     """The whole report; columns are called as on the page of a model."""
     names = [column.name for column in report.columns]
     called = dict(zip(names, differing(names), strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from latentia.explore.compiled import Compiled, compile_tree, leaf_columns, node
 from latentia.explore.explored import Explored, Scope, TableNetwork
 from latentia.explore.layout import place_cards
 from latentia.explore.packed_numbers import packed_numbers
-from latentia.typing import Array, Cell
+from latentia.typing import Array, Cell, Facts
 
 FORMAT = 1  # of this document
 
@@ -25,7 +24,7 @@ NOTES = {
 }
 
 
-def page_facts(explored: Explored, server: bool = False) -> dict[str, Any]:
+def page_facts(explored: Explored, server: bool = False) -> Facts:
     """What is shown, and where; with the tables if the page itself is to answer.
 
     A model whose answers need more than a browser has is answered by Python, through a server; and
@@ -40,7 +39,7 @@ def page_facts(explored: Explored, server: bool = False) -> dict[str, Any]:
     placed = place_cards(explored.graph, explored.shown)
     nodes = []
     for v, (shown, box) in enumerate(zip(explored.shown, placed.boxes, strict=True)):
-        node: dict[str, Any] = {
+        node: Facts = {
             "name": shown.key,
             "latent": shown.latent,
             "states": list(shown.states),
@@ -68,7 +67,7 @@ def page_facts(explored: Explored, server: bool = False) -> dict[str, Any]:
     }
 
 
-def check_inside(explored: Explored, facts: dict[str, Any]) -> None:
+def check_inside(explored: Explored, facts: Facts) -> None:
     """An error for a model that a page cannot answer by itself."""
     if facts["network"] is not None:
         return
@@ -92,7 +91,7 @@ def _note(explored: Explored, server: bool) -> str:
 
 def _network(
     explored: Explored, network: TableNetwork | None, compiled: Compiled | None
-) -> dict[str, Any] | None:
+) -> Facts | None:
     if network is None or compiled is None:
         return None
     return {

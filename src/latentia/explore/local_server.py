@@ -18,7 +18,7 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, final
+from typing import final
 
 from latentia.errors import LatentiaError, LatentiaWarning, MissingLibraryError
 from latentia.explore.check_figures import check_figures, checked_report
@@ -37,7 +37,7 @@ from latentia.explore.row_panel import RowPanel, open_rows_panel
 from latentia.explore.timelines import timelines
 from latentia.model.latent_model import LatentModel
 from latentia.sequences.sequence_model import SequenceModel
-from latentia.typing import Given, TableLike
+from latentia.typing import Facts, Foreign, Given, TableLike
 
 HERE = "127.0.0.1"
 LONGEST = 1_000_000  # bytes of a question
@@ -62,9 +62,9 @@ class Shop:
     panel: RowPanel | None
     token: str
     page: str
-    checked: Callable[[], dict[str, Any]] | None = None  # the check of the table, once it is asked
+    checked: Callable[[], Facts] | None = None  # the check of the table, once it is asked
 
-    def tell(self, what: str, asked: object) -> dict[str, Any]:
+    def tell(self, what: str, asked: object) -> Facts:
         """The answer to one question of the page."""
         if not isinstance(asked, dict):
             raise LatentiaError("expected a question as a JSON object.")
@@ -85,7 +85,7 @@ class Shop:
 
 
 def open_shop(
-    models: Sequence[Any], rows: TableLike, titles: Sequence[str | None], check: object = None
+    models: Sequence[Given], rows: TableLike, titles: Sequence[str | None], check: object = None
 ) -> Shop:
     """Everything that is needed is read now: nothing else can be asked for later."""
     explored = tuple(as_explored(m, t) for m, t in zip(models, titles, strict=True))
@@ -104,7 +104,7 @@ def open_shop(
     return Shop(explored, panel, token, make_page(facts), checked)
 
 
-def _check(model: LatentModel, rows: TableLike) -> dict[str, Any]:
+def _check(model: LatentModel, rows: TableLike) -> Facts:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LatentiaWarning)  # what is odd stands in the report
         return check_figures(model.check(rows))
@@ -119,7 +119,7 @@ def open_sequences(model: SequenceModel, rows: TableLike, **options: Given) -> S
 # --- requests -------------------------------------------------------------------------------------
 
 
-def web_application(shop: Shop, port: int) -> Callable[..., Any]:
+def web_application(shop: Shop, port: int) -> Foreign:
     """The ASGI application."""
     try:
         from starlette.applications import Starlette
@@ -188,7 +188,7 @@ class PageServer:
     """A server that shows a page until it is stopped; `url` opens it."""
 
     url: str
-    _server: Any = field(repr=False)
+    _server: Foreign = field(repr=False)
     _thread: threading.Thread = field(repr=False)
 
     def stop(self) -> None:

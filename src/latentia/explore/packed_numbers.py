@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 
-from latentia.typing import Array
+from latentia.typing import Array, CellArray
 
 MOST_DIFFERENT = 2**16  # numbers that a place of two bytes can tell apart
 
@@ -24,5 +23,5 @@ def packed_numbers(numbers: Array) -> dict[str, str]:
     return {"numbers": _base64(different), "places": _base64(places.astype("<u2"))}
 
 
-def _base64(numbers: Any) -> str:
+def _base64(numbers: CellArray) -> str:
     return base64.b64encode(numbers.tobytes()).decode("ascii")

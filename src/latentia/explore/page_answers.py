@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from latentia.exact.tabular_model import TabularModel
 from latentia.explore.explored import Explored, TableNetwork
 from latentia.inference.answering import answer
 from latentia.inference.evidence import read_evidence
-from latentia.typing import Array
+from latentia.typing import Array, Cell, Facts
 
 Weights: TypeAlias = Mapping[int, Array]  # shown variable -> a weight for each of its states
 
@@ -31,7 +31,7 @@ class PageAnswer:
     log: float | None  # None: impossible
     marginals: tuple[list[float] | None, ...] | None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Facts:
         return {"log": self.log, "marginals": self.marginals}
 
 
@@ -159,7 +159,7 @@ def _by_operators(explored: Explored, weights: Weights) -> PageAnswer:
     operators, graph = explored.model.operators_, explored.graph
     inner = operators.plan.graph
     place = {inner.names[v]: i for i, v in enumerate(inner.observed)}
-    codes: list[Any] = [None] * len(place)
+    codes: list[Cell] = [None] * len(place)
     soft = {}
     for v, w in weights.items():
         i, state = place[graph.names[v]], _certain_state(w)
@@ -189,7 +189,7 @@ def _by_operators(explored: Explored, weights: Weights) -> PageAnswer:
 # --- the most probable explanation ----------------------------------------------------------------
 
 
-def explain_page(explored: Explored, weights: Weights) -> dict[str, Any]:
+def explain_page(explored: Explored, weights: Weights) -> Facts:
     """The most probable state of all variables together, by max-product."""
     network = explored.network
     if network is None:

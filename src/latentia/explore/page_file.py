@@ -7,12 +7,11 @@ import hashlib
 import html
 import json
 import os
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from latentia.errors import LatentiaError
+from latentia.typing import Facts
 from latentia.whole_file import whole_file
 
 LARGEST = 3_000_000  # bytes of a page
@@ -51,7 +50,7 @@ def put_page(text: str, path: str | os.PathLike[str]) -> None:
         file.write(page)
 
 
-def make_page(facts: Mapping[str, Any], kind: str = "model") -> str:
+def make_page(facts: Facts, kind: str = "model") -> str:
     """The page as text; a policy in its head forbids whatever is not written here."""
     style = page_source("style.css")
     scripts = [page_source(name) for name in KINDS[kind]]
@@ -70,7 +69,7 @@ def make_page(facts: Mapping[str, Any], kind: str = "model") -> str:
     )
 
 
-def embedded(facts: Mapping[str, Any]) -> str:
+def embedded(facts: Facts) -> str:
     """JSON that cannot end the element it stands in, nor a line of a script.
 
     >>> embedded({"a": "</script>\\u2028"})

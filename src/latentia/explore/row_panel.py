@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.exact.tabular_model import TabularModel
 from latentia.explore.explored import Explored
 from latentia.spelling import printable
-from latentia.typing import Array, Cell, Label, TableLike
+from latentia.typing import Array, Cell, Facts, Given, Label, TableLike
 
 MOST_ROWS = 5_000  # that are scored and can be looked through
 MOST_SHOWN = 200  # in one answer
@@ -38,12 +38,12 @@ class RowPanel:
     explored: Explored
     columns: tuple[Column, ...]  # of the model, as far as the table has them
     nodes: tuple[int, ...]  # their numbers among what is shown
-    cells: Mapping[Label, list[Any]]  # None: missing, or no state that the model knows
+    cells: Mapping[Label, list[Cell]]  # None: missing, or no state that the model knows
     texts: Mapping[Label, list[str]]  # as the table has them
     scores: Array  # (rows,), -inf where impossible
     cut: bool  # the table has more rows
 
-    def page(self, start: Any, count: Any, sort: object) -> dict[str, Any]:
+    def page(self, start: Given, count: Given, sort: Given) -> Facts:
         """Some rows in an order, each with its cells."""
         total = len(self.scores)
         for number in (start, count):
@@ -62,7 +62,7 @@ class RowPanel:
             "rows": list(self._rows(chosen)),
         }
 
-    def _rows(self, chosen: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def _rows(self, chosen: Sequence[int]) -> Iterator[Facts]:
         if not chosen:
             return
         with warnings.catch_warnings():
@@ -78,7 +78,7 @@ class RowPanel:
             }
 
     def _column(
-        self, k: int, part: Mapping[Label, list[Any]], chosen: Sequence[int]
+        self, k: int, part: Mapping[Label, list[Cell]], chosen: Sequence[int]
     ) -> list[dict[str, Cell]]:
         column, node = self.columns[k], self.nodes[k]
         texts = [self.texts[column.name][i] for i in chosen]
@@ -99,7 +99,7 @@ class RowPanel:
             for code, text, row in zip(codes, texts, shares, strict=True)
         ]
 
-    def _shares(self, name: Label, part: Mapping[Label, list[Any]]) -> Array:
+    def _shares(self, name: Label, part: Mapping[Label, list[Cell]]) -> Array:
         """P(column | all others that are there), (rows, states)."""
         model = self.explored.model
         if not isinstance(model, TabularModel):
@@ -129,7 +129,7 @@ def open_rows_panel(explored: Explored, rows: TableLike) -> RowPanel:
             [c.name for c in known],
             "None of the model's columns is there.",
         )
-    cells: dict[Label, list[Any]] = {c.name: [] for c in columns}
+    cells: dict[Label, list[Cell]] = {c.name: [] for c in columns}
     texts: dict[Label, list[str]] = {c.name: [] for c in columns}
     length, cut = 0, False
     for block in blocks:
@@ -171,13 +171,13 @@ def _blocks(rows: TableLike, known: Sequence[Column]) -> tuple[tuple[Label, ...]
     )
 
 
-def _cells(block: Table, column: Column) -> list[tuple[Any, str]]:
+def _cells(block: Table, column: Column) -> list[tuple[Cell, str]]:
     """(state or number, text); a cell that holds no state of the model is as good as missing."""
     values = block.column(column.name)
     gone = values.missing if values.missing is not None else np.zeros(block.length, dtype=bool)
     given = values.cells.tolist()
     place = {label: label for label in column.labels} if not column.continuous else {}
-    found: list[tuple[Any, str]] = []
+    found: list[tuple[Cell, str]] = []
     for value, missing in zip(given, gone.tolist(), strict=True):
         if missing or value is None or value != value:
             found.append((None, ""))
@@ -189,7 +189,7 @@ def _cells(block: Table, column: Column) -> list[tuple[Any, str]]:
     return found
 
 
-def _as_number(value: Any) -> float | None:
+def _as_number(value: Cell) -> float | None:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -197,7 +197,7 @@ def _as_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _scores(explored: Explored, cells: Mapping[Label, list[Any]]) -> Array:
+def _scores(explored: Explored, cells: Mapping[Label, list[Cell]]) -> Array:
     model = explored.model
     if not next(iter(cells.values())):
         return np.zeros(0)
@@ -208,7 +208,7 @@ def _scores(explored: Explored, cells: Mapping[Label, list[Any]]) -> Array:
         return np.asarray(model.score_samples(_as_columns(cells)), dtype=float)
 
 
-def _as_columns(cells: Mapping[Label, list[Any]]) -> dict[Label, Any]:
+def _as_columns(cells: Mapping[Label, list[Cell]]) -> dict[Label, Cell]:
     found = {}
     for name, values in cells.items():
         column = np.empty(len(values), dtype=object)
@@ -220,9 +220,7 @@ def _as_columns(cells: Mapping[Label, list[Any]]) -> dict[Label, Any]:
 # --- cells ----------------------------------------------------------------------------------------
 
 
-def _state_cell(
-    node: int, states: Sequence[str], code: int, text: str, shares: Array
-) -> dict[str, Any]:
+def _state_cell(node: int, states: Sequence[str], code: int, text: str, shares: Array) -> Facts:
     best = int(shares.argmax())
     odd = code < 0 and text != ""  # there, but no state of the model
     p = float(shares[best if code < 0 else code])
@@ -239,9 +237,7 @@ def _state_cell(
     }
 
 
-def _number_cell(
-    column: Column, node: int, value: float | None, text: str, levels: Array
-) -> dict[str, Any]:
+def _number_cell(column: Column, node: int, value: float | None, text: str, levels: Array) -> Facts:
     """A number has no probability: how far out it lies, and the middle 90 %."""
     low, high, middle = levels[2], levels[6], levels[4]
     grade, note = 0, ""

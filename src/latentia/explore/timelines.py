@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +21,7 @@ from latentia.sequences.chain_questions import (
 )
 from latentia.sequences.long_rows import LongSteps
 from latentia.sequences.sequence_model import SequenceModel
-from latentia.typing import Array, ByName, Cell, Given, TableLike
+from latentia.typing import Array, ByName, Cell, CellArray, Facts, Given, TableLike
 
 MOST_NUMBERS = 120_000  # that are shown; a page stays below 3 MB
 MOST_SEQUENCES = 200
@@ -37,7 +36,7 @@ def timelines(
     steps: int = 12,
     lengths: ArrayLike | None = None,
     given: Given = None,
-) -> dict[str, Any]:
+) -> Facts:
     """All that the page of a sequence model shows; `steps` are forecast behind every sequence."""
     if rows is None:
         raise LatentiaError(
@@ -71,7 +70,7 @@ def _columns(chain: Chain) -> list[dict[str, Cell]]:
     return found
 
 
-def _latent(model: SequenceModel, v: int) -> dict[str, Any]:
+def _latent(model: SequenceModel, v: int) -> Facts:
     name = model.slice_.names[v]
     profile = model.profile(name)
     lasts = profile.durations
@@ -102,7 +101,7 @@ def _sequences(
     return found
 
 
-def _one(chain: Chain, read: LongSteps, k: int, part: slice) -> dict[str, Any]:
+def _one(chain: Chain, read: LongSteps, k: int, part: slice) -> Facts:
     """One sequence: its cells, its path, P(state | all rows), and what surprises."""
     own = read.sequences.some([k])
     latents = sorted(chain.slice.latent)
@@ -124,7 +123,7 @@ def _one(chain: Chain, read: LongSteps, k: int, part: slice) -> dict[str, Any]:
     }
 
 
-def _cells(chain: Chain, cells: Mapping[int, Any], part: slice) -> list[list[float | None]]:
+def _cells(chain: Chain, cells: Mapping[int, CellArray], part: slice) -> list[list[float | None]]:
     """Numbers in their own units, or numbers of states; None where missing."""
     found = []
     for v in chain.slice.told:

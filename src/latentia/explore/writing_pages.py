@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from latentia.assess.report import CheckReport
 from latentia.explore.check_figures import check_figures, checked_report
@@ -12,7 +11,7 @@ from latentia.explore.facts import check_inside, page_facts
 from latentia.explore.page_file import make_page, put_page
 from latentia.explore.timelines import timelines
 from latentia.sequences.sequence_model import SequenceModel
-from latentia.typing import Given, TableLike
+from latentia.typing import Facts, Given, TableLike
 
 Path = str | os.PathLike[str]
 
@@ -29,7 +28,7 @@ def write_page(
     put_page(make_page(facts), path)
 
 
-def _own_facts(model: Given, title: str | None) -> dict[str, Any]:
+def _own_facts(model: Given, title: str | None) -> Facts:
     explored = as_explored(model, title)
     facts = page_facts(explored)
     check_inside(explored, facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, final
+from typing import NoReturn, final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from latentia.errors import DataError, GraphError, MissingLibraryError
 from latentia.exact.tabular_model import TabularModel
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import Latents, as_graph
-from latentia.typing import Array, Label
+from latentia.typing import Array, Foreign, Label
 
 States = Mapping[Label, Sequence[Hashable]]
 
@@ -23,7 +23,7 @@ class ForeignTable:
     """A table as an object holds it: its axes in order, and the states along each in order."""
 
     axes: tuple[Label, ...]
-    cells: Any
+    cells: Foreign
     states: States
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from latentia.errors import MissingLibraryError
 from latentia.formats.file_text import FileText
@@ -45,7 +45,7 @@ TOLD = {
 }
 
 
-def parse(source: FileText, grammar: str) -> Any:
+def parse(source: FileText, grammar: str) -> Foreign:
     """The tree of a text (lark's `Tree`, of tokens that know their line); in linear time."""
     if source.text.count("{") > MOST_BLOCKS:
         source.fail(None, f"expected at most {MOST_BLOCKS:,} blocks, got more. Split the network.")
@@ -62,7 +62,7 @@ def parse(source: FileText, grammar: str) -> Any:
 
 
 @cache
-def _parser(grammar: str) -> tuple[Any, Any, Any, Any]:
+def _parser(grammar: str) -> tuple[Foreign, Foreign, Foreign, Foreign]:
     try:
         from lark import Lark
         from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
@@ -109,11 +109,11 @@ def split_words(source: FileText, text: str, line: int) -> list[str]:
     return [word.strip('"') for word in _WORD.findall(text)]
 
 
-def children(tree: Foreign, kind: str) -> Iterator[Any]:
+def children(tree: Foreign, kind: str) -> Iterator[Foreign]:
     """The subtrees of a rule's name, directly below."""
     return (below for below in tree.children if getattr(below, "data", None) == kind)
 
 
-def tokens(tree: Foreign, kind: str) -> Iterator[Any]:
+def tokens(tree: Foreign, kind: str) -> Iterator[Foreign]:
     """The tokens of a kind, directly below."""
     return (below for below in tree.children if getattr(below, "type", None) == kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from latentia.errors import FormatError, UnknownNameError
 from latentia.exact.tabular_model import TabularModel
@@ -22,7 +22,7 @@ from latentia.formats.xdsl import read_xdsl, xdsl_text
 from latentia.formats.xmlbif import read_xmlbif, xmlbif_text
 from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import Latents, as_graph
-from latentia.typing import Given
+from latentia.typing import Foreign, Given
 from latentia.whole_file import whole_file
 
 ENDINGS = {
@@ -76,7 +76,7 @@ def read(
     normalize: bool = False,
     encoding: str | None = None,
     order: str | None = None,
-) -> Any: ...
+) -> Foreign: ...
 
 
 def read(

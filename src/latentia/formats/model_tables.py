@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from latentia.errors import FormatError
 from latentia.exact.reading_evidence import labels_of
@@ -13,7 +13,7 @@ from latentia.formats.plain_network import PlainNetwork, spelled
 from latentia.model.latent_model import LatentModel
 from latentia.model.latent_questions import own_tables
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Given, Label
+from latentia.typing import Array, Cell, Given, Label
 
 
 @final
@@ -23,7 +23,7 @@ class ModelTables:
 
     graph: LatentGraph
     tables: Mapping[tuple[int, ...], Array]  # axes (parents …, variable), or those of a potential
-    states: tuple[tuple[Any, ...], ...]  # codes where states have no names
+    states: tuple[tuple[Cell, ...], ...]  # codes where states have no names
 
     @property
     def latents(self) -> tuple[Label, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from numbers import Integral
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def from_networkx(
     return assemble(graph, tables, states, latents)
 
 
-def _ordered(network: Foreign, nodes: Mapping[Label, Mapping[str, Any]]) -> Any:
+def _ordered(network: Foreign, nodes: Mapping[Label, Mapping[str, Foreign]]) -> Foreign:
     """{node: parents} by what the nodes tell; an undirected graph as it is."""
     if not network.is_directed():
         return network
@@ -75,7 +75,7 @@ def _ordered(network: Foreign, nodes: Mapping[Label, Mapping[str, Any]]) -> Any:
     return found
 
 
-def _states(name: Label, told: Mapping[str, Any]) -> tuple[Hashable, ...]:
+def _states(name: Label, told: Mapping[str, Foreign]) -> tuple[Hashable, ...]:
     given = told.get("states")
     if given is None:
         return ()
@@ -86,7 +86,7 @@ def _states(name: Label, told: Mapping[str, Any]) -> tuple[Hashable, ...]:
     raise DataError(f"expected states of {name!r} as a list or a number, got {given!r:.80}.")
 
 
-def _is_latent(name: Label, told: Mapping[str, Any]) -> bool:
+def _is_latent(name: Label, told: Mapping[str, Foreign]) -> bool:
     given = told.get("latent", False)
     if not isinstance(given, bool | np.bool_):
         raise DataError(f"expected latent=True or False of {name!r}, got {given!r:.80}.")
@@ -94,7 +94,7 @@ def _is_latent(name: Label, told: Mapping[str, Any]) -> bool:
 
 
 def _tables(
-    network: Foreign, nodes: Mapping[Label, Mapping[str, Any]], graph: LatentGraph
+    network: Foreign, nodes: Mapping[Label, Mapping[str, Foreign]], graph: LatentGraph
 ) -> list[ForeignTable]:
     if not graph.directed:
         potentials = network.graph.get("potentials")
@@ -122,7 +122,7 @@ def _tables(
     return found
 
 
-def to_networkx(model: Given) -> Any:
+def to_networkx(model: Given) -> Foreign:
     """A DiGraph (or Graph) with tables, states and latents as attributes; a LatentGraph too."""
     try:
         import networkx as nx

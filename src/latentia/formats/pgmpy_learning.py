@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -84,8 +84,8 @@ class PgmpyEM:
         *,
         restarts: int = 10,
         learner: Learner | None = None,
-        **prior: Any,
-    ) -> list[Any]:
+        **prior: Given,
+    ) -> list[Cell]:
         """CPDs of largest likelihood, a `TabularCPD` for each variable, latents too.
 
         As pgmpy's, and: `atol` is the gain in log-likelihood per row at which a start has come to
@@ -121,8 +121,8 @@ class PgmpyEM:
 
 
 def _read(
-    network: Foreign, data: TableLike, latent_card: ByName[int] | None, state_names: Any
-) -> tuple[LatentGraph, dict[Label, list[Any]]]:
+    network: Foreign, data: TableLike, latent_card: ByName[int] | None, state_names: Given
+) -> tuple[LatentGraph, dict[Label, list[Cell]]]:
     """The graph of a pgmpy network with all numbers of states, and the states."""
     if type(network).__module__.split(".")[0] != "pgmpy":
         refuse("a DAG or network of pgmpy", network, "Others are fitted by lt.LatentModel.")
@@ -140,7 +140,7 @@ def _read(
     for name in latent_card or {}:
         if name not in hidden:
             raise UnknownNameError("latent (in latent_card)", name, hidden)
-    states: dict[Label, list[Any]] = {}
+    states: dict[Label, list[Cell]] = {}
     for name in graph.names:
         told = list((state_names or {}).get(name, ()))
         if name in hidden:
@@ -156,7 +156,7 @@ def _read(
     return as_graph(fresh, hidden or None, counts), states
 
 
-def _seen(column: Foreign) -> list[Any]:
+def _seen(column: Foreign) -> list[Cell]:
     """The states of a column of a data frame, sorted as pgmpy does."""
     values = column.dropna().unique().tolist()
     try:
@@ -165,7 +165,7 @@ def _seen(column: Foreign) -> list[Any]:
         return sorted(values, key=str)
 
 
-def _start(graph: LatentGraph, given: Any, states: ByName[Cell]) -> Any:
+def _start(graph: LatentGraph, given: Given, states: ByName[Cell]) -> Foreign:
     """Tables to start from, of CPDs by variable."""
     if not given or given == "random":
         return "random"
@@ -204,7 +204,7 @@ def cpd_cells(cpd: Foreign, axes: list[Label], states: ByName[Cell]) -> Array:
 def pseudo_counts(
     graph: LatentGraph,
     prior_type: str = "BDeu",
-    equivalent_sample_size: Any = 5,
+    equivalent_sample_size: Given = 5,
     pseudo_counts: Given = None,
 ) -> dict[Label, Array]:
     """What a prior adds to the counts of every table: axes (parents, variable)."""
@@ -236,7 +236,7 @@ def pseudo_counts(
 # --- pgmpy 1.1 and later: network.fit(data, estimator=…) ------------------------------------------
 
 
-def pgmpy_em(**settings: object) -> Any:
+def pgmpy_em(**settings: object) -> Foreign:
     """Where pgmpy's `DiscreteEM` stands: ``network.fit(data, estimator=lt.pgmpy_em(seed=0))``.
 
     Takes its settings, and `restarts` and `learner` besides; sample weights, too.
@@ -245,7 +245,7 @@ def pgmpy_em(**settings: object) -> Any:
 
 
 @cache
-def _estimator_class() -> Any:
+def _estimator_class() -> Foreign:
     """The class is made when pgmpy is there: it must be a child of pgmpy's own."""
     try:
         from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
@@ -279,7 +279,7 @@ def _estimator_class() -> Any:
             self.learner = learner
             super().__init__(state_names=state_names)
 
-        def fit(self, model: Given, data: Any, sample_weight: Any = None) -> Any:
+        def fit(self, model: Given, data: TableLike, sample_weight: Given = None) -> Foreign:
             settings = self.get_params(deep=False)
             names = settings.pop("state_names")
             em = PgmpyEM(model, data, names, sample_weight=sample_weight)
@@ -289,13 +289,13 @@ def _estimator_class() -> Any:
             }
             return self
 
-        def __reduce__(self) -> Any:
+        def __reduce__(self) -> Foreign:
             return _restored, (self.get_params(deep=False), dict(self.__dict__))
 
     return LatentiaEM
 
 
-def _restored(settings: dict[str, Any], kept: dict[str, Any]) -> Any:
+def _restored(settings: dict[str, Foreign], kept: dict[str, Foreign]) -> Foreign:
     found = pgmpy_em(**settings)
     found.__dict__.update(kept)
     return found

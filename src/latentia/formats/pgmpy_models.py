@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentia.errors import DataError
@@ -11,7 +9,7 @@ from latentia.exact.tabular_model import TabularModel
 from latentia.formats.foreign_tables import ForeignTable, assemble, library_missing, refuse
 from latentia.formats.model_tables import ModelTables, model_tables
 from latentia.structure.reading_graphs import Latents, as_graph
-from latentia.typing import Foreign, Given
+from latentia.typing import Cell, Foreign, Given
 
 
 def from_pgmpy(network: Foreign, latents: Latents = None) -> TabularModel:
@@ -55,7 +53,7 @@ def _cpd_table(network: Foreign, name: object) -> ForeignTable:
     return ForeignTable((*above, child), np.moveaxis(cpd.values, 0, -1), cpd.state_names)
 
 
-def to_pgmpy(model: Given) -> Any:
+def to_pgmpy(model: Given) -> Foreign:
     """A DiscreteBayesianNetwork (or DiscreteMarkovNetwork) of pgmpy, from any model with tables."""
     found = model_tables(model)
     try:
@@ -75,7 +73,7 @@ def to_pgmpy(model: Given) -> Any:
     return network
 
 
-def cpd_of(found: ModelTables, scope: tuple[int, ...]) -> Any:
+def cpd_of(found: ModelTables, scope: tuple[int, ...]) -> Foreign:
     """One of the tables as a TabularCPD."""
     from pgmpy.factors.discrete import TabularCPD
 
@@ -92,7 +90,7 @@ def cpd_of(found: ModelTables, scope: tuple[int, ...]) -> Any:
     )
 
 
-def _factors(found: ModelTables) -> list[Any]:
+def _factors(found: ModelTables) -> list[Cell]:
     """Potentials; a variable in none of them gets a flat one, for pgmpy wants its states."""
     from pgmpy.factors.discrete import DiscreteFactor
 

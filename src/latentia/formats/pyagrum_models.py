@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
-from typing import Any
 
 from latentia.errors import DataError, FormatError
 from latentia.exact.tabular_model import TabularModel
@@ -57,14 +56,14 @@ def _told(network: Foreign) -> list[str] | None:
     return found or None
 
 
-def to_pyagrum(model: Given) -> Any:
+def to_pyagrum(model: Given) -> Foreign:
     """A BayesNet (or MarkovRandomField) of pyAgrum, from any model with tables.
 
     Names and states become strings. Latents are named in the property `latents`.
     """
     found = model_tables(model)
     try:
-        gum: Any = import_module("pyagrum")  # its types change from version to version
+        gum: Given = import_module("pyagrum")  # its types change from version to version
     except ImportError:
         raise library_missing("to_pyagrum", "pyagrum") from None
     names = spelled(found.graph.names, "variables")
@@ -103,6 +102,6 @@ def _add_factors(network: Foreign, found: ModelTables, names: tuple[str, ...]) -
         _set(factor, [names[v] for v in scope], table)
 
 
-def _set(tensor: Foreign, axes: list[str], table: Any) -> None:
+def _set(tensor: Foreign, axes: list[str], table: Given) -> None:
     own = list(tensor.names)[::-1]
     tensor[:] = table.transpose([axes.index(name) for name in own])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from latentia.errors import DataError, GraphError
 from latentia.exact.tabular_model import TabularModel
 from latentia.formats.foreign_tables import refuse
-from latentia.typing import Array, Given, Label
+from latentia.typing import Array, Cell, Foreign, Given, Label
 
 BINARY = ("binary", "bernoulli", "binary_nan", "bernoulli_nan")
 CATEGORICAL = ("categorical", "multinoulli", "categorical_nan", "multinoulli_nan")
@@ -43,7 +42,7 @@ def from_stepmix(model: Given, latent: Label = "class") -> TabularModel:
 
 
 def _part(
-    kind: object, found: Mapping[str, Any], names: list[Any], what: str
+    kind: object, found: Mapping[str, Foreign], names: list[Cell], what: str
 ) -> dict[Label, Array]:
     """Tables P(column | class) of a part, or of several beside each other."""
     if isinstance(kind, Mapping):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, cast, final
+from typing import TYPE_CHECKING, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from latentia.data.columns.column import Column
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.moments import Moments
-from latentia.data.sources.engine import Engine, OneBlock, check_cells, row_weights
+from latentia.data.sources.engine import Answer, Engine, OneBlock, check_cells, row_weights
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import (
@@ -286,7 +286,7 @@ class LatentClassifier(ClassifierMixin, Estimator):
         log_prior = np.log(self.priors_)
         return AskingClass(asking, models, self.classes_, log_prior, self.temperature_, self.pool_)
 
-    def _ask(self, X: TableLike, work: Any, unknown: str) -> TableLike:
+    def _ask(self, X: TableLike, work: Answer, unknown: str) -> TableLike:
         """An array for a table in memory, columns named by class for all others."""
         engine = self._open(X)
         if isinstance(engine, OneBlock):

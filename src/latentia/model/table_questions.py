@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -135,7 +135,7 @@ class TableQuestions(ScoreQuestions):
     def _three_tables(
         self,
         X: TableLike,
-        ask: Any,
+        ask: Callable[[float, Table], Sequence[Found]],
         kinds: ByName[type],
         place: int | None,
         confidence: float,
@@ -325,6 +325,8 @@ def _asked(asking: Asking, place: int | None, operators: Operators, table: Table
     return own.everything(table) if place is None else own.one(place, table)
 
 
-def _one_of(ask: Any, confidence: float, which: int, table: Table) -> Found:
+def _one_of(
+    ask: Callable[[float, Table], Sequence[Found]], confidence: float, which: int, table: Table
+) -> Found:
     found: Found = ask(confidence, table)[which]
     return found

@@ -7,10 +7,11 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 from latentia.errors import LatentiaError
 from latentia.native.building import HERE, NAME, fingerprint
+from latentia.typing import Foreign
 
 VARIABLE = "LATENTIA_KERNEL"
 ON, OFF = "on", "off"
@@ -25,7 +26,7 @@ class Kernel:
     library: ctypes.CDLL
     level: str
 
-    def function(self, name: str) -> Any:
+    def function(self, name: str) -> Foreign:
         """A function of this level; what it takes is declared where it is called."""
         return getattr(self.library, f"{name}_{self.level}")
 

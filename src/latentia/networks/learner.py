@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, cast, final
 
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
@@ -80,7 +80,7 @@ class GraphLearner(Learner, Protocol):
 class OnPieces:
     """A learner that could plan, and is led around it."""
 
-    learner: Any
+    learner: Learner
 
     @property
     def abilities(self) -> Abilities:
@@ -91,12 +91,10 @@ class OnPieces:
         return self.learn_graph(plan.graph, source)
 
     def learn_graph(self, graph: LatentGraph, source: Source) -> Operators:
-        found: Operators = self.learner.learn_graph(graph, source)
-        return found
+        return cast("GraphLearner", self.learner).learn_graph(graph, source)
 
     def learn_mixed(self, plan: Plan, columns: Sequence[Column], source: Source) -> Operators:
-        found: Operators = self.learner.learn_mixed(plan, columns, source)
-        return found
+        return cast("MixedLearner", self.learner).learn_mixed(plan, columns, source)
 
 
 class NamingLearner(Learner, Protocol):
@@ -155,7 +153,7 @@ class TunedLearner(Learner, Protocol):
     def set_params(self, **params: object) -> Self: ...
 
 
-def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:
+def freeze_learner(learner: Learner, plan: Plan, pilot: Source) -> Frozen:
     """What the learner would sum in one pass."""
     if not learner.abilities.frozen:
         raise DataError(
@@ -163,5 +161,4 @@ def freeze_learner(learner: Any, plan: Plan, pilot: Source) -> Frozen:
             "that are gathered once. Use PBP(), PBP.paper() or Spectral(), or rows that can be "
             "read again: a file, a list of frames, a function that opens them."
         )
-    found: Frozen = learner.freeze(plan, pilot)
-    return found
+    return cast("FreezingLearner", learner).freeze(plan, pilot)

@@ -9,15 +9,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from joblib import Parallel, delayed
 
 from latentia.errors import LatentiaWarning, UnknownNameError
-from latentia.typing import Foreign
+from latentia.typing import Facts, Foreign
 from latentia.version import LIBRARY
 
-Settings: TypeAlias = dict[str, Any]
+Settings: TypeAlias = Facts
 Metrics: TypeAlias = dict[str, float]
 
 

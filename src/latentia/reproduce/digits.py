@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from latentia.model.classifier import LatentClassifier
 from latentia.model.latent_model import LatentModel
-from latentia.reproduce.cells import Cell, Experiment, Figure, every_cell
+from latentia.reproduce.cells import Cell, Experiment, Figure, Settings, every_cell
 from latentia.reproduce.datasets import pendigits
 from latentia.reproduce.rivals import make_learner
 from latentia.typing import Array, CellArray, Foreign
@@ -29,7 +28,7 @@ def chain() -> str:
     return "; ".join(steps + [f"H{t}->x{t},y{t}" for t in range(8)])
 
 
-def settings(quick: bool, seed: int) -> dict[str, Any]:
+def settings(quick: bool, seed: int) -> Settings:
     return {
         "seed": seed,
         "quick": quick,
@@ -48,12 +47,12 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
     }
 
 
-def in_bins(columns: Mapping[str, Any], bins: int) -> dict[str, Any]:
+def in_bins(columns: Mapping[str, CellArray], bins: int) -> Settings:
     """Coordinates 0..100 in bins of equal width."""
     return {n: np.clip((c * bins / 100.01).astype(int), 0, bins - 1) for n, c in columns.items()}
 
 
-def model_of(learner: str, settings: dict[str, Any], seed: int) -> LatentClassifier:
+def model_of(learner: str, settings: Settings, seed: int) -> LatentClassifier:
     """The chain, over continuous or over in_bins columns; kernels find their ranks themselves."""
     names = [f"{axis}{t}" for t in range(8) for axis in "xy"]
     made = make_learner(learner, settings, seed)
@@ -67,7 +66,7 @@ def model_of(learner: str, settings: dict[str, Any], seed: int) -> LatentClassif
     return LatentClassifier(settings["graph"], counts, learner=made, state_names=states)
 
 
-def _part(name: str, classes: int) -> tuple[dict[str, Any], Any]:
+def _part(name: str, classes: int) -> tuple[dict[str, CellArray], CellArray]:
     """Columns and digits of one part; in quick runs only the first few digits."""
     columns, target = pendigits().part(name)
     assert target is not None
@@ -75,7 +74,7 @@ def _part(name: str, classes: int) -> tuple[dict[str, Any], Any]:
     return {n: c[kept] for n, c in columns.items()}, target[kept]
 
 
-def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
+def measure(cell: Cell, settings: Settings) -> dict[str, float]:
     train, labels = _part("train", settings["classes"])
     test, wanted = _part(settings["judged by"], settings["classes"])
     rng = np.random.default_rng([settings["seed"], cell.repetition])
@@ -97,13 +96,13 @@ def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
 
 
 def _with_noise(
-    columns: Mapping[str, Any], width: float, rng: np.random.Generator
-) -> dict[str, Any]:
+    columns: Mapping[str, CellArray], width: float, rng: np.random.Generator
+) -> Settings:
     return {n: c + rng.uniform(-width, width, len(c)) for n, c in columns.items()}
 
 
 def _landmark(
-    name: str, train: Mapping[str, Any], target: CellArray, test: Mapping[str, Any]
+    name: str, train: Mapping[str, CellArray], target: CellArray, test: Mapping[str, CellArray]
 ) -> tuple[Array, float]:
     """1-NN, or an SVM with RBF kernel (C = 10, gamma by scikit-learn's "scale")."""
     from sklearn.neighbors import KNeighborsClassifier
@@ -120,7 +119,7 @@ def _landmark(
 # --- pictures -------------------------------------------------------------------------------------
 
 
-def pictures(settings: dict[str, Any]) -> dict[str, tuple[str, Foreign]]:
+def pictures(settings: Settings) -> dict[str, tuple[str, Foreign]]:
     """Half a digit and what the model expects of the rest; and digits drawn from each model."""
     train, labels = _part("train", settings["classes"])
     test, wanted = _part("test", settings["classes"])
@@ -141,7 +140,7 @@ def pictures(settings: dict[str, Any]) -> dict[str, tuple[str, Foreign]]:
     }
 
 
-def _filled(model: LatentModel, row: Mapping[str, Any]) -> tuple[Array, Array]:
+def _filled(model: LatentModel, row: Mapping[str, CellArray]) -> tuple[Array, Array]:
     """The points of a row, (2, 8), and quantiles of the hidden ones, (2, hidden, 3)."""
     known = {n: c for n, c in row.items() if int(n[1]) < HIDDEN}
     told = [
@@ -158,7 +157,7 @@ def _filled(model: LatentModel, row: Mapping[str, Any]) -> tuple[Array, Array]:
     return np.array(points), np.array(told)
 
 
-def _panels(rows: int, columns: int, height: float) -> tuple[Any, Any]:
+def _panels(rows: int, columns: int, height: float) -> tuple[Foreign, Foreign]:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure as Canvas
 
@@ -170,7 +169,7 @@ def _panels(rows: int, columns: int, height: float) -> tuple[Any, Any]:
     return canvas, axes
 
 
-def _draw_filled(filled: Sequence[tuple[Array, Array]]) -> Any:
+def _draw_filled(filled: Sequence[tuple[Array, Array]]) -> Foreign:
     rows = 2 if len(filled) > 5 else 1
     canvas, axes = _panels(rows, len(filled) // rows, 1.9)
     for digit, (panel, (points, told)) in enumerate(zip(axes.ravel(), filled, strict=True)):
@@ -195,7 +194,7 @@ def _draw_filled(filled: Sequence[tuple[Array, Array]]) -> Any:
     return canvas
 
 
-def _draw_sampled(drawn: Sequence[Mapping[str, Any]]) -> Any:
+def _draw_sampled(drawn: Sequence[Mapping[str, CellArray]]) -> Foreign:
     canvas, axes = _panels(5, len(drawn), 1.7)
     for digit, rows in enumerate(drawn):
         for k in range(5):

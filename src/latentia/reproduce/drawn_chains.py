@@ -9,13 +9,12 @@ import importlib
 import logging
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.errors import MissingLibraryError
-from latentia.reproduce.cells import Cell, Experiment, Figure
+from latentia.reproduce.cells import Cell, Experiment, Figure, Settings
 from latentia.reproduce.rivals import make_learner
 from latentia.sequences.chain_questions import Chain, filter_states
 from latentia.sequences.sequence_model import SequenceModel
@@ -36,7 +35,7 @@ EVERY = (
 )
 
 
-def settings(quick: bool, seed: int) -> dict[str, Any]:
+def settings(quick: bool, seed: int) -> Settings:
     return {
         "seed": seed,
         "quick": quick,
@@ -56,7 +55,7 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
     }
 
 
-def cells(settings: dict[str, Any], learners: Sequence[str]) -> list[Cell]:
+def cells(settings: Settings, learners: Sequence[str]) -> list[Cell]:
     """All kinds of chains at the first size, some of them at larger ones."""
     return [
         Cell(repetition, int(size), kind, learner)
@@ -110,7 +109,7 @@ def chain_loss(tables: Sequence[Array], x: Codes, length: int) -> float:
 
 
 def best_of_hmmlearn(
-    x: Codes, shape: tuple[int, int], settings: dict[str, Any], restarts: int
+    x: Codes, shape: tuple[int, int], settings: Settings, restarts: int
 ) -> list[Array]:
     """The likeliest of some random starts, as many E-steps as it may take."""
     try:
@@ -141,7 +140,7 @@ def best_of_hmmlearn(
     return best
 
 
-def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
+def measure(cell: Cell, settings: Settings) -> dict[str, float]:
     """Excess loss on new symbols, and processor time (of ten restarts)."""
     seed, length = [settings["seed"], cell.repetition], settings["length"]
     tables = draw_chain(cell.variant, seed)

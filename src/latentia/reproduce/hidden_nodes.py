@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 
 from latentia.exact.table_answers import TableAnswers
 from latentia.model.latent_model import LatentModel
-from latentia.reproduce.cells import Cell, Experiment, Figure, every_cell
+from latentia.reproduce.cells import Cell, Experiment, Figure, Settings, every_cell
 from latentia.reproduce.drawn_networks import draw_network
 from latentia.reproduce.rivals import make_learner
 from latentia.typing import Array, Codes
@@ -22,7 +21,7 @@ from latentia.typing import Array, Codes
 TINY = 1e-12
 
 
-def settings(quick: bool, seed: int) -> dict[str, Any]:
+def settings(quick: bool, seed: int) -> Settings:
     return {
         "seed": seed,
         "quick": quick,
@@ -40,7 +39,7 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
     }
 
 
-def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
+def measure(cell: Cell, settings: Settings) -> dict[str, float]:
     kind = list(settings["graphs"]).index(cell.variant)
     truth = draw_network(
         cell.variant, np.random.default_rng([settings["seed"], kind, cell.repetition])

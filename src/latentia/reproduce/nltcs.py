@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from latentia.model.latent_model import LatentModel
-from latentia.reproduce.cells import Cell, Experiment, Figure, every_cell
+from latentia.reproduce.cells import Cell, Experiment, Figure, Settings, every_cell
 from latentia.reproduce.datasets import nltcs
 from latentia.reproduce.rivals import make_learner
 from latentia.structure.graph import LatentGraph
@@ -20,7 +19,7 @@ from latentia.typing import Array, ByName, CellArray
 VALID = ("refined", "em", "stepwise", "independent")  # their scores are likelihoods
 
 
-def settings(quick: bool, seed: int) -> dict[str, Any]:
+def settings(quick: bool, seed: int) -> Settings:
     return {
         "seed": seed,
         "quick": quick,
@@ -43,7 +42,7 @@ def _graph(name: str, columns: Sequence[str], states: int) -> LatentGraph:
     return latent_tree([list(columns[:6]), list(columns[6:])], states)
 
 
-def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
+def measure(cell: Cell, settings: Settings) -> dict[str, float]:
     survey = nltcs()
     train, _ = survey.part("train")
     test, _ = survey.part("test")
@@ -74,7 +73,7 @@ def _log_loss(yes: ByName[Array], test: Mapping[str, CellArray], floor: float) -
     return float(np.mean(losses))
 
 
-def _independent(train: dict[str, Any], test: dict[str, Any]) -> dict[str, float]:
+def _independent(train: dict[str, CellArray], test: dict[str, CellArray]) -> dict[str, float]:
     shares = {name: (column.sum() + 0.5) / (len(column) + 1) for name, column in train.items()}
     yes = {name: np.full(len(test[name]), share) for name, share in shares.items()}
     loss = _log_loss(yes, test, 0.0)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from latentia.reproduce.cells import Cell, Experiment, Figure, Result
+from latentia.reproduce.cells import Cell, Experiment, Figure, Result, Settings
 from latentia.reproduce.rivals import RIVALS
 from latentia.typing import Foreign
 from latentia.version import LIBRARY
@@ -39,7 +39,7 @@ class Outcome:
     """One experiment that has been run."""
 
     experiment: Experiment
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     learners: tuple[str, ...]
     results: tuple[Result, ...]
 
@@ -262,7 +262,7 @@ def write_report(outcomes: Sequence[Outcome], folder: Path, facts: Mapping[str, 
     return path
 
 
-def _none(settings: dict[str, Any]) -> dict[str, tuple[str, Foreign]]:
+def _none(settings: Settings) -> dict[str, tuple[str, Foreign]]:
     return {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 from latentia.kernels.settings import KernelSettings
 from latentia.model.learners import PBP
@@ -12,6 +12,11 @@ from latentia.model.published_learners import Spectral
 from latentia.networks.em import EM
 from latentia.networks.stepwise import StepwiseEM
 from latentia.networks.tables import Tables
+from latentia.typing import Foreign
+
+if TYPE_CHECKING:
+    from latentia.networks.learner import Learner
+    from latentia.reproduce.cells import Settings
 
 
 @final
@@ -23,10 +28,10 @@ class Rival:
     colour: str  # after Okabe and Ito
     marker: str
     line: str
-    make: Callable[[dict[str, Any], int], Any] | None = None  # (settings, seed)
+    make: Callable[[Settings, int], Learner] | None = None  # (settings, seed)
 
 
-def _em(settings: dict[str, Any], seed: int) -> EM:
+def _em(settings: Settings, seed: int) -> EM:
     return EM(
         restarts=settings["restarts"],
         max_iter=settings["max_iter"],
@@ -36,7 +41,7 @@ def _em(settings: dict[str, Any], seed: int) -> EM:
     )
 
 
-def _stepwise(settings: dict[str, Any], seed: int) -> StepwiseEM:
+def _stepwise(settings: Settings, seed: int) -> StepwiseEM:
     return StepwiseEM(
         restarts=settings["restarts"], smoothing=settings["smoothing"], random_state=seed
     )
@@ -86,7 +91,7 @@ RIVALS: dict[str, Rival] = {
 }
 
 
-def make_learner(name: str, settings: dict[str, Any], seed: int) -> Any:
+def make_learner(name: str, settings: Settings, seed: int) -> Foreign:
     """The learner of this name."""
     make = RIVALS[name].make
     assert make is not None, f"{name} is a landmark, not a learner"

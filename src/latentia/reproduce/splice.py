@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from latentia.model.classifier import LatentClassifier
-from latentia.reproduce.cells import Cell, Experiment, Figure, every_cell
+from latentia.reproduce.cells import Cell, Experiment, Figure, Settings, every_cell
 from latentia.reproduce.datasets import splice
 from latentia.reproduce.rivals import make_learner
 from latentia.structure.graph import LatentGraph
@@ -22,7 +21,7 @@ from latentia.typing import Array, CellArray, Codes
 LETTERS = tuple("ACGT")
 
 
-def settings(quick: bool, seed: int) -> dict[str, Any]:
+def settings(quick: bool, seed: int) -> Settings:
     return {
         "seed": seed,
         "quick": quick,
@@ -46,7 +45,7 @@ def _graph(name: str, columns: Sequence[str], states: int) -> LatentGraph:
     return latent_class(columns, states)
 
 
-def _split(target: CellArray, settings: dict[str, Any], cell: Cell) -> tuple[Codes, Codes]:
+def _split(target: CellArray, settings: Settings, cell: Cell) -> tuple[Codes, Codes]:
     """Rows to learn from, a stratified part of four folds, and to be judged by, the fifth."""
     rng = np.random.default_rng([settings["seed"], 1])
     folds = np.empty(len(target), dtype=np.int64)
@@ -67,7 +66,7 @@ def _split(target: CellArray, settings: dict[str, Any], cell: Cell) -> tuple[Cod
 
 
 def naive_bayes_scores(
-    train: Mapping[str, Any], target: CellArray, test: Mapping[str, Any]
+    train: Mapping[str, CellArray], target: CellArray, test: Mapping[str, CellArray]
 ) -> tuple[Array, float]:
     """log P(c) + Σ log P(x_i | c), a pseudo-count for each letter; unclear letters say nothing."""
     start = time.perf_counter()
@@ -83,11 +82,11 @@ def naive_bayes_scores(
     return np.column_stack(scores), time.perf_counter() - start
 
 
-def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
+def measure(cell: Cell, settings: Settings) -> dict[str, float]:
     genes = splice()
     assert genes.target is not None
     first, last = settings["positions"]
-    clear: dict[str, Any] = {
+    clear: dict[str, CellArray] = {
         name: np.where(np.isin(column, LETTERS), column.astype(object), np.array(None))
         for name, column in list(genes.columns.items())[first - 1 : last]
     }

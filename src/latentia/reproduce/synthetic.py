@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 
 from latentia.errors import EvidenceError
 from latentia.exact.tabular_model import TabularModel
 from latentia.model.latent_model import LatentModel
-from latentia.reproduce.cells import Cell, Experiment, Figure, every_cell
+from latentia.reproduce.cells import Cell, Experiment, Figure, Settings, every_cell
 from latentia.reproduce.rivals import make_learner
 from latentia.structure.reading_graphs import as_graph
 from latentia.testing.random_models import brute_force, random_model
@@ -25,7 +24,7 @@ LATENTS = dict.fromkeys("ABCF", 3)
 COLUMNS = dict.fromkeys("DEGH", 5)
 
 
-def settings(quick: bool, seed: int) -> dict[str, Any]:
+def settings(quick: bool, seed: int) -> Settings:
     return {
         "seed": seed,
         "quick": quick,
@@ -44,7 +43,7 @@ def settings(quick: bool, seed: int) -> dict[str, Any]:
     }
 
 
-def draw_truth(settings: dict[str, Any], repetition: int) -> tuple[TabularModel, Array]:
+def draw_truth(settings: Settings, repetition: int) -> tuple[TabularModel, Array]:
     """Random tables and P(D, E, G, H), redrawn until the marginal of D is a bad answer."""
     rng = np.random.default_rng([settings["seed"], repetition])
     graph = as_graph(GRAPH, LATENTS, COLUMNS)
@@ -70,7 +69,7 @@ def divergences(joint: Array, found: Array, floor: float) -> tuple[float, float]
     return float(each.mean()), float((each * weight).sum() / weight.sum())
 
 
-def measure(cell: Cell, settings: dict[str, Any]) -> dict[str, float]:
+def measure(cell: Cell, settings: Settings) -> dict[str, float]:
     truth, joint = draw_truth(settings, cell.repetition)
     rng = np.random.default_rng([settings["seed"], cell.repetition, cell.size])
     rows = truth.sample(cell.size, rng).astype(np.int8)

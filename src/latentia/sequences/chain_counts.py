@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def table_counts(
     return found
 
 
-def _add(table: Array, places: Any, counts: Array) -> None:
+def _add(table: Array, places: Codes, counts: Array) -> None:
     flat = np.bincount(places.ravel(), weights=counts.ravel(), minlength=table.size)
     table += flat.reshape(table.shape)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -103,7 +102,7 @@ def with_inputs(
 
 def future_inputs(
     chain: Chain, read: LongSteps, naming: Naming, count: int, given: Given
-) -> dict[int, Any]:
+) -> dict[int, CellArray]:
     """Codes of the inputs of `count` steps behind every sequence, one sequence after the other."""
     columns = {v: chain.columns[v] for v in sorted(chain.slice.given)}
     names = ", ".join(repr(c.name) for c in columns.values())
@@ -157,7 +156,7 @@ def _rows_of(read: LongSteps, told: LongSteps, count: int, how: Naming) -> Indic
     return np.concatenate(rows)
 
 
-def sampled_inputs(chain: Chain, given: Any, n: int, length: int) -> dict[int, Any]:
+def sampled_inputs(chain: Chain, given: Given, n: int, length: int) -> dict[int, CellArray]:
     """Codes of the inputs of sequences to be drawn, (n, length) each."""
     found = {}
     for v in sorted(chain.slice.given):

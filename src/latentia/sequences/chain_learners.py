@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from latentia.sequences.learn_chain import (
     plain_climb,
 )
 from latentia.sequences.step_data import Sequences, missing_cells
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 if TYPE_CHECKING:
     from latentia.networks.learner import LearnerLike
@@ -40,7 +40,7 @@ ONLY_DEFAULTS = ("init", "mixture", "variance_floor", "tied")  # settings that c
 
 
 def learn_as_told(
-    learner: LearnerLike | None,
+    learner: Given,
     layout: ChainLayout,
     sequences: Sequences,
     how: ChainLearning,
@@ -61,7 +61,7 @@ def learn_as_told(
 
 
 def prior_as_told(
-    learner: LearnerLike | None, layout: ChainLayout, sequences: Sequences, how: ChainLearning
+    learner: Given, layout: ChainLayout, sequences: Sequences, how: ChainLearning
 ) -> ChainPrior:
     """Pseudo-counts and known cells: those of the learner, if it has any, or those of the model."""
     if learner is None or isinstance(learner, PBP):
@@ -71,7 +71,7 @@ def prior_as_told(
     return chain_prior(layout, sequences, chosen.smoothing or how.pseudo_counts, known)
 
 
-def closed_form_asked(learner: LearnerLike | None) -> bool | None:
+def closed_form_asked(learner: Given) -> bool | None:
     """Is it the closed form, and regularised or not? None: it is another learner."""
     if isinstance(learner, str) and learner == CLOSED:
         return True
@@ -89,7 +89,7 @@ def closed_form_asked(learner: LearnerLike | None) -> bool | None:
     return bool(learner.regularize) if not (learner.refine and learner.regularize) else None
 
 
-def as_chain_learner(learner: LearnerLike) -> Any:
+def as_chain_learner(learner: LearnerLike) -> Given:
     """A learner by its name, or as it is; checked."""
     chosen = NAMED[learner]() if isinstance(learner, str) and learner in NAMED else learner
     if not isinstance(chosen, EM | StepwiseEM):

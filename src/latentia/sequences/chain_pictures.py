@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def _state(chain: Chain, v: int, k: int) -> str:
     return printable(chain.labels(v)[k])
 
 
-def one_sequence(read: LongSteps, which: Given) -> tuple[Any, Sequences]:
+def one_sequence(read: LongSteps, which: Given) -> tuple[Cell, Sequences]:
     """The label and the steps of one sequence; the first, if none is named."""
     if which is None:
         k = int(np.argmax(np.diff(read.sequences.offsets) > 0))

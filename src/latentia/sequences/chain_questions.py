@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Chain:
             return self.named.get(v, tuple(range(self.sizes[v])))
         return self.columns[v].labels
 
-    def labelled(self, v: int, codes: CellArray) -> Any:
+    def labelled(self, v: int, codes: CellArray) -> CellArray:
         """States of a latent for their codes."""
         if v not in self.named:
             return codes

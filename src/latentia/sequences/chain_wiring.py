@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from latentia.sequences.hidden_states import ChainLayout
 from latentia.sequences.packing import Indices, InRow, Packing, pack_steps
 from latentia.sequences.slices import Parent
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 MOST_ASKED = 2**21  # steps of a question at a time, where emissions are looked up
 GROUP = 2**19  # numbers of a message to all steps of a group of sequences
@@ -127,10 +127,10 @@ def uncut(wired: Wired) -> Wired:
 class _Looking:
     layout: ChainLayout
     sequences: Sequences
-    first: Any
+    first: CellArray
     order: Indices | slice
 
-    def configuration(self, seen: tuple[Parent, ...], needed: Any) -> Any:
+    def configuration(self, seen: tuple[Parent, ...], needed: CellArray) -> CellArray:
         """Joint code of told parents, (steps,); 0 where it is not needed."""
         found = np.zeros(self.sequences.steps, dtype=np.intp)
         for v, lag in seen:
@@ -139,7 +139,7 @@ class _Looking:
             found = found * self.layout.sizes[v] + np.where(needed, own, 0)
         return found
 
-    def choice(self, v: int) -> tuple[tuple[int, ...], Any, int]:
+    def choice(self, v: int) -> tuple[tuple[int, ...], CellArray, int]:
         """Families of a column, the configuration of each step among all of theirs, how many."""
         own = [(n, f) for n, f in enumerate(self.layout.families) if f.variable == v]
         if len(own) == 1 and not self.layout.seen_parents((own[0][1],)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def bells_of_states(z: Array, states: int) -> StateBells:
     variance, share = np.full(bells, whole / bells**2), np.full(bells, 1.0 / bells)
     level = -np.inf
     for _ in range(ROUNDS):
-        logs: Any = np.log(share) - 0.5 * (
+        logs: Array = np.log(share) - 0.5 * (
             np.log(2 * np.pi * variance) + (z[:, None] - mean) ** 2 / variance
         )
         top = logs.max(axis=1, keepdims=True)

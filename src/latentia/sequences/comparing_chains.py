@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from latentia.sequences.learn_chain import ChainLearning, learn_chain
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
 from latentia.spelling import printable
-from latentia.typing import Array, Cell, Foreign, Given, Label, Seed
+from latentia.typing import Array, Cell, Codes, Foreign, Given, Label, Seed
+
+if TYPE_CHECKING:
+    from latentia.sequences.packing import Indices
 
 MOST_CANDIDATES = 32
 ENOUGH_SEQUENCES = 10  # to hold whole ones out; else the last part of each
@@ -179,8 +182,8 @@ def _judged(found: list[ChainCandidate], losses: Array, weights: Array) -> list[
 class _Judged:
     """Rows that judge, and the unit (a sequence, or a stretch) that each belongs to."""
 
-    steps: Any  # indices
-    unit: Any
+    steps: Indices  # indices
+    unit: Codes
     count: int
 
     @property

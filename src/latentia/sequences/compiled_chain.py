@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -129,7 +129,7 @@ def _at(x: CellArray | None) -> ctypes.c_void_p:
     return ctypes.c_void_p(None if x is None else x.ctypes.data)
 
 
-def _pointers(arrays: Sequence[Any]) -> Any:
+def _pointers(arrays: Sequence[CellArray]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
 
 

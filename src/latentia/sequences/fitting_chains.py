@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from latentia.sequences.signed_learning import learn_signed
 from latentia.sequences.signed_questions import signed_scores
 from latentia.sequences.slices import Slice
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array, ByName, Cell, TableLike
+from latentia.typing import Array, ByName, Cell, Codes, TableLike
 
 if TYPE_CHECKING:
     from latentia.networks.learner import LearnerLike
@@ -191,7 +191,7 @@ def _check_names(rows: TableRows, slice_: Slice, naming: Naming) -> None:
 
 def latent_orders(
     layout: ChainLayout, counts: Tables, fixed: frozenset[int], along: Mapping[int, int]
-) -> dict[int, Any]:
+) -> dict[int, Codes]:
     """The states of every latent by size, the largest first, or along the mean of a column.
 
     Latents of `fixed` stay: what is known of them tells their states by number.
@@ -235,7 +235,7 @@ def column_means(layout: ChainLayout, counts: Tables, v: int, column: int) -> Ar
     return np.asarray(total[:, 1] / np.maximum(total[:, 0], 1e-300))
 
 
-def renamed(slice_: Slice, tables: Tables, orders: Mapping[int, Any]) -> dict[int, Array]:
+def renamed(slice_: Slice, tables: Tables, orders: Mapping[int, Codes]) -> dict[int, Array]:
     """Tables in which state k of a latent is what state order[k] was."""
     found = dict(tables)
     for v, order in orders.items():
@@ -243,7 +243,7 @@ def renamed(slice_: Slice, tables: Tables, orders: Mapping[int, Any]) -> dict[in
     return found
 
 
-def renamed_states(slice_: Slice, tables: Tables, v: int, order: Any) -> dict[int, Array]:
+def renamed_states(slice_: Slice, tables: Tables, v: int, order: Codes) -> dict[int, Array]:
     """Tables in which state k of variable v is what state order[k] was."""
     found = {}
     for n, family in enumerate(families_of(slice_)):

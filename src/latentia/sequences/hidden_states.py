@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.errors import DataError, GraphError
 from latentia.sequences.families import StepFamily, families_of
 from latentia.sequences.slices import Parent, Slice
-from latentia.typing import Array
+from latentia.typing import Array, CellArray, Codes
 
 WIDEST = 1024  # joint states
 LARGEST = 2**24  # cells of all moves together
@@ -48,7 +48,7 @@ class ChainLayout:
         return math.prod(self.sizes[v] for v, _ in self.hidden)
 
     @cached_property
-    def values(self) -> dict[Parent, Any]:
+    def values(self) -> dict[Parent, CellArray]:
         """The state of each hidden variable in every joint state, (width,)."""
         sizes = [self.sizes[v] for v, _ in self.hidden]
         if not sizes:
@@ -89,7 +89,7 @@ class ChainLayout:
         return tuple(f for f in self.families if (f.variable, 0) in self.hidden and f.goes_on)
 
     @cached_property
-    def kept(self) -> dict[tuple[str, int], Any]:
+    def kept(self) -> dict[tuple[str, int], CellArray]:
         """What was worked out of tables by number, to be looked up again."""
         return {}
 
@@ -104,12 +104,12 @@ class ChainLayout:
         return math.prod(self.sizes[v] for v, _ in self.seen_parents(self.moving))
 
     @cached_property
-    def places(self) -> dict[int, Any]:
+    def places(self) -> dict[int, tuple[Codes | None, ...]]:
         """Where each cell of starts and moves lies in the tables: by number of the family.
 
         {number: (of starts, of moves)}, flat indices (configurations, from, to); None: nowhere.
         """
-        found: dict[int, Any] = {}
+        found: dict[int, tuple[Codes | None, ...]] = {}
         for number, family in enumerate(self.families):
             at = [
                 self._flat(family, group) if family in group else None
@@ -119,7 +119,7 @@ class ChainLayout:
                 found[number] = tuple(at)
         return found
 
-    def _flat(self, family: StepFamily, group: tuple[StepFamily, ...]) -> Any:
+    def _flat(self, family: StepFamily, group: tuple[StepFamily, ...]) -> Codes:
         config = self.configurations(self.seen_parents(group))
         index = []
         for u, lag in family.parents:
@@ -132,7 +132,7 @@ class ChainLayout:
         index.append(self.values[family.variable, 0][None, None, :])
         return np.ravel_multi_index(np.broadcast_arrays(*index), self.shape(family))
 
-    def configurations(self, seen: tuple[Parent, ...]) -> dict[Parent, Any]:
+    def configurations(self, seen: tuple[Parent, ...]) -> dict[Parent, CellArray]:
         """The state of each told parent in every configuration of all of them."""
         sizes = [self.sizes[v] for v, _ in seen]
         if not sizes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,13 @@ from latentia.sequences.learn_chain import LearnedChain
 from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.sequences.slices import Slice, read_slice
-from latentia.typing import Array, Foreign, Label
+from latentia.typing import Array, Cell, Foreign, Label
 
 REACH = 6.0  # deviations beyond the outermost means that the grids of forecasts reach
 
 
 def from_hmmlearn(
-    model: Foreign, columns: Sequence[Label] | None = None, states: Sequence[Any] | None = None
+    model: Foreign, columns: Sequence[Label] | None = None, states: Sequence[Cell] | None = None
 ) -> SequenceModel:
     """The model of a fitted CategoricalHMM, or of a GaussianHMM with columns that do not covary.
 
@@ -97,7 +96,7 @@ def _model(
     return found
 
 
-def to_hmmlearn(model: SequenceModel) -> Any:
+def to_hmmlearn(model: SequenceModel) -> Foreign:
     """A CategoricalHMM or a GaussianHMM (diag) of hmmlearn with the same numbers.
 
     The slice must be one latent that tells the next and all columns: one discrete column, or

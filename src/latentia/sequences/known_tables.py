@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -42,12 +41,14 @@ def read_known(layout: ChainLayout, known: ByName[Cell] | None) -> Knowledge:
     return Knowledge(cells, pinned=frozenset(told & layout.slice.latent))
 
 
-def pseudo_counts_of(layout: ChainLayout, sequences: Sequences, given: object) -> dict[int, Any]:
+def pseudo_counts_of(
+    layout: ChainLayout, sequences: Sequences, given: object
+) -> dict[int, float | Array]:
     """Of discrete tables arrays, of Gaussians numbers of rows; by number of the family.
 
     A number is spread like the column's marginal, of latents over all states alike.
     """
-    found: dict[int, Any] = {}
+    found: dict[int, float | Array] = {}
     if isinstance(given, Mapping):
         named = {_family_of(layout, name, "pseudo_counts", True): x for name, x in given.items()}
     else:
@@ -67,10 +68,10 @@ def pseudo_counts_of(layout: ChainLayout, sequences: Sequences, given: object) -
     return found
 
 
-def as_prior(pseudo: Mapping[int, Any]) -> tuple[Prior, dict[int, float]]:
+def as_prior(pseudo: Mapping[int, float | Array]) -> tuple[Prior, dict[int, float]]:
     """Pseudo-counts of discrete tables, and pseudo-rows of Gaussians."""
     counts = {n: x for n, x in pseudo.items() if isinstance(x, np.ndarray)}
-    return Prior(counts), {n: x for n, x in pseudo.items() if n not in counts}
+    return Prior(counts), {n: x for n, x in pseudo.items() if not isinstance(x, np.ndarray)}
 
 
 def _strength(given: Given) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ from latentia.errors import DataError, LatentiaWarning, UnknownNameError
 from latentia.sequences.packing import Indices
 from latentia.sequences.step_data import Sequences
 from latentia.sequences.step_times import Times, read_times, sorted_steps
-from latentia.typing import Array, Cell, CellArray, Label, TableLike
+from latentia.typing import Array, Cell, CellArray, Given, Label, TableLike
 
 
 @final
@@ -28,7 +28,7 @@ class Naming:
 
     sequence: Label | None = None
     time: Label | None = None
-    lengths: Any = None
+    lengths: Given = None
     blocks: bool = False  # every block is a sequence: a list of frames
     cut: bool = False  # rows come from a list of arrays: answers are lists by `lengths`
 
@@ -50,7 +50,7 @@ class LongSteps:
     log_slopes: Array  # (rows,) Σ log dz/dx: what turns densities of z into those of x
     tables: tuple[Table, ...]  # whose rows they are, one after the other; none: of a file
 
-    def to_rows(self, x: Any) -> Any:
+    def to_rows(self, x: CellArray) -> CellArray:
         """What is known of steps, for the rows of the table: (…, steps) -> (…, rows)."""
         found = np.empty((*x.shape[:-1], self.rows), dtype=x.dtype)
         there = self.row >= 0
@@ -142,7 +142,7 @@ def _encode(
     return _Part(tuple(cells), units, ids, times, kept)
 
 
-def empty_cells(column: Column, count: int) -> Any:
+def empty_cells(column: Column, count: int) -> Places:
     """So many missing cells."""
     return np.full(count, np.nan) if column.continuous else np.full(count, -1, dtype=np.int64)
 
@@ -154,14 +154,14 @@ def one_value(value: object) -> Values:
     return Values(cells)
 
 
-def cells_of(column: Column, values: Values) -> Any:
+def cells_of(column: Column, values: Values) -> Places:
     """Codes of a discrete column, z of a continuous one (without the ends of its grid)."""
     if column.continuous:
         return column.measured(values)
     return np.asarray(column.place(values), dtype=np.int64)
 
 
-def _whole(table: Table, name: Label, what: str) -> Any:
+def _whole(table: Table, name: Label, what: str) -> CellArray:
     """The cells of a column without holes."""
     values = table.column(name)
     if values.missing is not None and values.missing.any():
@@ -249,7 +249,7 @@ def listed_sequences(X: TableLike, naming: Naming, columns: int) -> tuple[TableL
         return X[:, None], naming
     if not isinstance(X, list | tuple) or not len(X):
         return X, naming
-    first: Any = X[0]
+    first: CellArray = X[0]
     if columns == 1 and any(_width(x) != 1 for x in X) and all(_width(x) is not None for x in X):
         return _joined([np.asarray(x)[:, None] for x in X], naming)
     if isinstance(first, np.ndarray) and first.ndim == 2:
@@ -260,7 +260,7 @@ def listed_sequences(X: TableLike, naming: Naming, columns: int) -> tuple[TableL
     return X, replace(naming, blocks=True)
 
 
-def _joined(arrays: Sequence[Any], naming: Naming) -> tuple[TableLike, Naming]:
+def _joined(arrays: Sequence[CellArray], naming: Naming) -> tuple[TableLike, Naming]:
     """Arrays as one, and their lengths."""
     wide = {x.shape[1:] for x in arrays}
     if len(wide) > 1:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentia.exact.gaussian_leaves import log_terms
@@ -29,7 +27,7 @@ def moves_of(layout: ChainLayout, tables: Tables) -> Array:
 
 
 def _product(layout: ChainLayout, tables: Tables, which: int) -> Array:
-    found: Any = np.ones((1, 1, layout.width))
+    found: Array = np.ones((1, 1, layout.width))
     for number, at in layout.places.items():
         if at[which] is not None:
             found = found * tables[number].ravel()[at[which]]

@@ -157,7 +157,7 @@ class SequenceModel(SequenceQuestions):
         *,
         sequence: Label | None = None,
         time: Label | None = None,
-        lengths: object = None,
+        lengths: ArrayLike | None = None,
         progress: ProgressLike = None,
         error_bars: bool | int = False,
     ) -> SequenceModel:

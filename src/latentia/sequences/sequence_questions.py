@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -154,7 +154,7 @@ class SequenceQuestions(Estimator):
         *,
         given: Given = None,
         lengths: ArrayLike | None = None,
-    ) -> Any:
+    ) -> TableLike:
         """The next `steps` steps of every sequence: a long table.
 
         A row for each sequence and step ahead: probabilities of states as ``word=a``, of continuous
@@ -224,7 +224,7 @@ class SequenceQuestions(Estimator):
 
     def sample(
         self, n: int = 1, length: int = 10, random_state: Seed = None, given: Given = None
-    ) -> Any:
+    ) -> TableLike:
         """Draw `n` sequences of `length` steps: a dict of arrays in long format, latents too.
 
         Of a model in closed form columns only.
@@ -307,7 +307,7 @@ class SequenceQuestions(Estimator):
         return self._listed(like_tables(steps.tables, told, naming.blocks), naming)
 
     @staticmethod
-    def _listed(answers: Any, naming: Naming) -> TableLike:
+    def _listed(answers: TableLike, naming: Naming) -> TableLike:
         """Answers to a list of arrays as such a list."""
         return np.split(answers, np.cumsum(naming.lengths)[:-1]) if naming.cut else answers
 

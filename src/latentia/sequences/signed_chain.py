@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from latentia.sequences.packing import Indices, pack_steps
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 LEAST = 1e-3  # of the marginal: a symbol less probable than that tells nothing of the state
 
@@ -100,7 +100,7 @@ def told_steps(chain: SignedChain, cells: Array) -> SignedSteps:
     )
 
 
-Heard = Callable[[Any, Array], None]  # steps (numbers), and the states before them, (K, n)
+Heard = Callable[[Codes, Array], None]  # steps (numbers), and the states before them, (K, n)
 
 
 def run_forward(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentia.data.columns.labels import joint_summary_labels
@@ -22,10 +20,10 @@ from latentia.sequences.signed_chain import (
 )
 from latentia.sequences.step_answers import repeated_labels
 from latentia.sequences.step_data import Sequences
-from latentia.typing import Array, ByName, Cell, Label
+from latentia.typing import Array, ByName, Cell, CellArray, Label
 
 
-def joint_cells(chain: Chain, sequences: Sequences) -> Any:
+def joint_cells(chain: Chain, sequences: Sequences) -> CellArray:
     """Codes of all columns, (steps, columns)."""
     found = [sequences.cells[v] for v in chain.slice.columns]
     return np.stack(found, axis=1).astype(np.intp)
@@ -118,7 +116,7 @@ def signed_query(
 
 def sample_signed(
     signed: SignedChain, count: int, length: int, rng: np.random.Generator
-) -> list[Any]:
+) -> list[CellArray]:
     """Codes of every column, (count, length) each."""
     drawn = np.empty((count, length), dtype=np.intp)
     b = np.repeat(signed.start[:, None], count, axis=1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from latentia.errors import GraphError, UnknownNameError
 from latentia.spelling import printable
@@ -199,7 +199,7 @@ def _latent_counts(
     return found
 
 
-def _listed(given: Given) -> list[Any]:
+def _listed(given: Given) -> list[Label]:
     return [given] if isinstance(given, str) else list(given or ())
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from latentia.data.sources.table import Table
-from latentia.typing import ByName, Cell, Label, TableLike
+from latentia.typing import ByName, Cell, CellArray, Label, TableLike
 
 
 def like_tables(tables: Sequence[Table], columns: ByName[Cell], blocks: bool) -> TableLike:
@@ -25,7 +24,7 @@ def like_tables(tables: Sequence[Table], columns: ByName[Cell], blocks: bool) ->
     return found
 
 
-def like_column(tables: Sequence[Table], name: Label, values: Any, blocks: bool) -> TableLike:
+def like_column(tables: Sequence[Table], name: Label, values: CellArray, blocks: bool) -> TableLike:
     """The same of a single column."""
     if not blocks and len(tables) == 1:
         return tables[0].like_column(values, name)
@@ -53,7 +52,7 @@ def new_table(tables: Sequence[Table], columns: ByName[Cell]) -> TableLike:
     return nw.from_dict(named, backend=backend).to_native()
 
 
-def repeated_labels(labels: tuple[Cell, ...], count: int) -> Any:
+def repeated_labels(labels: tuple[Cell, ...], count: int) -> CellArray:
     """Every label so many times; whole numbers and text as such."""
     found = np.empty(len(labels), dtype=object)
     found[:] = labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Sequences:
         lengths = np.diff(self.offsets)
         offsets = np.concatenate([[0], np.cumsum(lengths + ahead)])
         place = np.arange(self.steps) + np.repeat(np.arange(len(self)) * ahead, lengths)
-        found: dict[int, Any] = {}
+        found: dict[int, CellArray] = {}
         for v, x in self.cells.items():
             kind = float if x.dtype.kind == "f" else np.int64
             found[v] = np.full(offsets[-1], np.nan if kind is float else -1, dtype=kind)

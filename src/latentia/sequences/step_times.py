@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -97,12 +97,12 @@ def by_months(ticks: CellArray) -> bool:
     return len(np.unique(day - month.astype("datetime64[D]"))) == 1 or len(np.unique(left)) == 1
 
 
-def _months(ticks: CellArray) -> Any:
+def _months(ticks: CellArray) -> CellArray:
     """Dates (µs) as numbers of their months."""
     return ticks.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
 
 
-def _ticks(cells: CellArray, name: Label | None) -> tuple[Any, bool, bool]:
+def _ticks(cells: CellArray, name: Label | None) -> tuple[CellArray, bool, bool]:
     """Times as numbers that can be sorted, whether they count steps, and whether they are dates."""
     if cells.dtype.kind in "iu":
         return cells.astype(np.int64), True, False
@@ -122,7 +122,7 @@ def _ticks(cells: CellArray, name: Label | None) -> tuple[Any, bool, bool]:
     return np.array([rank[v] for v in cells.tolist()], dtype=np.int64), False, False
 
 
-def _counted(values: list[Any]) -> tuple[Any, bool]:
+def _counted(values: list[Cell]) -> tuple[CellArray | None, bool]:
     """Dates, and text that spells dates or whole numbers, as whole numbers, and whether they are
     dates; None: others.
     """

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from latentia.sequences.families import StepFamily
 from latentia.sequences.hidden_states import ChainLayout
+from latentia.typing import CellArray
 
 
-def cell_places(layout: ChainLayout, number: int) -> Any:
+def cell_places(layout: ChainLayout, number: int) -> CellArray:
     """Where P(cell | joint state) lies in the table: (states, configurations, cells)."""
     if ("cells", number) not in layout.kept:
         family = layout.families[number]
@@ -24,7 +24,7 @@ def cell_places(layout: ChainLayout, number: int) -> Any:
     return layout.kept["cells", number]
 
 
-def _parent_places(layout: ChainLayout, family: StepFamily) -> list[Any]:
+def _parent_places(layout: ChainLayout, family: StepFamily) -> list[CellArray]:
     """The state of each parent: (states, configurations), where one of them may be 1."""
     config = layout.configurations(layout.seen_parents((family,)))
     return [
@@ -36,7 +36,7 @@ def _config_count(layout: ChainLayout, family: StepFamily) -> int:
     return math.prod(layout.sizes[v] for v, _ in layout.seen_parents((family,)))
 
 
-def bell_places(layout: ChainLayout, number: int) -> Any:
+def bell_places(layout: ChainLayout, number: int) -> CellArray:
     """Where the Gaussian of a joint state lies in the table: (states, configurations)."""
     if ("bells", number) not in layout.kept:
         family = layout.families[number]

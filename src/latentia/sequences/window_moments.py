@@ -8,7 +8,7 @@ the operators of a predictive-state model, whose eigenvectors are P(x | state).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import scipy
@@ -117,7 +117,7 @@ def _positions(sequences: Sequences, width: int) -> Indices:
 
 def _features(
     symbols: tuple[Indices, ...], counts: tuple[int, ...], positions: Indices, lags: range
-) -> Any:
+) -> Foreign:
     """Indicators of the symbols at some lags: sparse (positions, features)."""
     parts = [
         indicators(x[positions + lag], m)

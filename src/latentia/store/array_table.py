@@ -16,6 +16,7 @@ from latentia.typing import Array
 
 Shape: TypeAlias = tuple[int, ...]
 Name: TypeAlias = tuple[str, int]
+Written: TypeAlias = tuple[dict[str, object], list[Array]]  # a record, and its arrays
 Fetch: TypeAlias = Callable[[list[Shape]], Sequence[Array]]
 Value = TypeVar("Value")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -25,14 +24,14 @@ from latentia.store.column_record import read_column, write_column
 from latentia.store.plain import fields, items, number, whole, wholes
 from latentia.store.structure_record import read_graph, write_graph
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 MOST_SAMPLE = 10**6
 MOST_CELLS = 10**7  # of an array
 LARGEST = 1e100
 
 
-def write_arrows(model: ArrowModel) -> dict[str, Any]:
+def write_arrows(model: ArrowModel) -> dict[str, Given]:
     network, graph = model.network, model.graph
     return {
         "graph": write_graph(graph),
@@ -51,7 +50,7 @@ def write_arrows(model: ArrowModel) -> dict[str, Any]:
     }
 
 
-def _write_arrow(arrow: Arrow) -> list[Any]:
+def _write_arrow(arrow: Arrow) -> list[Given]:
     if isinstance(arrow, TableArrow):
         return [arrow.table.ravel().tolist()]
     if isinstance(arrow, LogitArrow):
@@ -132,7 +131,7 @@ def _array(record: object, shape: tuple[int, ...]) -> Array:
     return np.array(found, dtype=float).reshape(shape)
 
 
-def _square(record: Any) -> Array:
+def _square(record: Given) -> Array:
     count = len(items(record))
     rows = [[number(x, -LARGEST, LARGEST) for x in items(r, count)] for r in record]
     return np.array(rows, dtype=float).reshape(count, count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from latentia.errors import StoreError
 from latentia.pooling.cell_scores import TableScores
 from latentia.pooling.node_rows import NodeRows
 from latentia.pooling.row_chain import ChainLink, Heaps, RowChain
-from latentia.store.array_table import Name, Shape, check_sizes, numbered, of_kind
+from latentia.store.array_table import Name, Shape, Written, check_sizes, numbered, of_kind
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, whole, wholes
 from latentia.store.pool_record import packed_shape, packed_wholes, unpacked_wholes
 from latentia.typing import Array
@@ -21,7 +20,7 @@ CHAIN = "chain"
 LARGEST_STEP = 1e12
 
 
-def write_chain(chain: RowChain) -> tuple[dict[str, Any], list[Array]]:
+def write_chain(chain: RowChain) -> Written:
     """JSON values, and arrays in the order of `chain_shapes`."""
     arrays: list[Array] = []
     heaps = []

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import fields as fields_of
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,10 +17,10 @@ from numpy.typing import ArrayLike
 from latentia.errors import StoreError
 from latentia.kernels.settings import KernelSettings
 from latentia.model.classifier import LatentClassifier
-from latentia.store.array_table import Fetch, Shape
+from latentia.store.array_table import Fetch, Shape, Written
 from latentia.store.model_record import read_latent_model, write_latent_model
 from latentia.store.plain import fields, items, number, pack, text, unpack, whole
-from latentia.typing import Array, CellArray
+from latentia.typing import Array, CellArray, Given
 
 MOST_NUMBERS = 2**31
 HOTTEST = 1e6
@@ -29,7 +28,7 @@ WIDEST = 2**16  # bytes of a label
 PLAIN_LABELS = "biufUO"  # kinds of numpy types that labels have
 
 
-def write_classifier(model: LatentClassifier) -> tuple[dict[str, Any], list[Array]]:
+def write_classifier(model: LatentClassifier) -> Written:
     """Everything that questions need; parameters are those of the models, and a few more."""
     records, arrays = [], []
     for own in model.models_:
@@ -121,14 +120,14 @@ def _read_labels(record: object) -> CellArray:
     return found
 
 
-def _plain_priors(priors: ArrayLike | None) -> Any:
+def _plain_priors(priors: ArrayLike | None) -> Given:
     """As plain dict or list; arrays become lists."""
     if priors is None or isinstance(priors, dict):
         return priors
     return np.asarray(priors, dtype=float).tolist()
 
 
-def _write_settings(settings: KernelSettings | None) -> Any:
+def _write_settings(settings: KernelSettings | None) -> object:
     """Pairs of name and value; none where the kernel is a function of the user's."""
     if settings is None:
         return None

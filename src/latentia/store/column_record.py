@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
@@ -30,7 +29,7 @@ SLACK = 25.0  # … and room for the margins of a grid
 SMALLEST = 1e-6  # width of a grid and spread of a column, scaled
 
 
-def write_column(column: Column) -> Any:
+def write_column(column: Column) -> object:
     if isinstance(column, ContinuousColumn):
         return {
             "centre": column.centre,
@@ -55,7 +54,7 @@ def newer_columns(records: Given) -> bool:
     )
 
 
-def leaves_with_atoms(records: Any) -> bool:
+def leaves_with_atoms(records: Given) -> bool:
     """Gaussian leaves with a component for each atom: before version 5 they had none."""
     columns = [each for record in records for each in record.get("states", ())]
     atoms = any(isinstance(each, dict) and each["atoms"] for each in columns)
@@ -74,7 +73,7 @@ def _read_states(record: object, name: Label) -> DiscreteColumn:
     return DiscreteColumn(name, tuple(unpack(state) for state in items(record)))
 
 
-def _read_grid(record: Any, name: Label) -> ContinuousColumn:
+def _read_grid(record: Given, name: Label) -> ContinuousColumn:
     record = {**OLDER, **record}
     centre, scale, warped, ends, spread, points, atoms, *more = fields(
         record,
@@ -110,7 +109,7 @@ def _read_grid(record: Any, name: Label) -> ContinuousColumn:
     )
 
 
-def _read_knots(record: Any, far: float) -> Knots:
+def _read_knots(record: Given, far: float) -> Knots:
     """Pairs that rise in both ways, by more than nothing."""
     if len(items(record)) > MOST_KNOTS or len(record) == 1:
         raise StoreError(f"expected 2 to {MOST_KNOTS} knots or none, got {len(record)}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from latentia.store.array_table import Name, Shape
 from latentia.store.plain import items, number, whole
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 WIDEST_BLUR = 1e6
 MOST_COMPONENTS = 2**10
@@ -85,7 +85,7 @@ class Smoothing:
     lean: float | None = None  # None: no covariances
 
 
-def write_blur(operators: Operators) -> list[Any]:
+def write_blur(operators: Operators) -> list[Given]:
     """[raw?, evidence, own, floor], and the lean where there is one (files of version 4)."""
     linear = operators.linear
     numbers = [*operators.blur, operators.floor] + ([] if linear is None else [linear.lean])

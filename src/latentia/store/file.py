@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from latentia.store.model_record import NEWER
 from latentia.store.plain import text
 from latentia.store.record_kinds import reader_of, writer_of
 from latentia.store.structure_record import ordered_parents
-from latentia.typing import Array, FilePath
+from latentia.typing import Array, FilePath, Given
 from latentia.version import LIBRARY
 from latentia.whole_file import whole_file
 
@@ -114,7 +114,7 @@ def _check_ending(name: str) -> None:
         )
 
 
-def _version(record: dict[str, Any]) -> int:
+def _version(record: dict[str, Given]) -> int:
     """The oldest that can say it: what older readers can read, they may."""
     if record["kind"] == "SequenceModel":
         return 5
@@ -139,7 +139,7 @@ def _version(record: dict[str, Any]) -> int:
     return 1 if old else 2
 
 
-def _encode(record: dict[str, Any]) -> bytes:
+def _encode(record: dict[str, Given]) -> bytes:
     written = {"library": LIBRARY, **record}
     try:
         encoded = json.dumps(written, allow_nan=False, separators=(",", ":")).encode("ascii")
@@ -174,7 +174,7 @@ def _write_at_once(name: str, parts: Sequence[bytes | memoryview]) -> None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Given:
     """What `save` wrote: a model, classifier, frozen model or moments; the same bit for bit.
 
     Nothing in the file is ever run. Whatever is wrong with it ends in a StoreError.
@@ -304,7 +304,7 @@ def _check_json(encoded: bytes) -> None:
         raise StoreError(f"the JSON is nested {depth} deep; at most {DEEPEST} is read.")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Given]]) -> dict[str, Given]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise StoreError(f"a field is there twice among {[name for name, _ in pairs]!r:.200}.")

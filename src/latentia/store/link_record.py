@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentia.errors import StoreError
@@ -12,13 +10,13 @@ from latentia.model.links import LogitLink, feature_names
 from latentia.store.column_record import read_column, write_column
 from latentia.store.plain import fields, items, number, pack, unpack, whole
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 MOST_CELLS = 10**6
 LARGEST = 1e100
 
 
-def write_link(link: LogitLink, log_likelihood: float) -> dict[str, Any]:
+def write_link(link: LogitLink, log_likelihood: float) -> dict[str, Given]:
     told = link.coefficients
     return {
         "latent": pack(link.latent, "a latent"),

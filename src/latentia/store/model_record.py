@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from latentia.data.columns.column import Column
 from latentia.errors import LatentiaError, StoreError
 from latentia.inference.operators import Operators
 from latentia.model.latent_model import LatentModel
-from latentia.store.array_table import Fetch, fetch_named
+from latentia.store.array_table import Fetch, Written, fetch_named
 from latentia.store.column_record import read_column, write_column
 from latentia.store.operators_record import (
     build_operators,
@@ -40,7 +40,7 @@ from latentia.store.structure_record import read_graph, read_plan, write_graph, 
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.reading_graphs import as_graph
-from latentia.typing import Array
+from latentia.typing import Given
 
 if TYPE_CHECKING:
     from latentia.model.learning import Learning
@@ -70,7 +70,7 @@ NEWER = ("order_by", "name_states", "mechanism", "link")
 # -- the whole model -------------------------------------------------------------------------------
 
 
-def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]:
+def write_latent_model(model: LatentModel) -> Written:
     """Everything a model knows: JSON values, and arrays whose memory is to be written in order."""
     from latentia.exact.mixture_network import MixtureNetwork
     from latentia.store.arrow_record import write_arrows
@@ -81,7 +81,7 @@ def write_latent_model(model: LatentModel) -> tuple[dict[str, Any], list[Array]]
 
     operators, missing = model.operators_, model.diagnostics_.missing
     learned, arrays = write_operators(operators)
-    record: dict[str, Any] = {
+    record: dict[str, Given] = {
         "kind": "LatentModel",
         "parameters": write_parameters(model, model.plan_),
         "plan": write_plan(model.plan_),
@@ -197,7 +197,7 @@ def read_latent_model(record: object, fetch: Fetch) -> LatentModel:
     return model
 
 
-def _with_history(operators: Operators, given: Mapping[str, Any]) -> Operators:
+def _with_history(operators: Operators, given: Mapping[str, Given]) -> Operators:
     """What is told of how they were chosen."""
     if "choice" in given:
         operators = operators.told(choice=read_choice(given["choice"]))
@@ -221,7 +221,7 @@ def read_columns(record: object, plan: Plan) -> tuple[Column, ...]:
 # -- parameters ------------------------------------------------------------------------------------
 
 
-def write_parameters(model: Learning, plan: Plan) -> dict[str, Any]:
+def write_parameters(model: Learning, plan: Plan) -> dict[str, Given]:
     graph = None if model.graph is None else _graph_given(model, plan)
     latents = None
     if graph is not None and model.latents is not None:
@@ -246,7 +246,7 @@ def write_parameters(model: Learning, plan: Plan) -> dict[str, Any]:
     return record
 
 
-def _mechanism_given(model: Learning) -> dict[str, Any]:
+def _mechanism_given(model: Learning) -> dict[str, Given]:
     """Left out where there is none, so that older readers can read the file."""
     if not model.mechanism:
         return {}
@@ -254,7 +254,7 @@ def _mechanism_given(model: Learning) -> dict[str, Any]:
     return {"mechanism": pack(lists, "a name in mechanism")}
 
 
-def read_parameters(record: object) -> dict[str, Any]:
+def read_parameters(record: object) -> dict[str, Given]:
     there = record if isinstance(record, dict) else {}
     more = [name for name in NEWER if name in there]
     graph, latents, learner, kinds, names, *rest = fields(
@@ -285,7 +285,7 @@ def _graph_given(model: Learning, plan: Plan) -> LatentGraph:
         return plan.graph
 
 
-def _write_learner(learner: Any) -> dict[str, Any]:
+def _write_learner(learner: Given) -> dict[str, Given]:
     """A name, a known kind with plain parameters, or else what it prints."""
     from latentia.kernels.settings import KernelSettings
 
@@ -303,14 +303,14 @@ def _write_learner(learner: Any) -> dict[str, Any]:
     return {"text": repr(learner)}
 
 
-def _lists(value: object) -> Any:
+def _lists(value: object) -> object:
     """Tables of a setting ({variable: array}) as lists."""
     if isinstance(value, Mapping):
         return {name: _lists(table) for name, table in value.items()}
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def _read_learner(record: object) -> Any:
+def _read_learner(record: object) -> Given:
     if isinstance(record, dict) and set(record) == {"text"}:
         return "pbp"
     if isinstance(record, dict) and set(record) == {"name"}:
@@ -329,7 +329,7 @@ def _read_learner(record: object) -> Any:
     return made(**{name: unpack(value) for name, value in parameters})
 
 
-def _kinds() -> dict[str, Any]:
+def _kinds() -> dict[str, Given]:
     """Learners whose parameters are kept: those of the estimator's table, by class name."""
     from latentia.model.learners import LEARNERS
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from latentia.store.array_table import (
     LARGEST_NUMBER,
     Name,
     Shape,
+    Written,
     check_shares,
     check_sizes,
     numbered,
@@ -38,7 +39,7 @@ from latentia.store.continuous_record import (
 )
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, pack, text, whole, wholes
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 MOST_ROWS = 2**62
 
@@ -46,7 +47,7 @@ MOST_ROWS = 2**62
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def write_operators(operators: Operators) -> tuple[dict[str, Any], list[Array]]:
+def write_operators(operators: Operators) -> Written:
     """JSON values, and arrays whose memory is to be written in order."""
     from latentia.assess.jackknife import node_ranks
 
@@ -88,10 +89,10 @@ def _memory_order(array: Array) -> list[int]:
     return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
 
 
-def _write_additions(operators: Operators) -> dict[str, Any]:
+def _write_additions(operators: Operators) -> dict[str, Given]:
     """Fields of learners of tables (files of version 2) and of continuous columns (version 3)."""
     ascent = operators.provenance.ascent
-    found: dict[str, Any] = {}
+    found: dict[str, Given] = {}
     if ascent is not None or operators.tables:
         climb = ascent and [[list(p) for p in ascent.paths], list(ascent.converged), ascent.best]
         found = {"tables": bool(operators.tables), "ascent": climb}
@@ -102,7 +103,7 @@ def _write_additions(operators: Operators) -> dict[str, Any]:
     return found
 
 
-def _write_report(node: int, report: SeparatorReport) -> list[Any]:
+def _write_report(node: int, report: SeparatorReport) -> list[Given]:
     return [
         node,
         int(report.rank),
@@ -252,7 +253,7 @@ def _read_report(record: object, nodes: int) -> tuple[int, SeparatorReport]:
 # -- how the learner came to them ------------------------------------------------------------------
 
 
-def write_choice(choice: Choice) -> list[Any]:
+def write_choice(choice: Choice) -> list[Given]:
     """[chosen, [name, loss, error] of each candidate, rows held out, rows learned from]."""
     figures = [
         [name, float(choice.losses[name]), float(choice.errors[name])] for name in choice.losses

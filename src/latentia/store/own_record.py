@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from latentia.exact.own_network import OwnNetwork
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators
 from latentia.inference.table_form import GraphTables
-from latentia.store.array_table import Name, Shape, numbered, of_kind
+from latentia.store.array_table import Name, Shape, Written, numbered, of_kind
 from latentia.store.plain import fields, items, number
 from latentia.store.structure_record import read_graph, write_graph
 from latentia.structure.graph import LatentGraph
@@ -27,13 +27,13 @@ OWN = "own"  # tables that answer …
 BESIDE = "beside"  # … and tables that are kept for the sake of latents
 
 
-def write_own_tables(network: GraphTables) -> tuple[dict[str, Any], list[Array]]:
+def write_own_tables(network: GraphTables) -> Written:
     """The graph, and its tables in the order of its variables."""
     tables = [np.ascontiguousarray(network.tables[v]) for v in sorted(network.tables)]
     return write_graph(network.graph), tables
 
 
-def write_members(network: MixtureNetwork) -> tuple[dict[str, Any], list[Array]]:
+def write_members(network: MixtureNetwork) -> Written:
     """All members but the first, which is written as own tables are."""
     parts = [write_own_tables(each) for each in network.members[1:]]
     record = {"graphs": [graph for graph, _ in parts], "weights": network.weights.tolist()}

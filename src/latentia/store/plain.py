@@ -7,27 +7,27 @@ everything else is an object with one field that names its type: {"tuple": ["a",
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from latentia.errors import StoreError
 from latentia.structure.graph import spell
+from latentia.typing import Cell, Given
 
 LARGEST_WHOLE = 2**64
 LARGEST_COUNT = 2**31  # of states, ranks
 DEEPEST = 16  # tuples within tuples
-BOXES: dict[str, Any] = {"tuple": tuple, "frozenset": frozenset, "set": set}
+BOXES: dict[str, Given] = {"tuple": tuple, "frozenset": frozenset, "set": set}
 NUMPY_KINDS = (
     *("bool", "str", "float16", "float32", "float64"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
 )
-NUMPY: dict[str, Any] = {name: np.dtype(name).type for name in NUMPY_KINDS}
+NUMPY: dict[str, Given] = {name: np.dtype(name).type for name in NUMPY_KINDS}
 BOX_NAMES = {kind: name for name, kind in BOXES.items()}
 NUMPY_NAMES = {kind: name for name, kind in NUMPY.items()}
 
 
-def pack(value: Any, what: str, depth: int = 0) -> Any:
+def pack(value: Given, what: str, depth: int = 0) -> object:
     """JSON for a plain value; `what` names it in errors.
 
     >>> pack(("a", 1, 2.0, True), "a state")
@@ -59,7 +59,7 @@ def pack(value: Any, what: str, depth: int = 0) -> Any:
     )
 
 
-def unpack(value: object) -> Any:
+def unpack(value: object) -> Cell:
     """The value that `pack` was given."""
     if value is None or isinstance(value, str | bool):
         return value
@@ -75,7 +75,7 @@ def unpack(value: object) -> Any:
     return value
 
 
-def _unpack_tagged(tag: str, inner: object) -> Any:
+def _unpack_tagged(tag: str, inner: object) -> Cell:
     if tag == "float" and inner in ("nan", "inf", "-inf"):
         return float(inner)
     if tag in BOXES:
@@ -87,7 +87,7 @@ def _unpack_tagged(tag: str, inner: object) -> Any:
     raise StoreError(f"expected a plain value, got {{{tag!r:.40}: {inner!r:.80}}}.")
 
 
-def _unpack_numpy(name: object, inner: object) -> Any:
+def _unpack_numpy(name: object, inner: object) -> Cell:
     value = unpack(inner)
     if isinstance(name, str) and name in NUMPY and isinstance(value, str | int | float):
         with np.errstate(over="ignore"):
@@ -97,7 +97,7 @@ def _unpack_numpy(name: object, inner: object) -> Any:
     raise StoreError(f"expected a number of type {name!r:.40}, got {value!r:.80}.")
 
 
-def fields(record: object, *names: str) -> list[Any]:
+def fields(record: object, *names: str) -> list[Given]:
     """The values of an object that has these fields and no others."""
     if not isinstance(record, dict) or record.keys() != set(names):
         got = list(record) if isinstance(record, dict) else record
@@ -105,7 +105,7 @@ def fields(record: object, *names: str) -> list[Any]:
     return [record[name] for name in names]
 
 
-def items(value: object, length: int | None = None) -> list[Any]:
+def items(value: object, length: int | None = None) -> list[Given]:
     """A list, of this length."""
     if not isinstance(value, list) or length not in (None, len(value)):
         many = "" if length is None else f" of {length} values"

@@ -6,7 +6,6 @@ Whole numbers of trees are packed, several to a number of 64 bits: they are most
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from latentia.pooling.cell_scores import CellScores, TableScores
 from latentia.pooling.column_pool import ColumnPool, LogitMember, Pool
 from latentia.pooling.gaussian_scores import GaussianScores
 from latentia.pooling.leaf_forest import LeafForest
-from latentia.store.array_table import Name, Shape, check_sizes, numbered, of_kind
+from latentia.store.array_table import Name, Shape, Written, check_sizes, numbered, of_kind
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, whole, wholes
-from latentia.typing import Array, Codes
+from latentia.typing import Array, Codes, Given
 
 POOL = "pool"
 EXACT_BITS = 52  # of a number that are whole
@@ -65,12 +64,12 @@ def packed_shape(count: int, below: int) -> Shape:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def write_pool(pool: Pool) -> tuple[dict[str, Any], list[Array]]:
+def write_pool(pool: Pool) -> Written:
     """JSON values, and arrays in the order of `pool_shapes`."""
     arrays: list[Array] = [pool.gaussian.mean, pool.gaussian.precision]
     columns = []
     for scores, own in zip(pool.scores.columns, pool.columns, strict=True):
-        record: dict[str, Any] = {
+        record: dict[str, Given] = {
             "indicators": list(scores.states),
             "weights": list(own.weights),
             "spread": own.spread,
@@ -138,7 +137,7 @@ def _forest_shapes(sizes: Sequence[int], states: int, width: int) -> list[Shape]
     ]
 
 
-def _read_column(record: object) -> dict[str, Any]:
+def _read_column(record: object) -> dict[str, Given]:
     names = ("indicators", "weights", "spread", "logit", "forest", "sharpness")
     if isinstance(record, dict):
         record = {"sharpness": 1.0, **record}  # older files have none
@@ -156,7 +155,7 @@ def _read_column(record: object) -> dict[str, Any]:
     }
 
 
-def _width(column: Column, part: Mapping[str, Any]) -> int:
+def _width(column: Column, part: Mapping[str, Given]) -> int:
     return 1 if column.continuous else len(part["indicators"])
 
 

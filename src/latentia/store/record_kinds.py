@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from latentia.errors import StoreError
+from latentia.typing import Given
 
 
 class RecordKind(NamedTuple):
@@ -27,13 +28,13 @@ KINDS = {
 }
 
 
-def reader_of(kind: object) -> Callable[..., Any]:
+def reader_of(kind: object) -> Callable[..., Given]:
     """What reads a record of this kind; a kind that is none is that of models, which says so."""
     known = kind if isinstance(kind, str) and kind in KINDS else "LatentModel"
     return _of(KINDS[known], "read")
 
 
-def writer_of(model: Any) -> Callable[..., Any]:
+def writer_of(model: Given) -> Callable[..., Given]:
     """What writes this object, if it can be written."""
     kind = KINDS.get(type(model).__name__)
     if kind is None or type(model).__module__ != f"latentia.{kind.home}":
@@ -46,8 +47,8 @@ def writer_of(model: Any) -> Callable[..., Any]:
     return _of(kind, "write")
 
 
-def _of(kind: RecordKind, does: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(
+def _of(kind: RecordKind, does: str) -> Callable[..., Given]:
+    found: Callable[..., Given] = getattr(
         import_module(f"latentia.store.{kind.keeper}"), f"{does}_{kind.what}"
     )
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from latentia.store.array_table import (
     LARGEST_NUMBER,
     Name,
     Shape,
+    Written,
     check_shares,
     check_sizes,
     of_kind,
@@ -29,7 +29,7 @@ MOST_GROUPS = 10_000
 KINDS = ("tables", "network", "beside")  # where operators keep tables of the graph
 
 
-def write_replicates(kept: Replicates) -> tuple[dict[str, Any], list[Array]]:
+def write_replicates(kept: Replicates) -> Written:
     """Ranks, weights and mixes; arrays (1 + G, …): the model of all rows first."""
     every = [kept.whole, *kept.without]
     if len(every) > MOST_GROUPS:
@@ -67,7 +67,7 @@ def _own(operators: Operators) -> Mapping[int, Array]:
     return operators.tables if kept is None else kept.tables
 
 
-def _fields(record: object) -> tuple[Any, Any, Any, str | None]:
+def _fields(record: object) -> tuple[object, object, object, str | None]:
     """Ranks, weights, mixes, and what kind of tables there are, in newer files."""
     more = ["own"] if isinstance(record, dict) and "own" in record else []
     ranks, weights, mixes, *kind = fields(record, "ranks", "weights", "mixes", *more)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,21 +22,21 @@ from latentia.sequences.long_rows import Naming
 from latentia.sequences.sequence_model import SequenceModel
 from latentia.sequences.signed_chain import SignedChain
 from latentia.sequences.slices import Slice
-from latentia.store.array_table import Fetch, check_shares, check_sizes
+from latentia.store.array_table import Fetch, Written, check_shares, check_sizes
 from latentia.store.column_record import read_column, write_column
 from latentia.store.plain import fields, items, number, pack, text, unpack, whole
-from latentia.typing import Array, ByName, Cell
+from latentia.typing import Array, ByName, Cell, Given
 
 MOST = 2**20  # variables, states, points of a grid
 LONGEST_STEP = 2**62
 PARAMETERS = ("pseudo_counts", "max_iter", "tol", "known", "learner")
 NEWER = ("order_by", "name_states")  # written where they are told
-LEARNERS: dict[str, Any] = {"em": EM, "stepwise": StepwiseEM, "pbp": PBP}
+LEARNERS: dict[str, Given] = {"em": EM, "stepwise": StepwiseEM, "pbp": PBP}
 BARS = "replicates"  # written of models with error bars: groups, and whether they are stretches
 SIGNED = "signed"  # written of models in closed form: coordinates, and the share of the marginal
 
 
-def write_sequence_model(model: SequenceModel) -> tuple[dict[str, Any], list[Array]]:
+def write_sequence_model(model: SequenceModel) -> Written:
     """Everything that questions need, and the parameters of the model."""
     fitted = model.fitted_
     chain, slice_ = fitted.chain, fitted.chain.slice
@@ -152,14 +151,14 @@ def _read_signed(chain: Chain, record: object, fetch: Fetch) -> SignedChain:
 
 def _read_names(
     slice_: Slice, name_states: ByName[Sequence[Cell]] | None
-) -> dict[int, tuple[Any, ...]]:
+) -> dict[int, tuple[Cell, ...]]:
     try:
         return StateWishes(name_states=name_states).named(slice_)
     except LatentiaError as error:
         raise StoreError(f"the names of states do not fit the slice: {error}") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Given) -> object:
     """Arrays as lists, learners as their names and the settings that differ from the usual."""
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -173,7 +172,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _learner(value: object) -> Any:
+def _learner(value: object) -> object:
     """What `_plain` made of a learner, as it was."""
     if not isinstance(value, dict):
         return value

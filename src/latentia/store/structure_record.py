@@ -6,19 +6,18 @@ a model from a hostile file can run astray.
 
 from __future__ import annotations
 
-from typing import Any
-
 from latentia.errors import StoreError
 from latentia.store.plain import LARGEST_COUNT, fields, items, pack, text, unpack, whole, wholes
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree
 from latentia.structure.plan import Node, Plan
 from latentia.structure.sides import Side
+from latentia.typing import Given
 
 MOST_BELOW = 2**26  # Σ over nodes of the leaves below: diagnostics and ranks_ list them
 
 
-def write_graph(graph: LatentGraph) -> dict[str, Any]:
+def write_graph(graph: LatentGraph) -> dict[str, Given]:
     return {
         "names": [pack(name, "the name of a variable") for name in graph.names],
         "edges": [list(edge) for edge in graph.edges],
@@ -56,7 +55,7 @@ def read_graph(record: object) -> LatentGraph:
     )
 
 
-def write_plan(plan: Plan) -> dict[str, Any]:
+def write_plan(plan: Plan) -> dict[str, Given]:
     tree = plan.tree
     return {
         "graph": write_graph(plan.graph),
@@ -81,7 +80,7 @@ def write_plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _write_side(side: Side) -> list[Any]:
+def _write_side(side: Side) -> list[Given]:
     wide = [block[0] if len(block) == 1 else list(block) for block in side.wide]
     return [list(side.core), int(side.core_rank), wide, int(side.wide_rank)]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,12 @@ from latentia.data.rows import Rows
 from latentia.errors import StoreError
 from latentia.model.frozen_model import FrozenModel
 from latentia.model.latent_model import LatentModel
-from latentia.store.array_table import Fetch, Shape
+from latentia.store.array_table import Fetch, Shape, Written
 from latentia.store.model_record import read_columns, read_parameters, write_parameters
 from latentia.store.plain import LARGEST_COUNT, fields, items, number, pack, text, whole, wholes
 from latentia.store.structure_record import read_plan, write_plan
 from latentia.structure.plan import Plan
-from latentia.typing import Array
+from latentia.typing import Array, Given
 
 MOST_ROWS = 2**53
 MOST_AXES = 8
@@ -34,7 +33,7 @@ MOST_AXES = 8
 # -- moments ---------------------------------------------------------------------------------------
 
 
-def write_moments(moments: Moments) -> tuple[dict[str, Any], list[Array]]:
+def write_moments(moments: Moments) -> Written:
     """The sums by name, and what they were gathered for."""
     arrays = [np.asarray(total, dtype=float) for total in moments.sums.values()]
     record = {
@@ -75,10 +74,10 @@ def _finite(arrays: Sequence[Array]) -> Sequence[Array]:
 # -- frozen models ---------------------------------------------------------------------------------
 
 
-def write_frozen(frozen: FrozenModel) -> tuple[dict[str, Any], list[Array]]:
+def write_frozen(frozen: FrozenModel) -> Written:
     """Parameters, plan, states, and the basis where there is one."""
     learned, arrays = _write_learned(frozen.frozen)
-    record = {
+    record: dict[str, Given] = {
         "kind": "FrozenModel",
         "parameters": write_parameters(frozen.model, frozen.plan),
         "plan": write_plan(frozen.plan),
@@ -107,7 +106,7 @@ def read_frozen(record: object, fetch: Fetch) -> FrozenModel:
     return FrozenModel(LatentModel(**read_parameters(parameters)), plan, columns, frozen)
 
 
-def _write_learned(frozen: Frozen) -> tuple[dict[str, Any], list[Array]]:
+def _write_learned(frozen: Frozen) -> Written:
     if isinstance(frozen, FrozenTables):
         return {"tables": None if frozen.ridge is None else [float(x) for x in frozen.ridge]}, []
     if isinstance(frozen, FrozenSpectral):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, final
 
 from latentia import doors
 from latentia.errors import GraphError, PlanError
+from latentia.garbage import uncollected
 from latentia.linear_algebra import one_thread
 from latentia.structure.graph import LatentGraph, relevant, spell
 from latentia.structure.junction import (
@@ -178,11 +179,11 @@ def make_plan(
     check_families(known)
     near = moralise(known, leaves)
     check_width(known, near)
-    made = eliminate(near, weight, order, partial(check_clique, known))
-    tree = grow_leaves(clique_tree(made), leaves, weight)
-    check_cliques(known, tree)
-    skeleton = contract(split_branches(tree, weight), weight, root)
-    with one_thread():
+    with one_thread(), uncollected():
+        made = eliminate(near, weight, order, partial(check_clique, known))
+        tree = grow_leaves(clique_tree(made), leaves, weight)
+        check_cliques(known, tree)
+        skeleton = contract(split_branches(tree, weight), weight, root)
         separators = Separators(known, skeleton, near, width)
         nodes = _nodes(separators)
         notes = (*_notes(separators, nodes), *_shortfalls(known, nodes))

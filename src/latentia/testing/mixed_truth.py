@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
 from latentia.errors import EvidenceError, UnknownNameError
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 LATENT = 3  # states of every latent
 COLUMNS = ("x0", "x1", "x2", "x3", "d4", "x5")
@@ -44,7 +44,7 @@ class Bimodal:
         ]
         return np.asarray(parts[0] + parts[1])
 
-    def draw(self, h: Codes, rng: np.random.Generator) -> Array:
+    def draw(self, h: Codes, rng: np.random.Generator) -> CellArray:
         centre = np.where(rng.random(len(h)) < self.share[h], self.low[h], self.high[h])
         return np.asarray(centre + self.spread[h] * rng.standard_normal(len(h)))
 
@@ -65,7 +65,7 @@ class Skewed:
         found = np.exp((a - 1) * np.log(u) - u - scipy.special.gammaln(a)) / b
         return np.where(x > self.start[:, None], found, 0.0)
 
-    def draw(self, h: Codes, rng: np.random.Generator) -> Array:
+    def draw(self, h: Codes, rng: np.random.Generator) -> CellArray:
         return np.asarray(self.start[h] + rng.gamma(self.shape[h], self.scale[h]))
 
 
@@ -80,7 +80,7 @@ class States:
         """(latent states, n): probabilities of states."""
         return np.asarray(self.table[:, np.asarray(x).astype(int)])
 
-    def draw(self, h: Codes, rng: np.random.Generator) -> Any:
+    def draw(self, h: Codes, rng: np.random.Generator) -> CellArray:
         return _categories(self.table[h], rng)
 
 
@@ -103,7 +103,7 @@ class MixedTree:
     def latents(self) -> dict[str, int]:
         return {f"H{j}": LATENT for j in range(4)}
 
-    def sample(self, n: int, rng: np.random.Generator) -> dict[str, Any]:
+    def sample(self, n: int, rng: np.random.Generator) -> dict[str, object]:
         """Rows as a dict of columns; d4 is whole numbers."""
         h0 = _categories(np.broadcast_to(self.prior, (n, LATENT)), rng)
         below = [_categories(way[h0], rng) for way in self.ways]
@@ -112,7 +112,7 @@ class MixedTree:
             for name, leaf, j in zip(COLUMNS, self.leaves, BRANCH, strict=True)
         }
 
-    def posterior(self, column: str, evidence: Mapping[str, Any], x: ArrayLike) -> Array:
+    def posterior(self, column: str, evidence: Mapping[str, ArrayLike], x: ArrayLike) -> Array:
         """p(column = x | evidence): (len(x),), or (rows, len(x)) for evidence on many rows.
 
         Of d4 probabilities of the states x.
@@ -131,14 +131,14 @@ class MixedTree:
         one = all(np.ndim(value) == 0 for value in evidence.values())
         return np.asarray(found[0] if one else found)
 
-    def log_density(self, evidence: Mapping[str, Any]) -> Array:
+    def log_density(self, evidence: Mapping[str, ArrayLike]) -> Array:
         """log p(evidence) of each row; columns that are left out are summed out."""
         up = self._upward(evidence)
         total = self.prior @ np.prod([message for _, message in up], axis=0)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(total))
 
-    def _upward(self, evidence: Mapping[str, Any]) -> Sequence[tuple[Array, Array]]:
+    def _upward(self, evidence: Mapping[str, ArrayLike]) -> Sequence[tuple[Array, Array]]:
         """For each branch p(its evidence | h_j) and p(its evidence | h0): (3, n) both."""
         n = max([1, *(np.size(value) for value in evidence.values())])
         below = [np.ones((LATENT, n)) for _ in range(3)]
@@ -175,11 +175,11 @@ def _leaf(name: str, rng: np.random.Generator) -> Leaf:
     return Bimodal(*(rng.uniform(a, b, LATENT) for a, b in ranges))
 
 
-def _categories(p: Array, rng: np.random.Generator) -> Any:
+def _categories(p: Array, rng: np.random.Generator) -> Codes:
     """One state per row of p (n, states)."""
     levels = np.cumsum(p, axis=1)
     u = rng.random(len(p)) * levels[:, -1]
-    return np.minimum((levels <= u[:, None]).sum(axis=1), p.shape[1] - 1)
+    return np.asarray(np.minimum((levels <= u[:, None]).sum(axis=1), p.shape[1] - 1))
 
 
 def _place(name: str) -> int:

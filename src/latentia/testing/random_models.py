@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from latentia.structure.graph import LatentGraph
 from latentia.structure.reading_graphs import as_graph
 from latentia.structure.triangulate import maximal_cliques, moralise
 from latentia.testing.mixed_truth import MixedTree, mixed_tree
-from latentia.typing import Array, Label
+from latentia.typing import Array, CellArray, Codes, Foreign, Label
 
 __all__ = [
     "KINDS",
@@ -196,7 +196,7 @@ def _counted(
     names = dict.fromkeys([name for edge in edges for name in edge] + list(alone))
     hidden = [name for name in names if name[0] == "H"]
     states = {name: int(rng.integers(2, 4 if name in hidden else 6)) for name in names}
-    items: list[Any] = list(edges) if directed else [f"{a}--{b}" for a, b in edges]
+    items: list[object] = list(edges) if directed else [f"{a}--{b}" for a, b in edges]
     return as_graph([*items, *((name,) for name in alone)], latents=hidden, states=states)
 
 
@@ -244,7 +244,7 @@ def brute_force_full(model: TabularModel) -> Array:
 
 
 def expected_counts(
-    graph: LatentGraph, model: TabularModel, codes: Sequence[Any]
+    graph: LatentGraph, model: TabularModel, codes: Sequence[Codes]
 ) -> tuple[dict[int, Array], float]:
     """The E-step of EM by enumeration: expected counts (parents …, itself), and log P(rows).
 
@@ -276,7 +276,7 @@ def _summed(model: TabularModel, kept: Sequence[int]) -> Array:
             f"enumeration needs a table of {cells:,} cells over {len(model.names)} variables; "
             f"expected at most {CELLS_LIMIT:,} and 50. Use TabularModel itself for larger models."
         )
-    operands: list[Any] = []
+    operands: list[Foreign] = []
     for scope, table in model.tables.items():
         operands += [table / table.max(), list(scope)]
     for v, count in enumerate(model.states):
@@ -297,7 +297,7 @@ def all_rows(model: TabularModel | Array) -> tuple[NDArray[np.int64], Array]:
 
 
 def posterior_from_joint(
-    table: Array, query_axis: int | Sequence[int], evidence: Mapping[int, Any]
+    table: Array, query_axis: int | Sequence[int], evidence: Mapping[int, CellArray]
 ) -> Array:
     """P(query axes | evidence) from a joint table; evidence {axis: state, or likelihoods}.
 
