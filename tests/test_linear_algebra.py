@@ -13,6 +13,7 @@ from latentia.errors import DataError
 from latentia.linear_algebra import (
     Truncated,
     canonical,
+    canonical_whitened,
     eigh,
     pseudo_inverse,
     ridge_solver,
@@ -153,3 +154,17 @@ def test_every_decomposition_goes_this_way():
                 pytest.fail(f"{path.name}:{node.lineno} calls {ast.unparse(node)}")
             if isinstance(node, ast.ImportFrom) and "linalg" in (node.module or ""):
                 assert not shy & {name.name for name in node.names}, path.name
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-200, 1e-9, 1.0, 1e200])
+def test_one_row_is_decomposed_like_many(scale):
+    """Directions of one coordinate against several: the same up to a sign."""
+    row = np.random.default_rng(0).normal(size=(1, 5)) * scale
+    one, other = np.eye(1), np.eye(5)
+    found = canonical_whitened(one, row, other, 3)
+    u, d, vt = svd(row)
+    assert len(found.d) == int((d > 1e-12).sum())
+    for own, right in zip(found.d, np.minimum(d, 1.0), strict=False):
+        assert own == pytest.approx(right, rel=1e-12)
+    if len(found.d):
+        np.testing.assert_allclose(found.U @ found.V.T, u[:, :1] @ vt[:1], atol=1e-12)

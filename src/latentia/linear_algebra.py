@@ -89,6 +89,15 @@ def svd(X: Array) -> tuple[Array, Array, Array]:
     return u, s, vt
 
 
+def _svd_of_row(X: Array) -> tuple[Array, Array, Array]:
+    """The same of one row, (1, q), which is its own direction."""
+    most = float(np.abs(X).max(initial=0.0))
+    if not 1e-150 < most < 1e150:  # squares would be beyond all numbers; or there is no direction
+        return svd(X)
+    size = float(np.sqrt(X[0] @ X[0]))
+    return np.ones((1, 1)), np.array([size]), X / size
+
+
 def _slow_svd(X: Array) -> tuple[Array, Array, Array]:
     if not np.isfinite(X).all():
         raise _undecomposed("singular values", X)
@@ -291,7 +300,8 @@ def canonical_whitened(R_a: Array, S_ab: Array, R_b: Array, most: int) -> Canoni
     """The same from whiteners: those of a side that many look at are found once."""
     if most <= 0 or R_a.shape[1] == 0 or R_b.shape[1] == 0:
         return Canonical(np.zeros((len(R_a), 0)), np.zeros((len(R_b), 0)), np.zeros(0))
-    u, d, vt = svd(R_a.T @ S_ab @ R_b)
+    across = R_a.T @ S_ab @ R_b
+    u, d, vt = _svd_of_row(across) if len(across) == 1 else svd(across)
     keep = min(most, int((d > CORRELATION_CUT).sum()))
     beyond = float(d[keep]) if keep < len(d) else 0.0
     return Canonical(R_a @ u[:, :keep], R_b @ vt[:keep].T, np.minimum(d[:keep], 1.0), beyond)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from latentia import make_plan
-from latentia.closed_form.basis import canonical_basis
+from latentia.closed_form.basis import canonical_basis, contrasts
 from latentia.closed_form.pairs import pair_layout, sum_pairs
 from latentia.closed_form.solving import sum_products
 from latentia.closed_form.windows import _cheapest_cuts, product_windows, sum_windows
@@ -41,12 +41,13 @@ def some_rows(plan, n, holes, weighted, seed=0):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize("kind", PLANS)
-def test_windows_find_what_all_coordinates_at_once_find(kind, holes, weighted):
+@pytest.mark.parametrize("n", [300, 900, 5000])  # looked up, by products, by the kernel
+def test_windows_find_what_all_coordinates_at_once_find(n, kind, holes, weighted):
     graph, states = PLANS[kind]
     known = make_graph(graph, states)
     plan = make_plan(known)
     layout = pair_layout(plan)
-    rows = some_rows(plan, 5000, holes, weighted)
+    rows = some_rows(plan, n, holes, weighted)
     basis = canonical_basis(layout, sum_pairs(layout, rows), True)
     slow = sum_products(layout, basis, rows)
     fast = sum_windows(product_windows(layout, basis), rows)
@@ -55,6 +56,17 @@ def test_windows_find_what_all_coordinates_at_once_find(kind, holes, weighted):
     assert fast.sums.keys() == slow.sums.keys()
     for name, total in slow.sums.items():
         np.testing.assert_allclose(fast.sums[name], total, rtol=1e-11, atol=1e-8)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.02, 1e-9])
+def test_the_contrast_of_two_states_is_that_of_many(share):
+    """A third state that is never seen leaves the others as they are."""
+    two, three = (
+        contrasts([np.array([share, 1 - share])]),
+        contrasts([np.array([share, 1 - share, 0.0])]),
+    )
+    np.testing.assert_allclose(two, three[:2], rtol=1e-6)  # 1 less a share of 1e-9 is rounded
+    np.testing.assert_allclose(np.array([share, 1 - share]) @ two**2, 1.0)
 
 
 def make_graph(graph, states):

@@ -293,13 +293,12 @@ def test_the_winner_is_no_worse_than_any_start():
 
 
 def test_races_on_a_sample_where_rows_are_many(monkeypatch):
-    monkeypatch.setattr(piece_learning, "RACE_ROWS", 50)
     monkeypatch.setattr(piece_learning, "LEAST_RACE_ROWS", 50)
     monkeypatch.setattr(piece_learning, "TELLING_ROWS", 50)
     rng = np.random.default_rng(4)
     graph, tables = random_dag(rng, size=12, latents=3, density=0.4)
     rows = rows_of(graph, tables, rng, n=2000, weighted=False)
-    few = learn_tables(graph, LocalRows(rows), TableSettings(), 0)
+    few = learn_tables(graph, LocalRows(rows), TableSettings(race_rows=50), 0)
     assert any(p.raced_rows <= 50 < p.rows for p in few.pieces)
     monkeypatch.undo()
     full = learn_tables(graph, LocalRows(rows), TableSettings(), 0)

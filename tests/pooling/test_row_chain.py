@@ -184,6 +184,23 @@ def test_draws_are_heaped_and_on_the_lattice_and_words_are_words(model):
     pd.testing.assert_frame_equal(drawn, again)
 
 
+def test_what_a_line_draws_beyond_an_end_is_no_heap_there(short_search):
+    """Shares that end at 0: a line leads below, and rows drawn there once were all of the least."""
+    rng = np.random.default_rng(3)
+    far = rng.normal(size=1200)
+    share = 0.3 + 0.3 * far + 0.2 * rng.normal(size=1200)
+    frame = pd.DataFrame({"far": far, "share": share})[share > 0]
+    model = lt.LatentModel().fit(frame)
+    first, second = model.columns_
+    features = np.column_stack([np.zeros(len(frame)), first.coordinates(_places(first, frame))])
+    link = learning_chain._link(second, _places(second, frame), features, 400, rng)
+    assert link.line is not None
+    tree = rng.integers(link.forest.trees, size=len(frame))
+    drawn = link.draw(second, model.pool_.chain.heaps[1], features, tree, 3, rng)
+    assert drawn.min() >= 0.0
+    assert np.unique(drawn, return_counts=True)[1].max() <= 3  # 19 before
+
+
 def test_draws_are_no_nearer_to_rows_than_rows_are(model):
     columns, learned = model.columns_, tied_table()
     rows = Rows(tuple(_places(c, learned) for c in columns))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from latentia.cli.asking import read_counts
 from latentia.data.columns.column import Column
-from latentia.data.sources.located import TableFile, spool
 from latentia.errors import DataError, GraphError, StoreError, UnknownNameError
 from latentia.model.latent_model import LatentModel
 from latentia.store.file import load
@@ -22,6 +21,7 @@ from latentia.structure.reading_graphs import as_graph
 from latentia.typing import Cell, Label
 
 if TYPE_CHECKING:
+    from latentia.data.sources.located import TableFile
     from latentia.sequences.sequence_model import SequenceModel
 
 
@@ -120,6 +120,8 @@ def open_table(path: str, columns: Sequence[Column] = ()) -> TableFile:
     to a temporary file, which goes with the value.
     """
     import pyarrow  # noqa: F401 (a command that cannot go on without it says so at once)
+
+    from latentia.data.sources.located import TableFile, spool
 
     if path == "-":
         copy = spool(sys.stdin.buffer)

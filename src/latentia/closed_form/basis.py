@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, final
@@ -119,6 +120,9 @@ def contrasts(marginals: Sequence[Array], interactions: bool = False) -> Array:
 
 def _contrast(mu: Array) -> Array:
     """m - 1 functions of a column with mean 0 and covariance I; zero on states never seen."""
+    if len(mu) == 2 and mu[0] > 0 and mu[1] > 0:  # most of all; the same in numbers
+        odds = math.sqrt(mu[1] / mu[0])
+        return np.array([[-odds], [1.0 / odds]])
     seen = np.flatnonzero(mu > 0)
     root = np.sqrt(mu[seen] / mu[seen].sum())
     H = np.zeros((len(mu), max(len(seen) - 1, 0)))

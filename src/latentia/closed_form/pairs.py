@@ -108,10 +108,10 @@ def _count_lean(layout: PairLayout, panel: int, leaves: Sequence[Codes]) -> Arra
         here = some_rows(leaves, part)
         now, row = part.stop - part.start, 1  # the first row is one
         for block, span in spans.items():
-            codes = block_codes(here, sizes, block)
-            for state in range(span.stop - span.start - 1):
-                np.equal(codes, state, out=marks[row, :now])
-                row += 1
+            codes, after = block_codes(here, sizes, block), row + span.stop - span.start - 1
+            states = np.arange(after - row).astype(codes.dtype)  # in one call: threads take turns
+            np.equal(codes, states[:, None], out=marks[row:after, :now])
+            row = after
         np.copyto(F[:, :now], marks[:, :now])
         total += F[:, :now] @ F[:, :now].T
     E = np.zeros((width, kept))  # from what was counted to all states

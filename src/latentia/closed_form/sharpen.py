@@ -30,7 +30,8 @@ MOST_FEATURES = 600  # of one side; beyond it a node keeps its coordinates
 
 def needs_sharpening(plan: Plan) -> bool:
     """Did any side need joint features of several leaves?"""
-    return any(len(b) > 1 for n in plan.nodes for s in (n.inside, n.outside) for b in s.wide)
+    sides = {id(s.wide): s.wide for n in plan.nodes for s in (n.inside, n.outside)}
+    return any(len(b) > 1 for wide in sides.values() for b in wide)  # many share one
 
 
 def sharpen(

@@ -32,6 +32,7 @@ LEAST_ROWS = 2**11  # calls cost more than their work below that
 EVERY = 4  # leaves between two rows of ones
 CALL = 200  # what a product costs beside its multiplications, in multiplications per row
 MOST_SIDES = 32  # of one product
+FEW_ROWS = 512  # up to which it pays to look all of them up
 COMPILED = 2**12  # rows from which it pays to make tables for the kernel
 
 
@@ -150,7 +151,8 @@ def sum_windows(windows: Windows, rows: Rows) -> Moments:
 def window_products(windows: Windows, found: WindowSums) -> Moments:
     """Sums of windows as the tensors of all nodes."""
     sums = dict(found.sums)
-    for program, numbers in zip(windows.programs or (), found.numbers, strict=False):
+    programs = windows.programs if found.numbers else None
+    for program, numbers in zip(programs or (), found.numbers, strict=True):
         for name, total in program.tensors(numbers).items():
             add_to(sums, name, total)
     return Moments(windows.kind, found.weight, found.rows, sums)
@@ -164,6 +166,8 @@ def window_sums(windows: Windows, rows: Rows) -> WindowSums:
     if compiled is not None and programs is not None:
         numbers = tuple(program.sums(compiled, codes, rows.weight) for program in programs)
         return WindowSums(rows.total, len(rows), {}, numbers)
+    if len(rows) <= FEW_ROWS:
+        return WindowSums(rows.total, len(rows), _sum_few(windows, codes, rows.weight), ())
     sums: dict[str, Array] = {}
     whole = any(c.min(initial=0) < 0 for c in codes)
     for window in windows.windows:
@@ -181,6 +185,31 @@ def window_sums(windows: Windows, rows: Rows) -> WindowSums:
                 factors = [_value(windows, values, want, here) for want in wants]
                 add_to(sums, f"products/{k}", scratch.outer_sum(factors, weight))
     return WindowSums(rows.total, len(rows), sums, ())
+
+
+def _sum_few(windows: Windows, codes: Sequence[Codes], weight: Array | None) -> dict[str, Array]:
+    """The same of few rows: what near leaves tell is looked up, and no products are laid out."""
+    every = np.stack(codes) if codes else np.zeros((0, 0), dtype=np.int64)
+    sums: dict[str, Array] = {}
+    for window in windows.windows:
+        values = {want: _looked_up(side, every) for want, side in window.sides.items()}
+        for k, wants in window.factors:
+            factors = [_value(windows, values, want, codes) for want in wants]
+            sums[f"products/{k}"] = outer_sum(factors, weight)
+    return sums
+
+
+def _looked_up(side: Coordinates, codes: Codes) -> Array:
+    """θ or η of some rows, (r, n) with ones first, from the codes of all leaves."""
+    found = np.ones((1 + side.size, codes.shape[1]))
+    own = codes[[x for (x,) in side.blocks]]  # (near leaves, n)
+    places = own + side.starts[:-1, None]
+    table = side.stacked
+    if own.min(initial=0) < 0:
+        places[own < 0] = len(table)
+        table = np.concatenate([table, np.zeros((1, side.size))])
+    found[1:] = table.take(places, axis=0).sum(axis=0).T
+    return found
 
 
 _MEMORY = threading.local()  # what a thread works in

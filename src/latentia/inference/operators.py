@@ -132,12 +132,25 @@ class Operators:
         graph = self.plan.graph
         if self.tables and {*self.tables} != {*range(len(graph.names))}:
             raise LatentiaError("there must be one table for every variable of the graph, or none.")
+        by_states: dict[int, list[int]] = {}  # tables of equal rows are looked at together
         for v, above in enumerate(graph.parents() if self.tables else ()):
-            shape = tuple(graph.states[u] or 1 for u in (*above, v))
-            if self.tables[v].shape != shape or self.tables[v].min(initial=0.0) < 0:
+            shape = tuple([graph.states[u] or 1 for u in (*above, v)])
+            if self.tables[v].shape != shape:
                 raise LatentiaError(f"expected probabilities of shape {shape} for variable {v}.")
-            if not np.abs(self.tables[v].sum(axis=-1) - 1.0).max(initial=0.0) <= 1e-6:
-                raise LatentiaError(f"the rows of the table of variable {v} do not sum to one.")
+            by_states.setdefault(shape[-1], []).append(v)
+        for count, some in by_states.items():
+            rows = np.concatenate([self.tables[v].reshape(-1, count) for v in some])
+            if rows.min(initial=0.0) >= 0 and _sum_to_one(rows):
+                continue
+            for v in some:
+                if not self.tables[v].min(initial=0.0) >= 0:
+                    raise LatentiaError(f"expected probabilities of variable {v}, none below zero.")
+                if not _sum_to_one(self.tables[v]):
+                    raise LatentiaError(f"the rows of the table of variable {v} do not sum to one.")
+
+
+def _sum_to_one(rows: Array) -> bool:
+    return bool(np.abs(rows.sum(axis=-1) - 1.0).max(initial=0.0) <= 1e-6)
 
 
 def _finite(arrays: Sequence[Array]) -> bool:

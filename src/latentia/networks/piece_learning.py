@@ -53,8 +53,7 @@ from latentia.networks.sampled_holes import climb_sampled
 from latentia.networks.tied import matched
 from latentia.typing import Array, ByName, Cell, Label
 
-RACE_ROWS = 5000  # of the sample that starts race on …
-LEAST_RACE_ROWS = 1000  # … and where a row is wide
+RACE_ROWS, LEAST_RACE_ROWS = 5000, 1000  # of the sample that starts race on; where rows are wide
 RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
 TELLING, TELLING_ROWS, TELLING_CELLS = 4.0, 20_000, 4_000_000  # where each row stands for several
 MOST_STEPS = 400  # E-steps of the climb on all rows
@@ -86,6 +85,7 @@ class TableSettings:
     later_local: int = 2  # … and of every later one
     later_random: int = 8
     rounds: int = MOST_ROUNDS
+    race_rows: int = RACE_ROWS  # of the sample that starts race on
     enough: float = ENOUGH  # gain per parameter that rows speak of: a start of the race rests …
     closely: float = CLOSELY  # … and the climb on all rows
     precise: bool | None = None  # look for the very maximum; None: of a likelihood only
@@ -161,7 +161,7 @@ def _race(
     problem: TableProblem, whole: PieceProblem, settings: TableSettings, rng: np.random.Generator
 ) -> Raced:
     """Rounds of starts, on a sample where rows are many."""
-    small, rows = _fewer(problem, whole, rng)
+    small, rows = _fewer(problem, whole, settings.race_rows, rng)
     maker = StartMaker(whole.piece, rows, small.prior, small.classes)
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
     if small.classes is not None and small.classes.work <= EASY_WORK:
@@ -220,10 +220,10 @@ def _best_of(
 
 
 def _fewer(
-    problem: TableProblem, whole: PieceProblem, rng: np.random.Generator
+    problem: TableProblem, whole: PieceProblem, wanted: int, rng: np.random.Generator
 ) -> tuple[PieceProblem, Rows]:
     """The piece on a sample, or as it is where rows are few; and rows of its columns."""
-    most = max(LEAST_RACE_ROWS, min(RACE_ROWS, RACE_CELLS // whole.width))
+    most = max(LEAST_RACE_ROWS, min(wanted, RACE_CELLS // whole.width))
     limit = 1.25 * most
     if whole.weight >= TELLING * whole.rows:  # a sample would know far less
         limit = max(limit, min(TELLING_ROWS, TELLING_CELLS // whole.width))

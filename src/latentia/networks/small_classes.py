@@ -20,6 +20,7 @@ from latentia.networks.to_operators import renumbered
 from latentia.structure.graph import LatentGraph
 
 SMALL = 2**17  # numbers of an E-step
+FEW_SEEDS = 3  # starts of the first round beside tables that are given, times two
 
 
 def small_class_rows(graph: LatentGraph, source: Source) -> Rows | None:
@@ -43,6 +44,8 @@ def race_small_class(
     some, met = as_met(graph, rows)
     given = () if start is None else (renumbered(graph, start, met),)
     settings = TableSettings(smoothing=smoothing, given=given, precise=True)
+    if given:  # if most others come to the same maximum, they end there
+        settings = replace(settings, closed_form=0, local=FEW_SEEDS, random=0)
     found = learn_tables(graph, LocalRows(some), settings, np.random.default_rng(0))
     back = {v: np.argsort(order) for v, order in met.items()}
     return replace(found, tables=renumbered(graph, found.tables, back))

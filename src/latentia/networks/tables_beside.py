@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import final
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from latentia.networks.state_order import local_orders
 from latentia.networks.tables import told_pieces
 from latentia.networks.to_operators import renumbered
 from latentia.structure.directing import directed_alike, with_chords
+from latentia.structure.generic_rank import calibrated
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.state_network import own_network
@@ -127,11 +129,11 @@ def first_tables(plan: Plan, inner: LatentGraph, tables: Tables) -> Tables | Non
     stands = _stand_ins(plan, inner)
     if stands is None:
         return None
-    network = TableAnswers(inner, {name: tables[v] for v, name in enumerate(inner.names)})
+    network = _Joints(plan_refinement(plan)[1], inner, tables)
     found: dict[int, Array] = {}
     for v, above in enumerate(graph.parents()):
         states = graph.states[v] or 1
-        shares = _joint(network, [stands[u] for u in (*above, v)])
+        shares = network.of([stands[u] for u in (*above, v)])
         total = shares.sum(axis=-1, keepdims=True)
         rows = np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / states)
         found[v] = (1.0 - BLUR) * rows + BLUR / states
@@ -154,16 +156,40 @@ def _stand_ins(plan: Plan, inner: LatentGraph) -> dict[int, Label] | None:
     return found
 
 
-def _joint(network: TableAnswers, names: Sequence[Label]) -> Array:
-    """P of these variables, one axis each; a variable that comes twice agrees with itself."""
-    once = list(dict.fromkeys(names))
-    table: Array = network.joint(once)[0]
-    places = [once.index(name) for name in names]
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    if places == list(range(len(once))):
-        return table
-    eyes = [np.eye(table.shape[k]) for k in places]
-    marks = [f"{letters[k]}{letters[len(once) + i]}" for i, k in enumerate(places)]
-    out = letters[len(once) : len(once) + len(places)]
-    found: Array = np.einsum(f"{letters[: len(once)]},{','.join(marks)}->{out}", table, *eyes)
-    return found
+@final
+class _Joints:
+    """Joint distributions of a few variables of a network: of most some clique tells them."""
+
+    def __init__(self, plan: Plan, graph: LatentGraph, tables: Tables) -> None:
+        self.graph, self.tables = graph, tables
+        self.axes: Sequence[tuple[int, ...]] = ()
+        self.beliefs: Sequence[Array] = ()
+        if plan.graph == graph:
+            families = [((*above, v), tables[v]) for v, above in enumerate(graph.parents())]
+            states = [count or 1 for count in graph.states]
+            self.axes, self.beliefs = calibrated(plan.tree, states, families)
+
+    def of(self, names: Sequence[Label]) -> Array:
+        """P of these variables, one axis each; a variable that comes twice agrees with itself."""
+        once = list(dict.fromkeys(names))
+        table = self._once([self.graph.index(name) for name in once])
+        places = [once.index(name) for name in names]
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        if places == list(range(len(once))):
+            return table
+        eyes = [np.eye(table.shape[k]) for k in places]
+        marks = [f"{letters[k]}{letters[len(once) + i]}" for i, k in enumerate(places)]
+        out = letters[len(once) : len(once) + len(places)]
+        found: Array = np.einsum(f"{letters[: len(once)]},{','.join(marks)}->{out}", table, *eyes)
+        return found
+
+    def _once(self, variables: Sequence[int]) -> Array:
+        wanted = set(variables)
+        for own, belief in zip(self.axes, self.beliefs, strict=True):
+            if wanted.issubset(own):
+                left = belief.sum(axis=tuple(k for k, v in enumerate(own) if v not in wanted))
+                kept = [v for v in own if v in wanted]
+                return np.asarray(left.transpose([kept.index(v) for v in variables]))
+        names = self.graph.names
+        network = TableAnswers(self.graph, {name: self.tables[v] for v, name in enumerate(names)})
+        return np.asarray(network.joint([names[v] for v in variables])[0])

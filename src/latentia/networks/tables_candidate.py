@@ -112,7 +112,7 @@ def raced_start(
         smoothing=smoothing,
         closed_form=0,
         local=RACED,
-        random=RACED,
+        random=0 if has_one_start(plan, network) else RACED,
         rounds=1,
         closely=ENOUGH,
         precise=False,  # a start, no more
@@ -147,10 +147,9 @@ def learn_candidate(
 ) -> LearnedTables | str:
     """Tables of a part of the rows; or why there are none."""
     graph, settings = plan.graph, TableSettings(smoothing=smoothing, precise=False)
-    if _times_as_many(plan) <= MOST_TIMES:
-        settings = replace(
-            settings, rounds=1
-        )  # a second one took twice the time and gained nothing
+    if _times_as_many(plan) <= MOST_TIMES:  # more starts and rounds took longer and gained nothing
+        settings = replace(settings, closed_form=0, local=RACED, random=RACED)
+        settings = replace(settings, rounds=1, race_rows=RACE_ROWS)
     try:
         if not isinstance(source, LocalRows):
             return learn_tables(graph, source, settings, rng)

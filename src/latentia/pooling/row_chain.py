@@ -77,6 +77,16 @@ def rounded(x: Array, step: float) -> Array:
     return np.asarray(np.rint(x / step) * step + 0.0)
 
 
+def mirrored(z: Array, low: float, high: float) -> Array:
+    """What lies beyond an end as far inside it (an end itself would be a heap of rows).
+
+    >>> mirrored(np.array([-0.25, 0.5, 1.5, 9.0]), 0.0, 1.0)
+    array([0.25, 0.5 , 0.5 , 0.  ])
+    """
+    inside = np.where(z < low, 2.0 * low - z, np.where(z > high, 2.0 * high - z, z))
+    return np.asarray(np.clip(inside, low, high))
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainLink:
@@ -105,8 +115,9 @@ class ChainLink:
             near = heaps.as_round(masses.draw(column, column.nearest(found), rng), rng)
             near = np.where(found >= column.points, exact, near)  # atoms
             return np.where(np.isnan(again), near, again)
-        z = (features @ self.line[:-1] + self.line[-1] + found) * column.spread
-        x = column.unscaled(np.clip(z, column.low, column.high))
+        told = features @ self.line[:-1] + self.line[-1]
+        z = (told + found) * column.spread
+        x = column.unscaled(mirrored(z, column.low, column.high))
         return heaps.settled(masses.on_lattice(column, x), rng)
 
 
