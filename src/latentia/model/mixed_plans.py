@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from latentia.data.columns.continuous import (
     dense_columns,
     straightened,
 )
+from latentia.data.columns.levelling import count_steps, ladder_of, levelled
+from latentia.data.rows import Source
 from latentia.data.sources.sketch import ColumnSketch
 from latentia.exact.estep_wiring import check_graph
 from latentia.inference.operators import Operators
@@ -105,6 +108,32 @@ def missed_levels(
         if v in operators.gaussians and numbers is not None:
             found[c.name] = missed_by_masses(c, numbers, operators.marginals[place[v]])
     return found
+
+
+def level_columns(
+    operators: Operators,
+    columns: Sequence[Column],
+    sketches: Mapping[Label, ColumnSketch],
+    source: Source,
+    tied: Collection[Label],
+) -> tuple[Column, ...]:
+    """Columns whose levels Gaussian leaves miss, on curves on which they meet them: one pass."""
+    plan, ladders = operators.plan, {}
+    for i, (v, c) in enumerate(zip(plan.graph.observed, columns, strict=True)):
+        numbers = sketches[c.name].numbers if c.name in sketches else None
+        if numbers is None or v not in operators.gaussians or c.name in tied:
+            continue
+        if isinstance(c, ContinuousColumn):
+            ladders[i] = ladder_of(c, numbers)
+    if not ladders:
+        return tuple(columns)
+    steps = source.fold(partial(count_steps, ladders)).sums
+    leaf = {v: i for i, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
+    found = list(columns)
+    for i, ladder in ladders.items():
+        masses = operators.marginals[leaf[plan.graph.observed[i]]]
+        found[i] = levelled(ladder, steps[str(i)], masses)
+    return tuple(found)
 
 
 def without_atoms(column: Column) -> Column:

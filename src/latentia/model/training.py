@@ -7,7 +7,7 @@ Every table takes it, in memory or not, and everyone who learns: `fit`, `partial
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast, final
 
@@ -36,6 +36,7 @@ from latentia.model.mechanism import note_holes
 from latentia.model.mixed_plans import (
     bell_columns,
     has_continuous,
+    level_columns,
     missed_levels,
     no_dense_parents,
     prepare_mixed,
@@ -292,7 +293,8 @@ def learn_opened(
 ) -> tuple[Training, Operators, T]:
     """Plan and learn; again, where Gaussian leaves missed the levels of columns, on curves.
 
-    A latent may not tell the bells apart that a column is made of. Kept is what misses least.
+    A latent may not tell the bells apart that a column is made of. Kept is what misses least; what
+    it misses still is made up for by the scale, unless the model is to be learned on.
     """
     training = plan_training(opened, learner, planned=planned)
     operators, rest = learn(training)
@@ -301,13 +303,24 @@ def learn_opened(
     missed = missed_levels(operators, training.columns, opened.seen.columns)
     bent = [name for name, share in missed.items() if share > 1.0]
     other = plan_training(opened, learner, bent, planned) if bent else training
-    if other.columns == training.columns:
-        return training, operators, rest
-    better, own = learn(other)
-    again = missed_levels(better, other.columns, opened.seen.columns)
-    if max(again.values()) < max(missed.values()):
-        return other, better, own
-    return training, operators, rest
+    if other.columns != training.columns:
+        better, own = learn(other)
+        again = missed_levels(better, other.columns, opened.seen.columns)
+        if max(again.values()) < max(missed.values()):
+            training, operators, rest, missed = other, better, own, again
+    return (training if planned else _levelled(opened, training, operators)), operators, rest
+
+
+def _levelled(opened: Opened, training: Training, operators: Operators) -> Training:
+    """Columns that are missed still, on curves on which what was learned meets their levels."""
+    tied = {name for group in training.learner.abilities.tied or () for name in group}
+    sketches = opened.seen.columns
+    columns = level_columns(operators, training.columns, sketches, training.source, tied)
+    if columns == training.columns:
+        return training
+    pilot = opened.first(columns)
+    source = opened.source(columns) if training.once else pilot
+    return replace(training, columns=columns, source=source, first=pilot)
 
 
 def _learned(training: Training, latents: bool) -> Operators:
