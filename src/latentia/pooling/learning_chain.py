@@ -168,7 +168,7 @@ def _link(
     there = is_present(np.asarray(codes))
     own, x = np.asarray(codes)[there], features[there]
     if len(own) < FEW:
-        nothing, states = np.zeros((len(own), 1)), not isinstance(column, ContinuousColumn)
+        nothing, states = np.zeros((len(own), 1)), not column.continuous
         forest, _ = grow_nodes(nothing, own, own, 1, 1.0, states, 1.0, rng)
         return ChainLink(forest, SMALLEST, None)
     tried = min(1.0, MOST_TRIED / x.shape[1])

@@ -172,7 +172,7 @@ class RowChain:
 
 def chain_features(column: Column, scores: CellScores, places: Places) -> Array:
     """What a column tells those after it: z of numbers, indicators of states; NaN where missing."""
-    if isinstance(column, ContinuousColumn):
+    if column.continuous:
         return column.coordinates(places)[:, None]
     return scores.of_places(places)
 
