@@ -46,7 +46,7 @@ def sharpen(
     for _ in range(ROUNDS):
         nodes = [k for k in few_enough(plan, basis) if leaves_too or not _is_whole(plan, basis, k)]
         near = sums_around(plan, basis, nodes)
-        moments = source.fold(partial(sum_neighbours, layout, basis, near, single=regularize))
+        moments = source.fold(partial(sum_neighbours, layout, basis, near))
         with one_thread():
             basis = _next_round(plan, basis, near, moments, regularize)
     return basis
