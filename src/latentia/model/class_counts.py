@@ -35,6 +35,7 @@ FEWEST = 50  # rows, below which nothing is tried
 FEW = 1000  # rows up to which each fold is held out once
 MOST_STATES = 64
 DRY = 2  # candidates in a row that are no better
+NATS = 2.0  # of all held-out rows together: less tells nothing (a ratio at the usual 5 %)
 QUICK = replace(
     LIGHT,
     smoothing=PSEUDO_COUNTS,
@@ -166,13 +167,16 @@ class _Trials:
         self.fits[states], self.losses[states] = fits, np.concatenate(losses)
 
     def best(self) -> int:
-        """Of those within one standard error of the least loss, the one of least BIC."""
+        """Of those within one standard error of the least loss, or two nats, that of least BIC.
+
+        Candidates that are nearly the same have next to no error between them.
+        """
         weight = np.concatenate([held.weights for _, held in self.deals])
         first = min(self.losses, key=lambda k: float(self.losses[k] @ weight))
         good = []
         for states, loss in self.losses.items():
             behind, error = mean_and_error(loss - self.losses[first], weight)
-            if behind <= error:
+            if behind <= max(error, NATS / weight.sum()):
                 good.append(states)
         return min(good, key=self._bic)
 

@@ -89,6 +89,7 @@ class TableSettings:
     enough: float = ENOUGH  # gain per parameter that rows speak of: a start of the race rests …
     closely: float = CLOSELY  # … and the climb on all rows
     precise: bool | None = None  # look for the very maximum; None: of a likelihood only
+    seeded: bool = False  # a latent class alone starts from rows far apart, as where precise
     given: Sequence[Tables] = ()  # more starts of the first round, of the whole graph
 
     def __post_init__(self) -> None:
@@ -162,7 +163,8 @@ def _race(
 ) -> Raced:
     """Rounds of starts, on a sample where rows are many."""
     small, rows = _fewer(problem, whole, settings.race_rows, rng)
-    maker = StartMaker(whole.piece, rows, small.prior, small.classes)
+    seeds = small.classes if settings.precise or settings.seeded else None
+    maker = StartMaker(whole.piece, rows, small.prior, seeds)
     first = whole.knowledge.imposed(next(maker.at_random(1, rng)).tables)
     if small.classes is not None and small.classes.work <= EASY_WORK:
         effective = small.classes.spoken_parameters(first)

@@ -116,6 +116,7 @@ def raced_start(
         rounds=1,
         closely=ENOUGH,
         precise=False,  # a start, no more
+        seeded=True,
     )
     sample, met = as_met(plan.graph, source.sample(RACE_ROWS, rng))
     settings = replace(settings, given=[renumbered(plan.graph, network.tables, met)])
