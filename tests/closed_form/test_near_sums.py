@@ -74,27 +74,6 @@ def test_sums_by_leaves_are_the_sums_over_rows(kind, holes, weighted, most, monk
         basis = sharpen._next_round(plan, basis, near, found, regularize=True)
 
 
-@pytest.mark.parametrize("kind", GRAPHS)
-def test_sums_in_single_precision_find_the_same_directions(kind, monkeypatch):
-    """Sums to 1e-5 of the largest; correlations of all rounds, and so the operators, as closely."""
-    plan, rows = rows_of(kind, True, True)
-    layout = pair_layout(plan)
-    source = LocalRows(rows, block_rows=150)
-    first = canonical_basis(layout, source.fold(lambda r: sum_pairs(layout, r)), regularize=True)
-    near = sums_around(plan, first, few_enough(plan, first))
-    exact = sum_neighbours(layout, first, near, rows)
-    rough = sum_neighbours(layout, first, near, rows, single=True)
-    for name, total in exact.sums.items():
-        assert rough.sums[name].dtype == np.float64
-        np.testing.assert_allclose(rough.sums[name], total, rtol=0, atol=1e-5 * abs(total).max())
-    single = sharpen.sharpen(layout, first, source, regularize=True)
-    sums = sharpen.sum_neighbours
-    monkeypatch.setattr(sharpen, "sum_neighbours", lambda *given, single: sums(*given))
-    double = sharpen.sharpen(layout, first, source, regularize=True)
-    for a, b in zip(single.correlations, double.correlations, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
-
-
 def test_columns_whose_coordinates_are_complete_are_not_turned():
     """A pass less wide: no sums of all products outside a leaf that tells its states already."""
     plan, rows = rows_of("chain", False, False)

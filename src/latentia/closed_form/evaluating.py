@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from latentia.closed_form.basis import Basis, Coordinates, Round, state_places
 from latentia.closed_form.pairs import PairLayout, leaf_codes, one_hot
@@ -31,24 +30,21 @@ class FeatureValues:
 
 
 def evaluator(
-    layout: PairLayout, basis: Basis, leaves_too: bool = False, single: bool = False
+    layout: PairLayout, basis: Basis, leaves_too: bool = False
 ) -> Callable[[Rows], FeatureValues]:
     """A function that finds θ and η of a block of rows, through all rounds.
 
     Operators need η only above cliques with children; `leaves_too` asks for all of them. What it
     finds is overwritten by its next call: new memory for every block costs as much as the sums.
-    In single precision if `single` says so: to look for directions, not for answers.
     """
     plan = layout.plan
     panels = range(len(layout.spans))
     wanted = [_wanted(layout, basis, p, leaves_too) for p in panels]
-    room = BlockMemory(single)
-    stacked = [room.kept(_stack(layout, p, [s for _, _, s in wanted[p]])) for p in panels]
+    stacked = [_stack(layout, p, [side for _, _, side in wanted[p]]) for p in panels]
     grouped = [_group(tables) for tables in stacked]
     starts = [np.cumsum([0, *(1 + side.size for _, _, side in wanted[p])]) for p in panels]
-    looked_up = [
-        {k: room.kept(table) for k, table in done.items()} for done in leaf_tables(plan, basis)
-    ]
+    looked_up = leaf_tables(plan, basis)
+    room = BlockMemory()
     own = [
         [
             (k, layout.span(p, (plan.nodes[k].first,)))
@@ -105,7 +101,7 @@ def _advance(
             n = new[k].shape[1]
             found = room.take((number, k, new is theta), 1 + matrix.shape[1], n)
             found[0] = 1.0
-            np.matmul(room.kept(matrix.T), products_with_one(room, n, some), out=found[1:])
+            np.matmul(matrix.T, products_with_one(room, n, some), out=found[1:])
             new[k] = found
     return FeatureValues(theta, eta, values.marks)
 
@@ -114,19 +110,14 @@ def _advance(
 class BlockMemory:
     """Memory by name that the next block of rows takes over: new pages cost as much as the sums."""
 
-    def __init__(self, single: bool = False) -> None:
-        self._kind: DTypeLike = np.float32 if single else np.float64
+    def __init__(self) -> None:
         self._held: dict[object, Array] = {}
-
-    def kept(self, table: Array) -> Array:
-        """The same numbers in the precision of this memory."""
-        return table.astype(self._kind, copy=False)
 
     def take(self, name: object, rows: int, n: int) -> Array:
         """(rows, n) of whatever was there; who asks again for a name overwrites what it holds."""
         held = self._held.get(name)
         if held is None or held.size < rows * n:
-            held = self._held[name] = np.empty(rows * n, dtype=self._kind)
+            held = self._held[name] = np.empty(rows * n)
         return held[: rows * n].reshape(rows, n)
 
 

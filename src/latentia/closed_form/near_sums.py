@@ -53,8 +53,7 @@ class NearSums:
         if root is not None:
             v *= root
         if not self.leaves:
-            # an array with itself: half of the work
-            return np.asarray(v @ v.T, dtype=float)[None]
+            return (v @ v.T)[None]  # an array with itself: half of the work
         joint = np.zeros(n, dtype=np.int16)  # short: sorted by counting
         for x, m in zip(self.leaves, self.states, strict=True):
             joint *= m
@@ -65,7 +64,7 @@ class NearSums:
         found = np.empty((len(self.turn), len(v), len(v)))
         for own, (start, stop) in zip(found, itertools.pairwise([0, *ends]), strict=True):
             part = v[:, start:stop]
-            own[:] = part @ part.T
+            np.matmul(part, part.T, out=own)
         return found
 
     def whole(self, found: Array) -> Array:

@@ -19,12 +19,11 @@ from latentia.closed_form.near_sums import NearSums, blocks, near_sums
 from latentia.closed_form.pairs import PairLayout, leaf_codes
 from latentia.data.moments import Moments, add_to
 from latentia.data.rows import Rows, Source, row_chunks
-from latentia.linear_algebra import ROOT_CUT, canonical, one_thread, whitener
+from latentia.linear_algebra import canonical, one_thread, whitener
 from latentia.structure.plan import Plan
 from latentia.typing import Array
 
 ROUNDS = 2
-SINGLE_CUT = 1e-5  # variances below that, as shares of the largest, may be rounding
 MOST_FEATURES = 600  # of one side; beyond it a node keeps its coordinates
 
 
@@ -67,21 +66,13 @@ def sums_around(plan: Plan, basis: Basis, nodes: Sequence[int]) -> dict[int, Nea
 
 
 def sum_neighbours(
-    layout: PairLayout,
-    basis: Basis,
-    near: Mapping[int, NearSums],
-    rows: Rows,
-    single: bool = False,
+    layout: PairLayout, basis: Basis, near: Mapping[int, NearSums], rows: Rows
 ) -> Moments:
-    """Σ w z zᵀ at every node, z = [1, inside products, outside products], by leaves.
-
-    In single precision rows are summed by the thousand and these sums added in double: right to
-    about 1e-6, where the rows themselves tell no more than one part in their root.
-    """
+    """Σ w z zᵀ at every node, z = [1, inside products, outside products], by leaves."""
     plan = layout.plan
     sums: dict[str, Array] = {}
     width = max(map(layout.width, range(len(layout.spans)))) + MOST_FEATURES
-    evaluate, room = evaluator(layout, basis, single=single), BlockMemory(single)
+    evaluate, room = evaluator(layout, basis), BlockMemory()
     for part in row_chunks(len(rows), width):
         block = rows[part]
         values = evaluate(block)
@@ -144,8 +135,7 @@ def _next_round(
         cross = S[:a, a:]
         if regularize:
             cross = _shrunk(S, sizes[k], basis.weights[k])
-        cut = SINGLE_CUT if regularize else ROOT_CUT
-        found = canonical(S[:a, :a], cross, S[a:, a:], node.rank - 1, cut)
+        found = canonical(S[:a, :a], cross, S[a:, a:], node.rank - 1)
         if len(found.d) < len(correlations[k]):
             continue  # rank, once full, is kept
         steps[k] = Round(_centred(found.U, mean[:a]), _centred(found.V, mean[a:]))
