@@ -291,9 +291,9 @@ class Canonical:
     beyond: float = 0.0  # the largest correlation that was left out
 
 
-def canonical(S_aa: Array, S_ab: Array, S_bb: Array, most: int, cut: float = ROOT_CUT) -> Canonical:
+def canonical(S_aa: Array, S_ab: Array, S_bb: Array, most: int) -> Canonical:
     """At most `most` pairs of canonical directions between a and b."""
-    return canonical_whitened(whitener(S_aa, cut), S_ab, whitener(S_bb, cut), most)
+    return canonical_whitened(whitener(S_aa), S_ab, whitener(S_bb), most)
 
 
 def canonical_whitened(R_a: Array, S_ab: Array, R_b: Array, most: int) -> Canonical:

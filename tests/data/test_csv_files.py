@@ -102,7 +102,7 @@ def test_all_cells_tell_the_type(tmp_path: Path, texts: list[str], expected: lis
 
 def test_infinity_is_a_number_that_the_model_refuses(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("x,y\n1.5,1\n-inf,2\n")
-    with pytest.raises(DataError, match="infinity"):
+    with pytest.raises(DataError, match="infinity in column 'x'"):
         lt.LatentModel("x->y").fit(tmp_path / "x.csv")
 
 

@@ -86,5 +86,5 @@ def test_numbers_of_pandas_are_read_as_any_frame_reads_them(kind, alike):
 def test_a_column_of_pandas_with_infinity_is_refused_only_where_it_is_read():
     table = read_table(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.inf]}))
     assert table.column("a").cells.tolist() == [1.0, 2.0]
-    with pytest.raises(DataError, match="infinity"):
+    with pytest.raises(DataError, match="infinity in column 'b'"):
         table.column("b")

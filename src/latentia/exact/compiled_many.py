@@ -21,6 +21,7 @@ from latentia.exact.compiled_rows import (
     WHOLE,
     LaidOutRows,
     address,
+    check_codes,
     room_for,
     row_program,
     write_program,
@@ -54,7 +55,8 @@ class CompiledManyRows:
             _pack_places(estep, pack, codes, places, cells)
             for pack, codes in zip(estep.packs, rows.codes, strict=True)
         ]
-        sizes = [own.shape[1] // estep.size(p.scope) for p, (own, _) in _both(estep.packs, packs)]
+        scopes = [estep.size(pack.scope) for pack in estep.packs]
+        sizes = [own.shape[1] // n for (own, _), n in zip(packs, scopes, strict=True)]
         plain = sizes == [p.codes for p in estep.packs]
         program = row_program(estep) if plain else write_program(estep, sizes)
         codes = [codes for _, codes in packs]
@@ -106,18 +108,6 @@ class CompiledManyRows:
         )
         check_codes(int(done))
         return (counts, fits) if done else None
-
-
-def check_codes(done: int) -> None:
-    """Stop where the kernel met a code that there is not."""
-    if done < 0:
-        raise IndexError("a code of a packed row is out of bounds")
-
-
-def _both(
-    packs: Sequence[Pack], placed: Sequence[tuple[Codes, Codes]]
-) -> list[tuple[Pack, tuple[Codes, Codes]]]:
-    return list(zip(packs, placed, strict=True))
 
 
 def _joined(parts: Sequence[Codes]) -> Codes:

@@ -267,8 +267,7 @@ class LaidOutRows:
         run = self._kernel.function(name)
         run.restype = ctypes.c_int64
         done = int(run(ctypes.byref(self.told), *more))
-        if done < 0:
-            raise IndexError("a code of a packed row is out of bounds")
+        check_codes(done)
         return done
 
 
@@ -318,6 +317,12 @@ def room_for(size: int, empty: bool = False) -> Array:
     found = np.zeros(size + 8) if empty else np.empty(size + 8)
     start = (-found.ctypes.data % 64) // found.itemsize
     return found[start : start + size]
+
+
+def check_codes(done: int) -> None:
+    """Stop where the kernel met a code that there is not."""
+    if done < 0:
+        raise IndexError("a code of a packed row is out of bounds")
 
 
 def address(x: CellArray | None) -> ctypes.c_void_p:

@@ -16,7 +16,8 @@ from typing import final
 import numpy as np
 
 from latentia.announcing import tell_climb
-from latentia.exact.compiled_many import CompiledManyRows, check_codes
+from latentia.exact.compiled_many import CompiledManyRows
+from latentia.exact.compiled_rows import check_codes
 from latentia.native.loading import Kernel, kernel
 from latentia.networks.accelerate import (
     AT_REST,

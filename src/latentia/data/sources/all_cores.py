@@ -66,7 +66,8 @@ class _Shared(Generic[Item, T]):
 
     def get_help(self) -> None:
         """One thread more; nobody waits until it is there, as `Thread.start` does."""
-        self.helping += 1
+        with self.changed:  # the one before may be done already
+            self.helping += 1
         start_new_thread(self._help, ())
 
     def _help(self) -> None:

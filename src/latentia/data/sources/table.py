@@ -77,8 +77,8 @@ class Table:
         if self.frame is not None:
             place = _place_of(name, self.names)
             if self.matrix is not None:
-                return number_values(self.matrix[:, place])
-            plain = plain_numbers(self.frame.to_native(), place)
+                return number_values(self.matrix[:, place], name)
+            plain = plain_numbers(self.frame.to_native(), place, name)
             if plain is not None:
                 return plain
             found = _series_values(self.frame.get_column(self.frame.columns[place]), name)
@@ -320,7 +320,7 @@ def _series_values(series: nw.Series[Foreign], name: Label) -> Values:
     if dtype.is_float():
         cells = series.to_numpy()
         return checked_floats(
-            np.asarray(cells, dtype=float), missing | np.isnan(cells.astype(float))
+            np.asarray(cells, dtype=float), missing | np.isnan(cells.astype(float)), name
         )
     if dtype.is_integer() or dtype == nw.Boolean:
         if missing.any():
@@ -355,7 +355,7 @@ def _array_values(cells: CellArray, name: Label) -> Values:
         inner = _array_values(np.asarray(cells.data), name)
         return inner.without(gone)
     if cells.dtype.kind == "f":
-        return checked_floats(cells, np.isnan(cells))
+        return checked_floats(cells, np.isnan(cells), name)
     if cells.dtype.kind in "iub":
         return Values(cells)
     objects = cells.astype(object)
