@@ -96,11 +96,40 @@ def test_the_default_has_a_logit_beside_what_answers_for_columns(tmp_path):
     default.save(tmp_path / "m.latentia")
     again = lt.load(tmp_path / "m.latentia").coefficients("class")
     np.testing.assert_allclose(again.values, one.values)
-    holed = lt.LatentModel(GRAPH, {"class": 2}).fit(
-        frame.assign(age=frame["age"].where(frame.index > 2))
-    )
-    with pytest.raises(NotLearnedError, match="3 rows lack 'age'"):
-        holed.coefficients("class")
+
+
+def test_the_default_has_a_logit_where_rows_lack_covariates(tmp_path):
+    """As tables have it, whatever the numbering of the default's own states."""
+    frame = survey()
+    frame["age"] = frame["age"].where(np.arange(len(frame)) % 7 > 0)
+    tables = fitted(frame, smoothing=1.0).coefficients("class")
+    signs = set()
+    for column in ("q0", "q1"):  # they number the states the one and the other way round
+        model = lt.LatentModel(GRAPH, {"class": 2}, order_by=column).fit(frame)
+        found = model.coefficients("class").values[1]
+        sign = np.sign(found[1] * tables.values[1, 1])
+        signs.add(sign)
+        assert (abs(sign * found - tables.values[1]) < 0.05 * tables.errors[1]).all()
+        second = np.asarray(model.predict_proba(frame, "class"))[:, 1]
+        there = frame["age"].notna()
+        assert np.sign(np.corrcoef(second[there], frame["age"][there])[0, 1]) == np.sign(found[1])
+    assert signs == {-1.0, 1.0}
+    model.save(tmp_path / "m.latentia")
+    again = lt.load(tmp_path / "m.latentia").coefficients("class", robust=True)
+    np.testing.assert_allclose(again.errors, model.coefficients("class", robust=True).errors)
+
+
+def test_why_there_is_no_logit_is_told_from_a_file_too(tmp_path):
+    """Here a second latent stands beside the class, and arrows know no holes of covariates."""
+    frame = survey()
+    frame = frame.drop(columns=["city", "q5", "q6"])
+    frame["age"] = frame["age"].where(frame.index > 2)
+    graph = "age->class; other->class; class->q0; class->q1; class->q2; other->q3; other->q4"
+    model = lt.LatentModel(graph, {"class": 2, "other": 2}).fit(frame)
+    model.save(tmp_path / "m.latentia")
+    for each in (model, lt.load(tmp_path / "m.latentia")):
+        with pytest.raises(NotLearnedError, match="3 rows lack 'age'"):
+            each.coefficients("class")
 
 
 def test_errors_are_of_the_observed_information(model):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from latentia.model.arrow_figures import LineCoefficients
     from latentia.model.arrow_learning import ArrowModel
     from latentia.model.coefficients import Coefficients
+    from latentia.model.links import LogitLink
     from latentia.model.opened_table import Opened
     from latentia.model.profile import Profile
     from latentia.networks.learner import Learner
@@ -45,6 +46,8 @@ class ArrowQuestions(LinkedQuestions):
 
     arrows_: ArrowModel
     logits_: ArrowModel  # of coefficients only
+    class_logit_: LogitLink  # the same where rows lack covariates
+    _no_logits: str  # why there are none
 
     @property
     def _arrows(self) -> ArrowModel | None:
@@ -66,7 +69,7 @@ class ArrowQuestions(LinkedQuestions):
         from latentia.networks.em import EM
         from latentia.networks.tables import Tables
 
-        for name in ("arrows_", "logits_", "_no_logits"):
+        for name in ("arrows_", "logits_", "class_logit_", "_no_logits"):
             self.__dict__.pop(name, None)
         if opened.wish is None and self._takes_arrows(opened, learner):
             return self._fit_arrows(opened, learner, groups)
@@ -174,17 +177,28 @@ class ArrowQuestions(LinkedQuestions):
 
     def _add_logits(self, opened: Opened) -> None:
         """Coefficients beside a model that answers for latents, its states numbered as there."""
+        from latentia.data.sources.table_rows import missing_shares
         from latentia.model.arrow_learning import asked_links, learn_arrows
-        from latentia.model.logits_beside import states_as_told
+        from latentia.model.links import learn_linked
+        from latentia.model.logits_beside import classes_as_told, holed_class, states_as_told
 
         def like(network: ArrowNetwork, variables: Sequence[Column], h: int) -> Codes:
             asking = self._asking_latent(network.graph.names[h], "missing")
             known = [c.name for c in self.columns_]
             return states_as_told(asking, known, network, variables, h)
 
+        def like_tables(told: Mapping[Label, Array]) -> Codes:
+            own = self._linked_tables()
+            tables = {name: own.answers.tables[own.graph.index(name)] for name in told}
+            return classes_as_told(tables, told)
+
+        holed = holed_class(opened.graph, opened.columns, missing_shares(opened.seen))
         try:
             linked = asked_links(opened.graph, opened.columns, self.link)
-            self.logits_ = learn_arrows(opened, linked, 1.0, 0, alone=False, like=like)
+            if holed is None:
+                self.logits_ = learn_arrows(opened, linked, 1.0, 0, alone=False, like=like)
+            else:
+                self.class_logit_ = learn_linked(opened, holed, 1.0, 0, like=like_tables)[1]
         except LatentiaError as error:  # the model stands all the same
             self._no_logits = str(error)
 

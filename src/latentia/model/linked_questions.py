@@ -92,7 +92,7 @@ class LinkedQuestions(LatentUses):
         where the model is not quite right.
         """
         self._check_fitted()
-        link = self._link
+        link: LogitLink | None = self._link or self.__dict__.get("class_logit_")
         if link is None or link.latent != latent:
             why = self.__dict__.get("_no_logits") or self.operators_.provenance.nameless
             raise NotLearnedError(

@@ -7,9 +7,9 @@ A row's covariates are then evidence of the class, with likelihoods P(class | x)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -37,7 +37,10 @@ from latentia.networks.own_tables import LearnedTables, learn_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.networks.state_order import state_orders
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, ByName, Label, Seed
+from latentia.typing import Array, ByName, Codes, Label, Seed
+
+# which class is the first, the second, …, by P(state | class) of columns
+Numbering: TypeAlias = Callable[[Mapping[Label, Array]], Codes]
 
 LINKS = ("logit",)
 RANDOM_STARTS = 8
@@ -159,9 +162,17 @@ def is_linked_class(graph: LatentGraph, v: int, columns: Sequence[Column]) -> bo
 
 
 def learn_linked(
-    opened: Opened, v: int, smoothing: float, seed: Seed, order_by: OrderBy = None
+    opened: Opened,
+    v: int,
+    smoothing: float,
+    seed: Seed,
+    order_by: OrderBy = None,
+    like: Numbering | None = None,
 ) -> tuple[LearnedTables, LogitLink, tuple[Column, ...], LogitFit]:
-    """Coefficients and tables of largest likelihood; tables are of the graph without covariates."""
+    """Coefficients and tables of largest likelihood; tables are of the graph without covariates.
+
+    `like`: classes are numbered as it says, not by `order_by`.
+    """
     graph, columns = opened.graph, dict(zip(opened.graph.observed, opened.columns, strict=True))
     above = check_class(graph, v, opened.columns)
     source = opened.rows.source(opened.columns, opened.seen, plain=True)
@@ -192,7 +203,7 @@ def learn_linked(
         few = answers_of(some, sizes, Z[part], weight[part], smoothing, given)
     alone = Rows(tuple(codes), source.rows.weight)
     fit = _best_fit(rows, few, small, alone, smoothing, seed)
-    fit, tables = _in_order(rows, small, fit, order_by)
+    fit, tables = _in_order(rows, small, fit, order_by, like)
     share = mean_share(rows, fit)
     told = [_told(small, names, fit, V, centre, scale) for V in covariances_of(rows, fit)]
     learned = LearnedTables(small, tables, float(weight.sum()), fit.log_likelihood, ())
@@ -247,7 +258,11 @@ def _apart(fits: Iterable[LogitFit]) -> list[LogitFit]:
 
 
 def _in_order(
-    rows: LogitRows, graph: LatentGraph, fit: LogitFit, order_by: OrderBy
+    rows: LogitRows,
+    graph: LatentGraph,
+    fit: LogitFit,
+    order_by: OrderBy,
+    like: Numbering | None,
 ) -> tuple[LogitFit, dict[int, Array]]:
     """Classes numbered as those of tables are; coefficients are told against the first."""
     (v,) = graph.latent
@@ -256,8 +271,11 @@ def _in_order(
     share = share / share.sum()
     each = 1.0 if rows.copies is None else rows.copies.share
     total = float((rows.weight * each).sum())
-    orders = state_orders(graph, {v: share, **parts}, checked_order(graph, order_by), weight=total)
-    order = orders[v]
+    if like is None:
+        asked = checked_order(graph, order_by)
+        order = state_orders(graph, {v: share, **parts}, asked, weight=total)[v]
+    else:
+        order = like({graph.names[u]: p for u, p in parts.items()})
     B = fit.B[order] - fit.B[order[0]]
     fit = LogitFit(B, fit.table[order], fit.log_likelihood, fit.converged, fit.steps)
     share = mean_share(rows, fit)

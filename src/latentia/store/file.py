@@ -121,7 +121,17 @@ def _version(record: dict[str, Given]) -> int:
     states = record.get("states", ())
     parts = (record, *record.get("models", ()))
     newer = any(newer_columns(x.get("states", ())) for x in parts) or leaves_with_atoms(parts)
-    later = ("own", "beside", "pieces", "nameless", "pool", "arrows", "logits")
+    later = (
+        "own",
+        "beside",
+        "pieces",
+        "nameless",
+        "pool",
+        "arrows",
+        "logits",
+        "class_logit",
+        "no_logits",
+    )
     tables = any(name in record for name in later)
     named = any(name in record.get("parameters", ()) for name in NEWER)
     named = named or "own" in record.get("replicates", ())

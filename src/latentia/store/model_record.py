@@ -60,6 +60,8 @@ SOME = (
     "chain",
     "arrows",
     "logits",
+    "class_logit",
+    "no_logits",
 )  # fields of some models, of newer files
 
 # parameters of some models, of newer files
@@ -113,6 +115,10 @@ def write_latent_model(model: LatentModel) -> Written:
         record["nameless"] = operators.provenance.nameless
     if hasattr(model, "link_"):
         record["link"] = write_link(model.link_, model.log_likelihood_)
+    if hasattr(model, "class_logit_"):
+        record["class_logit"] = write_link(model.class_logit_, 0.0)
+    if hasattr(model, "_no_logits"):
+        record["no_logits"] = model._no_logits
     if hasattr(model, "arrows_"):
         record["arrows"] = write_arrows(model.arrows_)
     if hasattr(model, "logits_"):
@@ -183,6 +189,12 @@ def read_latent_model(record: object, fetch: Fetch) -> LatentModel:
 
         model.link_, model.log_likelihood_ = read_link(given["link"], model._graph)
         model._ignored = model.link_.names
+    if "class_logit" in given:
+        from latentia.store.link_record import read_link
+
+        model.class_logit_ = read_link(given["class_logit"], model._graph)[0]
+    if "no_logits" in given:
+        model._no_logits = text(given["no_logits"])
     if "pool" in given:
         pool = read_pool(given["pool"], columns, arrays)
         if "chain" in given:
