@@ -83,6 +83,7 @@ class Candidates:
 
     network: Network | str
     tables: LearnedTables | str | None = None  # None: the network has no more parameters
+    raced: LearnedTables | None = None  # of a small latent class: of all rows already
 
 
 @final
@@ -130,7 +131,7 @@ def choose_best(
     ((large, held),) = deals
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
-    made = _candidates(statistics, part, rng, smoothing, NEARLY)
+    made = _candidates(statistics, part, rng, smoothing, NEARLY, source)
     choice = decide([_trial(statistics, part, made, held)])
     network = made.network
     if isinstance(network, Network) and choice.chosen not in VALID:  # it may have rested too early
@@ -185,22 +186,41 @@ def _candidates(
     rng: np.random.Generator,
     smoothing: Smoothed,
     enough: float = ENOUGH,
+    whole: Source | None = None,
 ) -> Candidates:
-    """The valid distributions, of a part of the rows; or why there are none."""
+    """The valid distributions, of a part of the rows; or why there are none.
+
+    A small latent class races once, on the `whole`: the part climbs from there.
+    """
     plan = found.layout.plan
     network: Network | str
+    raced = None
     try:
         plan_refinement(plan)
         network = started(found, source, rng, least_smoothing(smoothing))
-        network = raced_start(plan, network, source, rng, smoothing, source.rows.total)
+        raced = None if whole is None else _raced_class(plan, network, whole, smoothing)
+        if raced is None:
+            network = raced_start(plan, network, source, rng, smoothing, source.rows.total)
+        else:
+            network = replace(network, tables=dict(raced.tables))
         network = climbed(network, source, enough, PATIENCE)[0]
     except PlanError as error:  # its tables would be too large
         network = str(error)
     if tables_promise(plan, source.rows.total):
-        return Candidates(network, learn_candidate(plan, source, rng, smoothing))
+        return Candidates(network, learn_candidate(plan, source, rng, smoothing), raced)
     if isinstance(network, str):
         return Candidates(network)
-    return Candidates(network, _told_tables(plan, network, source, smoothing))
+    return Candidates(network, _told_tables(plan, network, source, smoothing), raced)
+
+
+def _raced_class(
+    plan: Plan, network: Network, source: Source, smoothing: Smoothed
+) -> LearnedTables | None:
+    """A small latent class at its very maximum, so that seeds do not matter; None for others."""
+    few = small_class_rows(plan.graph, source) if network.plan.graph == plan.graph else None
+    if few is None:
+        return None
+    return race_small_class(plan.graph, few, smoothing, network.tables)
 
 
 def _told_tables(
@@ -250,26 +270,10 @@ def _marginal_loss(found: Statistics, rows: Rows) -> Array:
     return total
 
 
-def _thorough(plan: Plan, network: Network, source: Source, smoothing: Smoothed) -> Network:
-    """The network, of a small latent class at its very maximum: so that seeds do not matter."""
-    few = small_class_rows(plan.graph, source) if network.plan.graph == plan.graph else None
-    if few is None:
-        return network
-    found = race_small_class(plan.graph, few, least_smoothing(smoothing), network.tables)
-    return replace(network, tables=dict(found.tables))
-
-
-def _leaning(plan: Plan, network: Network, source: Source, enough: float) -> Operators:
+def _leaning(plan: Plan, network: Network, source: Source, enough: float) -> LearnedTables:
     """Tables of the graph itself, climbed on with as many pseudo-counts as counts ask for."""
-    few = small_class_rows(plan.graph, source)
-    if few is not None:
-        whole = race_small_class(plan.graph, few, AUTO, network.tables)
-    else:
-        settings = TableSettings(smoothing=AUTO, closely=enough)
-        whole = climb_tables(plan.graph, source, network.tables, settings, PATIENCE, rested=False)
-    made = operators_of(network.plan, whole.tables, whole.weight)
-    ranks = planned_ranks(network.plan)
-    return made.told(reports=ranks, pieces=told_pieces(whole), doubts=doubts_of(whole))
+    settings = TableSettings(smoothing=AUTO, closely=enough)
+    return climb_tables(plan.graph, source, network.tables, settings, PATIENCE, rested=False)
 
 
 def _finished(
@@ -278,10 +282,17 @@ def _finished(
     """The candidate of this name, learned from all rows; tables climb on from where they are."""
     if name == "refined":
         assert isinstance(made.network, Network)
-        enough = CLOSELY if has_one_start(plan, made.network) else ENOUGH
-        if smoothing == AUTO and made.network.plan.graph == plan.graph and plan.graph.directed:
-            return _leaning(plan, made.network, source, enough)
-        return polish(_thorough(plan, made.network, source, smoothing), source, enough, PATIENCE)
+        network, raced = made.network, made.raced
+        enough = CLOSELY if has_one_start(plan, network) else ENOUGH
+        raced = raced or _raced_class(plan, network, source, smoothing)
+        if smoothing == AUTO and network.plan.graph == plan.graph and plan.graph.directed:
+            whole = raced or _leaning(plan, network, source, enough)
+            found = operators_of(network.plan, whole.tables, whole.weight)
+            ranks, pieces = planned_ranks(network.plan), told_pieces(whole)
+            return found.told(reports=ranks, pieces=pieces, doubts=doubts_of(whole))
+        if raced is not None:
+            network = replace(network, tables=dict(raced.tables))
+        return polish(network, source, enough, PATIENCE)
     if name == "tables":
         assert isinstance(made.tables, LearnedTables)
         return finish_candidate(plan, made.tables, source, smoothing, PATIENCE)

@@ -10,8 +10,9 @@ single array, so that small ones cost as little as they should.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias, final
 
 import numpy as np
@@ -63,6 +64,36 @@ class Refined:
 
 
 @final
+class LaterTables(Mapping[int, Array]):
+    """Tables in one array, cut out once somebody looks at them: of most starts nobody does."""
+
+    def __init__(self, shapes: Mapping[int, tuple[int, ...]], x: Array) -> None:
+        self.shapes, self.x = shapes, x
+
+    @cached_property
+    def _found(self) -> dict[int, Array]:
+        return _cut(self.x, self.shapes)
+
+    def __getitem__(self, v: int) -> Array:
+        return self._found[v]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+def _cut(x: Array, shapes: Mapping[int, tuple[int, ...]]) -> dict[int, Array]:
+    found, start = {}, 0
+    for v, shape in shapes.items():
+        stop = start + math.prod(shape)
+        found[v] = x[start:stop].reshape(shape)
+        start = stop
+    return found
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class FlatTables:
     """Where the tables lie in one array, and the pseudo-counts there."""
@@ -73,15 +104,12 @@ class FlatTables:
     prior: Array
 
     def pack(self, tables: Tables) -> Array:
+        if isinstance(tables, LaterTables) and [*tables.shapes] == [*self.shapes]:
+            return tables.x
         return np.concatenate([tables[v].ravel() for v in self.shapes])
 
     def tables(self, x: Array) -> dict[int, Array]:
-        found, start = {}, 0
-        for v, shape in self.shapes.items():
-            stop = start + math.prod(shape)
-            found[v] = x[start:stop].reshape(shape)
-            start = stop
-        return found
+        return _cut(x, self.shapes)
 
     def rows(self, x: Array) -> Array:
         """Every row divided by its sum."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -17,7 +18,7 @@ WHOLE = 4  # as in native/level.h
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SurveyRows:
     """Different rows of columns that hang on one latent alone."""
 
@@ -36,6 +37,22 @@ class SurveyRows:
     def padded(self) -> int:
         """The same, rounded up to what the kernel works on at once."""
         return -(-self.classes // WHOLE) * WHOLE
+
+    @cached_property
+    def codes(self) -> int:
+        """States of all columns."""
+        return sum(self.states[v] for v in self.columns)
+
+    @cached_property
+    def marks(self) -> Array:
+        """1 where a row has a code, (rows, codes); nothing where it has a hole."""
+        marks = np.zeros((len(self.seen), self.codes + 1))
+        np.put_along_axis(marks, self.seen.astype(np.int64), 1.0, axis=1)  # holes, -1, come last
+        return np.ascontiguousarray(marks[:, : self.codes])
+
+    def some(self, rows: Codes) -> SurveyRows:
+        """Some of the rows, by place."""
+        return replace(self, seen=self.seen[rows], weight=self.weight[rows])
 
     @property
     def work(self) -> int:

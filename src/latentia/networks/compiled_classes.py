@@ -53,7 +53,7 @@ class ClassClimbs(ClimbNumbers):
     ) -> None:
         super().__init__(starts, prior)
         self.rows, flat = rows, self.flat
-        place, codes = rows.places(starts[0]), sum(rows.states[v] for v in rows.columns)
+        place, codes = rows.places(starts[0]), rows.codes
         room = np.empty(2 * (1 + codes) * rows.padded + 4 * self.cells)
         self.kept = (place, room)  # what C points to lives as long as this
         self.call = _Classes(

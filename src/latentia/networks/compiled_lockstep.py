@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -28,7 +27,7 @@ from latentia.networks.accelerate import (
     LEAST_ROOT,
     MEMORY,
     REST,
-    FlatTables,
+    LaterTables,
     Prior,
     Refined,
     Tables,
@@ -46,27 +45,6 @@ _NUMBERS = (
 )
 CALL_WORK = 2**28  # numbers that are worked out in one call
 STEPPING = (FIRST_CAP, LEAST_CAP, FLAT, AT_REST, REST, KEEP, LEAST_ROOT)
-
-
-@final
-class LaterTables(Mapping[int, Array]):
-    """Tables in one array, cut out once somebody looks at them: of most starts nobody does."""
-
-    def __init__(self, flat: FlatTables, x: Array) -> None:
-        self.flat, self.x = flat, x
-
-    @cached_property
-    def _found(self) -> dict[int, Array]:
-        return self.flat.tables(self.x)
-
-    def __getitem__(self, v: int) -> Array:
-        return self._found[v]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.flat.shapes)
-
-    def __len__(self) -> int:
-        return len(self.flat.shapes)
 
 
 class ClimbNumbers:
@@ -90,7 +68,7 @@ class ClimbNumbers:
 
     def tables(self, k: int) -> Tables:
         """Those of climb k, one step of EM ahead of where it stands."""
-        return LaterTables(self.flat, self.vectors[k, AFTER].copy())
+        return LaterTables(self.flat.shapes, self.vectors[k, AFTER].copy())
 
     def highest(self) -> Refined:
         """The climb that came highest."""

@@ -130,4 +130,4 @@ def _agreed(raced: Raced) -> int:
     """Starts that came to where the winner stands."""
     near = agreement(raced.effective)
     top = raced.race.winner.level
-    return sum(top - r.level < near for result in raced.race.rounds for r in result.seen)
+    return sum(result.count_within(near, top) for result in raced.race.rounds)

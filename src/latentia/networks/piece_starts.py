@@ -20,7 +20,7 @@ from latentia.errors import LatentiaError
 from latentia.exact.estep_wiring import compile_estep
 from latentia.exact.pieces import Piece
 from latentia.exact.row_posteriors import latent_posteriors
-from latentia.networks.accelerate import Prior, normalised
+from latentia.networks.accelerate import LaterTables, Prior, Tables, normalised
 from latentia.networks.class_rows import SurveyRows
 from latentia.networks.class_starts import seeded_tables
 from latentia.networks.discrete_network import started
@@ -95,7 +95,7 @@ class StartMaker:
         return Runner(kind, normalised({v: n + BLUR for v, n in counts.items()}, self.prior))
 
 
-def drawn_tables(piece: Piece, rng: np.random.Generator, count: int = 1) -> list[dict[int, Array]]:
+def drawn_tables(piece: Piece, rng: np.random.Generator, count: int = 1) -> list[Tables]:
     """Every row of every table of a piece from a flat Dirichlet, by its own numbers, `count` times.
 
     Shares of exponentials: what `rng.dirichlet` gives, without what it checks; all at once, for
@@ -103,21 +103,13 @@ def drawn_tables(piece: Piece, rng: np.random.Generator, count: int = 1) -> list
     """
     states, parents = [n or 1 for n in piece.graph.states], piece.graph.parents()
     families = piece.inside(dict.fromkeys(piece.families))
-    shapes = {k: [states[u] for u in (*parents[k], k)] for k in families}
-    lengths = np.concatenate(
-        [np.full(math.prod(shape[:-1]), shape[-1]) for shape in shapes.values()]
-    )
+    shapes = {k: tuple(states[u] for u in (*parents[k], k)) for k in families}
+    rows = [math.prod(shape[:-1]) for shape in shapes.values()]
+    lengths = np.repeat([shape[-1] for shape in shapes.values()], rows)
     drawn = rng.standard_exponential((count, int(lengths.sum())))
     sums = np.add.reduceat(drawn, np.cumsum(lengths) - lengths, axis=1)
     drawn /= sums.repeat(lengths, axis=1)
-    found: list[dict[int, Array]] = [{} for _ in range(count)]
-    start = 0
-    for k, shape in shapes.items():
-        stop = start + math.prod(shape)
-        for tables, own in zip(found, drawn[:, start:stop], strict=True):
-            tables[k] = own.reshape(shape)
-        start = stop
-    return found
+    return [LaterTables(shapes, own) for own in drawn]
 
 
 def columns_near(graph: LatentGraph, h: int) -> list[int]:

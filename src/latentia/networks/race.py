@@ -9,7 +9,7 @@ while they climb, and only these come to rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, final
 
@@ -192,10 +192,15 @@ class RoundResult:
     winner: Runner
     seen: tuple[Runner, ...]
     climbed: tuple[float, ...]  # by the winner, from each stage on
+    reached: tuple[float, ...]  # by every start, or by the one with which it stood level
+
+    def count_within(self, distance: float, level: float) -> int:
+        """Starts that came as near as this to a level."""
+        return sum(level - reached < distance for reached in self.reached)
 
     def share_within(self, distance: float, level: float) -> float:
-        """Of the starts, those that came as near as this to a level."""
-        return sum(level - runner.level < distance for runner in self.seen) / len(self.seen)
+        """The same as a share of all of them."""
+        return self.count_within(distance, level) / len(self.reached)
 
 
 def run_round(
@@ -214,10 +219,13 @@ def run_round(
     schedule = schedule or field.schedule
     best = max((result.winner.level for result in before), default=-float("inf"))
     alive, stages = list(range(len(runners))), list[dict[int, float]]()
+    beside: dict[int, int] = {}  # who stood level with whom, and was left behind
     for stage, (steps, keep) in enumerate(schedule):
         field.advance(alive, steps)
         stages.append(dict(zip(alive, field.levels(alive), strict=True)))
-        alive = _different(sorted(((level, k) for k, level in stages[-1].items()), reverse=True))
+        standing = sorted(((level, k) for k, level in stages[-1].items()), reverse=True)
+        alive, twins = _different(standing)
+        beside |= twins
         left = SLACK * max((result.climbed[stage] for result in before), default=float("inf"))
         alive = [k for k in alive[:keep] if stages[-1][k] + left >= best]
         if not alive:
@@ -227,16 +235,33 @@ def run_round(
     climbed = [seen[first].level - levels.get(first, -float("inf")) for levels in stages]
     climbed += [0.0] * (len(schedule) - len(stages))
     ranked = tuple(sorted(seen, key=lambda r: -r.level))
-    return RoundResult(seen[first], ranked, tuple(x if x < math.inf else 0.0 for x in climbed))
+    climbed = [x if x < math.inf else 0.0 for x in climbed]
+    reached = [seen[_last(beside, k)].level for k in range(len(runners))]
+    return RoundResult(seen[first], ranked, tuple(climbed), tuple(reached))
 
 
-def _different(standing: Sequence[tuple[float, int]]) -> list[int]:
-    """Of runners that stand at the same level, the first; best first."""
-    found: list[tuple[float, int]] = []
+def _different(standing: Sequence[tuple[float, int]]) -> tuple[list[int], dict[int, int]]:
+    """Of runners that stand at the same level, the first; best first. And whose twins others are.
+
+    Nobody stands between a runner and the last one that was kept: levels fall.
+    """
+    kept: list[int] = []
+    twins: dict[int, int] = {}
+    last = math.inf
     for level, k in standing:
-        if all(abs(level - other) > SAME for other, _ in found):
-            found.append((level, k))
-    return [k for _, k in found]
+        if kept and (level == last or last - level <= SAME):
+            twins[k] = kept[-1]
+        else:
+            kept.append(k)
+            last = level
+    return kept, twins
+
+
+def _last(beside: Mapping[int, int], k: int) -> int:
+    """Who went on for a runner, or for the one who did."""
+    while k in beside:
+        k = beside[k]
+    return k
 
 
 @final
@@ -295,7 +320,7 @@ def race(
         dry = dry + 1 if gain < worth else 0
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
         agreed = max(agreed, result.share_within(near, best.level))
-        alone = sum(r.share_within(near, best.level) * len(r.seen) for r in rounds) < 1.5
+        alone = sum(r.count_within(near, best.level) for r in rounds) < 2
         most_dry = PRECISE_DRY if precise else LONE_DRY if alone else DRY_ROUNDS
         if dry >= _dry_rounds(agreed, most_dry) or steps >= most_steps:
             break

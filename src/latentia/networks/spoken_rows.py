@@ -15,7 +15,7 @@ import numpy as np
 
 from latentia.data.rows import Rows
 from latentia.exact.pieces import Piece
-from latentia.networks.accelerate import Prior, Tables
+from latentia.networks.accelerate import LaterTables, Prior, Tables
 from latentia.typing import Array, Codes
 
 
@@ -28,8 +28,11 @@ class SpokenRows:
     shapes: Mapping[int, tuple[int, ...]]  # of whole tables
     rest: Tables  # whole tables, told by the prior, where not all rows are spoken of
 
-    def shrink(self, tables: Tables) -> dict[int, Array]:
+    def shrink(self, tables: Tables) -> Tables:
         """The rows that are spoken of: (rows, states)."""
+        if isinstance(tables, LaterTables) and not self.rest:
+            flat = {k: (math.prod(shape[:-1]), shape[-1]) for k, shape in tables.shapes.items()}
+            return LaterTables(flat, tables.x)
         found = {}
         for k, t in tables.items():
             flat = t if t.ndim == 2 else t.reshape(-1, t.shape[-1])
