@@ -36,14 +36,15 @@ def read_tables(graph: LatentGraph, cpts: ByName[Cell]) -> tuple[LatentGraph, di
                 )
             counts[v] = count
         if graph.directed:
-            off = row_off(graph, scope, table, table.sum(axis=-1) - 1)
+            sums = table.sum(axis=-1)
+            off = row_off(graph, scope, table, sums - 1)
             if off:
                 raise DataError(
                     f"expected every row of the table of {key!r} to sum to 1 (within 1e-6), got "
                     f"{off}. Its axes are {_listed(graph, scope)}; rows go along the last. If they "
                     "do, divide by the sums."
                 )
-            tables[scope] = table = _normalised(table)
+            tables[scope] = table = _normalised(table, sums)
         table.flags.writeable = False
     for name, count in zip(graph.names, counts, strict=True):
         if count is None:
@@ -101,10 +102,11 @@ def _checked_numbers(table: object, key: object, axes: Sequence[Label]) -> Array
             f"expected {len(axes)} axes in the table of {key!r}, one each for {list(axes)} in this "
             f"order, got shape {numbers.shape}."
         )
-    if not np.isfinite(numbers).all() or (numbers < 0).any() or not numbers.any():
+    least, most = numbers.min(initial=0), numbers.max(initial=0)
+    if not (least >= 0 and 0 < most < np.inf):  # nor is nan
         raise DataError(
             f"expected finite numbers of 0 or more, not all 0, in the table of {key!r}, got "
-            f"{numbers.size} cells between {numbers.min(initial=0)} and {numbers.max(initial=0)}."
+            f"{numbers.size} cells between {least} and {most}."
         )
     return numbers
 
@@ -124,9 +126,11 @@ def row_off(graph: LatentGraph, scope: Scope, table: Array, off: Array) -> str:
     return f"{sum_:.8g} in the row of {row}" if row else f"{sum_:.8g}"
 
 
-def _normalised(table: Array) -> Array:
-    sums = table.sum(axis=-1, keepdims=True)
-    return np.where(np.abs(sums - 1) > ROUNDING, table / sums, table)
+def _normalised(table: Array, sums: Array) -> Array:
+    off = np.abs(sums - 1) > ROUNDING
+    if not off.any():
+        return table
+    return np.where(off[..., None], table / sums[..., None], table)
 
 
 def checked_state_names(graph: LatentGraph, given: object) -> dict[Label, tuple[Hashable, ...]]:

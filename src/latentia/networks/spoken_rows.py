@@ -25,13 +25,16 @@ class SpokenRows:
     """Which rows of each table are spoken of, by own number, and what the others hold."""
 
     rows: Mapping[int, Codes]  # of the table as (rows, states)
-    shapes: Mapping[int, tuple[int, ...]]  # of whole tables
+    shapes: Mapping[int, tuple[int, ...]]  # of whole tables …
+    flat: Mapping[int, tuple[int, ...]]  # … as (rows, states)
     rest: Tables  # whole tables, told by the prior, where not all rows are spoken of
 
     def shrink(self, tables: Tables) -> Tables:
         """The rows that are spoken of: (rows, states)."""
         if isinstance(tables, LaterTables) and not self.rest:
-            flat = {k: (math.prod(shape[:-1]), shape[-1]) for k, shape in tables.shapes.items()}
+            flat = self.flat
+            if [*flat] != [*tables]:
+                flat = {k: flat[k] for k in tables}
             return LaterTables(flat, tables.x)
         found = {}
         for k, t in tables.items():
@@ -108,4 +111,5 @@ def spoken_rows(piece: Piece, rows: Rows, prior: Prior) -> SpokenRows:
         if len(found[k]) < count:
             share = np.broadcast_to(prior.counts[k] + 1e-10, shapes[k])
             rest[k] = share / share.sum(axis=-1, keepdims=True)
-    return SpokenRows(found, shapes, rest)
+    flat = {k: (math.prod(shape[:-1]), shape[-1]) for k, shape in shapes.items()}
+    return SpokenRows(found, shapes, flat, rest)
