@@ -32,10 +32,8 @@ class SpokenRows:
     def shrink(self, tables: Tables) -> Tables:
         """The rows that are spoken of: (rows, states)."""
         if isinstance(tables, LaterTables) and not self.rest:
-            flat = self.flat
-            if [*flat] != [*tables]:
-                flat = {k: flat[k] for k in tables}
-            return LaterTables(flat, tables.x)
+            alike = [*self.flat] == [*tables]
+            return LaterTables(self.flat if alike else {k: self.flat[k] for k in tables}, tables.x)
         found = {}
         for k, t in tables.items():
             flat = t if t.ndim == 2 else t.reshape(-1, t.shape[-1])
