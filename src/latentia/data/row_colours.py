@@ -58,10 +58,22 @@ def row_colours(rows: Rows) -> Colours:
     return np.asarray(_mixed(found ^ _mixed(units)))
 
 
+def rising(colours: Colours) -> CellArray:
+    """Where the rows are in the order of their colours; rows of one colour as they come.
+
+    The stable sort of so large numbers takes six times as long: only where two are alike.
+    """
+    order = np.argsort(colours)
+    sorted_ = colours[order]
+    if (sorted_[1:] == sorted_[:-1]).any():
+        return np.argsort(colours, kind="stable")
+    return order
+
+
 def by_colour(rows: Rows) -> Rows:
     """The same rows in the order of their colours; rows that share one go by their codes."""
     colours = row_colours(rows)
-    order = np.argsort(colours, kind="stable")
+    order = np.argsort(colours)
     if (colours[order[1:]] == colours[order[:-1]]).any():
         order = np.lexsort((*rows.codes[::-1], colours))
     weight = None if rows.weight is None else rows.weight[order]

@@ -11,7 +11,7 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from latentia.data.rows import Additive, Rows, row_chunks
+from latentia.data.rows import Additive, Rows
 from latentia.data.sources.all_cores import in_parallel
 from latentia.data.sources.progress import answer_progress
 from latentia.data.sources.row_sketch import sketch_rows
@@ -23,6 +23,8 @@ BLOCK_ROWS = 2**15
 MANY_BLOCKS, SHARE = 8, 4  # of so many, the last two are cut into such shares of a block
 LOOKED_AT = 2000
 FEW_CELLS = 16  # times the rows
+LEAST_EQUAL = 1  # rows for each joint state
+COUNTED_ROWS = 2**18  # at a time, or as many as there are joint states
 MANY_EQUAL = 0.6  # different rows among those looked at
 MANY_ROWS, PAIRED_ROWS = 2**17, 2**14  # to sort so many takes long: pairs of some are looked at
 
@@ -72,20 +74,24 @@ def told_in_blocks(work: Iterator[TableLike], blocks: int, rows: int) -> None:
 
 def compress(rows: Rows, states: Sequence[int]) -> Rows:
     """Equal rows once, with their weight, where the joint states are fewer than the rows."""
-    cells = math.prod(m + 1 for m in states)  # one more for missing
-    if cells * 2 > len(rows):
+    holed = [int(c.min(initial=0) < 0) for c in rows.codes]  # a missing cell is a state of its own
+    sizes = [m + more for m, more in zip(states, holed, strict=True)]
+    cells = math.prod(sizes)
+    if cells * LEAST_EQUAL > len(rows) or not cells:
         return rows
     counts = np.zeros(cells)
-    for part in row_chunks(len(rows), 16):
-        joint: Codes = np.zeros(part.stop - part.start, dtype=np.int64)
-        for codes, m in zip(rows.codes, states, strict=True):
-            joint = joint * (m + 1) + codes[part] + 1
+    step = max(cells, COUNTED_ROWS)
+    for part in (slice(a, min(a + step, len(rows))) for a in range(0, len(rows), step)):
+        joint = np.zeros(part.stop - part.start, dtype=np.int32 if cells < 2**31 else np.int64)
+        for codes, m, more in zip(rows.codes, sizes, holed, strict=True):
+            joint *= m
+            joint += codes[part]
+            joint += more
         weight: Array | None = None if rows.weight is None else rows.weight[part]
         counts += np.bincount(joint, weight, minlength=cells)
     found = np.flatnonzero(counts)
-    cell = np.unravel_index(found, [m + 1 for m in states])
-    small = [(c - 1).astype(old.dtype) for c, old in zip(cell, rows.codes, strict=True)]
-    return Rows(tuple(small), counts[found])
+    cell = zip(np.unravel_index(found, sizes), holed, rows.codes, strict=True)
+    return Rows(tuple((c - more).astype(old.dtype) for c, more, old in cell), counts[found])
 
 
 def counted_once(rows: Rows, states: Sequence[int]) -> Rows:

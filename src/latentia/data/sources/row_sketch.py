@@ -6,16 +6,17 @@ gives, and their order in the end, depend on colours, not on what states and col
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from latentia.data.row_colours import by_colour, row_colours
+from latentia.data.row_colours import by_colour, rising, row_colours
 from latentia.data.rows import Rows
 from latentia.errors import MomentsError
-from latentia.typing import Array, CellArray
+from latentia.typing import Array, CellArray, Codes
 
 if TYPE_CHECKING:
     from latentia.data.columns.column import Places
@@ -75,16 +76,18 @@ class RowSketch:
 def sketch_rows(size: int, seed: int, rows: Rows) -> RowSketch:
     """The sketch of one block; its random numbers depend on the seed and on what it holds.
 
-    So they do not depend on the order of blocks or of rows, nor on who reads them.
+    So they do not depend on the order of blocks or of rows, nor on who reads them. Equal rows are
+    one of their weight, unless too many rows differ.
     """
     few: Rows | None = None
     if len(rows) <= FEW_ROWS or distinct_rows(rows[:FEW_ROWS], size) is not None:
         few = distinct_rows(rows, size)
-    keys = _keys(seed, rows)
+    kept = rows if few is None else few
+    keys = _keys(seed, kept)
     count = min(size + 1, len(keys))
     order = np.argpartition(keys, count - 1)[:count] if count < len(keys) else np.arange(count)
     order = order[np.argsort(keys[order], kind="stable")]
-    return RowSketch(size, keys[order], _taken(rows, order), few)
+    return RowSketch(size, keys[order], _taken(kept, order), few)
 
 
 def _keys(seed: int, rows: Rows) -> Array:
@@ -93,27 +96,58 @@ def _keys(seed: int, rows: Rows) -> Array:
     digest = int(colours.sum(dtype=np.uint64))
     keys = np.empty(len(rows))
     drawn = np.random.default_rng([seed, len(rows), digest]).random(len(rows))
-    keys[np.argsort(colours, kind="stable")] = drawn
+    keys[rising(colours)] = drawn
     return keys if rows.weight is None else keys / np.maximum(rows.weight, 1e-300)
 
 
 def distinct_rows(rows: Rows, most: int) -> Rows | None:
     """Equal rows once, with their weight, in a fixed order; None if more than `most` differ."""
-    last = () if rows.weight is None else (rows.weight,)  # so that they add up in a fixed order
-    order = np.lexsort((*last, *rows.codes[::-1]))
+    joint = _joint_codes(rows)
+    order = _lexical_order(rows) if joint is None else _order_of_joint(joint, rows.weight)
     fresh = np.zeros(len(rows), dtype=bool)
     fresh[:1] = True
-    for codes in rows.codes:
+    for codes in rows.codes if joint is None else (joint,):
         c = codes[order]
         same = c[1:] == c[:-1]
         if c.dtype.kind == "f":
             same |= np.isnan(c[1:]) & np.isnan(c[:-1])
         fresh[1:] |= ~same
-    if int(fresh.sum()) > most:
+    first = np.flatnonzero(fresh)
+    if len(first) > most:
         return None
-    weight = np.bincount(np.cumsum(fresh) - 1, rows.weights[order]) if len(rows) else np.zeros(0)
-    first = order[fresh]
+    if rows.weight is None:
+        weight = np.diff(first, append=len(rows))
+    else:
+        weight = np.add.reduceat(rows.weight[order], first) if len(first) else np.zeros(0)
+    first = order[first]
     return Rows(tuple(c[first] for c in rows.codes), weight.astype(float))
+
+
+def _lexical_order(rows: Rows) -> CellArray:
+    last = () if rows.weight is None else (rows.weight,)  # so that they add up in a fixed order
+    return np.lexsort((*last, *rows.codes[::-1]))
+
+
+def _joint_codes(rows: Rows) -> Codes | None:
+    """One number a row, the first column counting most; None where columns are not so few."""
+    if not rows.codes or not len(rows) or any(c.dtype.kind == "f" for c in rows.codes):
+        return None
+    sizes = [int(c.max()) + 2 for c in rows.codes]  # a missing cell is a state of its own
+    if math.prod(sizes) >= 2**62:
+        return None
+    joint: Codes = np.zeros(len(rows), dtype=np.int64)
+    for codes, m in zip(rows.codes, sizes, strict=True):
+        joint *= m
+        joint += codes
+        joint += 1
+    return joint
+
+
+def _order_of_joint(joint: Codes, weight: Array | None) -> CellArray:
+    """The order of these numbers; where weights could add up to another sum, by them as well."""
+    if weight is None or (weight == np.floor(weight)).all():
+        return np.argsort(joint)
+    return np.lexsort((weight, joint))
 
 
 def _taken(rows: Rows, order: CellArray) -> Rows:
