@@ -115,7 +115,23 @@ static void count(double *restrict counts, const double *restrict belief,
         for (int s = 0; s < states; s++) counts[codes[r] * states + s] += belief[s * BLOCK + r];
 }
 
-/* out_b = sum_c M[b * row + c * column] in_c, times `by` unless NULL */
+/* out_b = sum_c M[b * row + c * column] in_c, times `by` unless NULL, of up to three b */
+INLINE void outputs(vec *restrict out, const vec *restrict in, const double *restrict M, int nb,
+                    int nc, int row, int column, const vec *restrict by) {
+    for (int k = 0; k < PARTS; k++) {
+        vec made[3] = {{0}, {0}, {0}};
+        for (int c = 0; c < nc; c++) {
+            vec x = in[c * PARTS + k];
+            for (int b = 0; b < nb; b++) made[b] += M[b * row + c * column] * x;
+        }
+        for (int b = 0; b < nb; b++) {
+            if (by) made[b] *= by[b * PARTS + k];
+            out[b * PARTS + k] = made[b];
+        }
+    }
+}
+
+/* the same of all b */
 static void matrix(vec *restrict out, const vec *restrict in, const double *restrict M, int nb,
                    int nc, int row, int column, const vec *restrict by) {
     int b = 0;
@@ -135,35 +151,42 @@ static void matrix(vec *restrict out, const vec *restrict in, const double *rest
                 out[at] = made[i][0], out[at + 1] = made[i][1];
             }
         }
-    for (; b < nb; b++)
-        for (int k = 0; k < PARTS; k++) {
-            vec a = {0};
-            for (int c = 0; c < nc; c++) a += M[b * row + c * column] * in[c * PARTS + k];
-            if (by) a *= by[b * PARTS + k];
-            out[b * PARTS + k] = a;
-        }
+    if (nb - b == 3) outputs(out + b * PARTS, in, M + b * row, 3, nc, row, column, by ? by + b * PARTS : NULL);
+    if (nb - b == 2) outputs(out + b * PARTS, in, M + b * row, 2, nc, row, column, by ? by + b * PARTS : NULL);
+    if (nb - b == 1) outputs(out + b * PARTS, in, M + b * row, 1, nc, row, column, by ? by + b * PARTS : NULL);
 }
 
 #define APART (WHOLE / LANES) /* vectors from one sum to the next */
 
-/* sums_bc += sum over rows of D_b P_c, lane by lane */
-static void pairs(vec *restrict sums, const vec *restrict D, const vec *restrict P, int nb, int nc) {
-    for (int b = 0; b < nb; b++) {
-        const vec *d = D + b * PARTS;
-        int c = 0;
-        for (; c + 4 <= nc; c += 4) {
-            const vec *p = P + c * PARTS;
-            vec *to = sums + (b * nc + c) * APART;
-            vec a0 = to[0], a1 = to[APART], a2 = to[2 * APART], a3 = to[3 * APART];
-            for (int k = 0; k < PARTS; k++) {
-                vec x = d[k];
-                a0 += x * p[k], a1 += x * p[PARTS + k];
-                a2 += x * p[2 * PARTS + k], a3 += x * p[3 * PARTS + k];
-            }
-            to[0] = a0, to[APART] = a1, to[2 * APART] = a2, to[3 * APART] = a3;
+/* sums_bc += sum over rows of D_b P_c, lane by lane, of few b and c: all sums are in registers */
+INLINE void tile(vec *restrict sums, const vec *restrict D, const vec *restrict P, int nb, int nc,
+                 int width) {
+    vec made[3][4];
+    for (int b = 0; b < nb; b++)
+        for (int c = 0; c < nc; c++) made[b][c] = sums[(b * width + c) * APART];
+    for (int k = 0; k < PARTS; k++)
+        for (int b = 0; b < nb; b++) {
+            vec x = D[b * PARTS + k];
+            for (int c = 0; c < nc; c++) made[b][c] += x * P[c * PARTS + k];
         }
-        for (; c < nc; c++)
-            for (int k = 0; k < PARTS; k++) sums[(b * nc + c) * APART] += d[k] * P[c * PARTS + k];
+    for (int b = 0; b < nb; b++)
+        for (int c = 0; c < nc; c++) sums[(b * width + c) * APART] = made[b][c];
+}
+
+/* the same of all b and c */
+static void pairs(vec *restrict sums, const vec *restrict D, const vec *restrict P, int nb, int nc) {
+    for (int b = 0, some; b < nb; b += some) {
+        some = nb - b == 3 ? 3 : nb - b == 1 ? 1 : 2;
+        for (int c = 0; c < nc; c += 4) {
+            vec *to = sums + (b * nc + c) * APART;
+            const vec *d = D + b * PARTS, *p = P + c * PARTS;
+            switch (4 * some + (nc - c > 4 ? 4 : nc - c)) {
+#define TILE(b, c) case 4 * b + c: tile(to, d, p, b, c, nc); break;
+                TILE(1, 1) TILE(1, 2) TILE(1, 3) TILE(1, 4)
+                TILE(2, 1) TILE(2, 2) TILE(2, 3) TILE(2, 4)
+                TILE(3, 1) TILE(3, 2) TILE(3, 3) TILE(3, 4)
+            }
+        }
     }
 }
 
