@@ -52,10 +52,10 @@ def _nanoseconds(graph: lt.LatentGraph, n: int, single: bool = False) -> float:
 
 
 def estep() -> Iterator[Line]:
-    """Nanoseconds a row against a prototype in C: its own figures, and at the speed of this run.
+    """Nanoseconds a row against those of a prototype in C on its own machine.
 
-    They were measured on a machine whose bare pass made 12.6 M rows a second; this one's tells how
-    much more or less it would take here (within a sixth of what it did, run beside ours).
+    And at the speed of this run, as a bare pass tells: that says little where memory, not
+    arithmetic, is what differs (docs/benchmarks.md has the prototype beside ours on one machine).
     """
     codes = np.random.default_rng(0).integers(4, size=(16, 10**6), dtype=np.int8)
     slower = ISSUE_PASS / bare_pass(list(codes))
@@ -68,8 +68,10 @@ def estep() -> Iterator[Line]:
     }
     for name, graph in graphs.items():
         took = _nanoseconds(_sized(graph, COLUMN_STATES), n)
-        yield Line(f"E-step, {name}", took, slower * PROTOTYPE[name], "ns/row", 1.5)
-        yield Line("… against the prototype's machine", took, PROTOTYPE[name], "ns/row", None)
+        yield Line(f"E-step, {name}", took, PROTOTYPE[name], "ns/row", 1.5)
+        yield Line(
+            "… at the speed of this run's bare pass", took, slower * PROTOTYPE[name], "ns/row", None
+        )
 
 
 def _islands(count: int, columns: int, k: int) -> lt.LatentGraph:

@@ -82,7 +82,8 @@ def compress(rows: Rows, states: Sequence[int]) -> Rows:
     counts = np.zeros(cells)
     step = max(cells, COUNTED_ROWS)
     for part in (slice(a, min(a + step, len(rows))) for a in range(0, len(rows), step)):
-        joint = np.zeros(part.stop - part.start, dtype=np.int32 if cells < 2**31 else np.int64)
+        narrow = np.int32 if cells < 2**31 else np.int64
+        joint: Codes = np.zeros(part.stop - part.start, dtype=narrow)
         for codes, m, more in zip(rows.codes, sizes, holed, strict=True):
             joint *= m
             joint += codes[part]
