@@ -61,6 +61,8 @@ CLOSELY = 1e-3  # gain per parameter still to come, where the winner rests
 HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other rows
 PRECISELY, MOST_PRECISE_STEPS = 1e-7, 4000  # both where the very maximum is looked for …
 PRECISE_FINALISTS = 6  # … and who may come to rest there
+PRECISE_REST = 0.03  # … times as near to rest, where compiled classes climb: then equals are seen
+CHANGED_STARTS = 5  # … and starts of a later round of them that are near the best, not at random
 EASY_PIECE = 20_000  # numbers of an E-step: other starts cost less than the closed form
 EASY_WORK = 2**20  # numbers of an E-step of classes that numpy does at once, without any wiring
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
@@ -171,12 +173,14 @@ def _race(
     else:
         effective = effective_parameters(small.estep(first)[0], whole.knowledge)
     enough = settings.enough * effective / max(free_parameters(small.shrink(first)), 1)
+    if settings.precise and small.classes is not None:
+        enough *= PRECISE_REST
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
         _course(small, enough),
-        lambda turn: (
+        lambda turn, best: (
             Runner(start.kind, small.shrink(start.tables))
-            for start in _starts(maker, whole, settings, rng, turn)
+            for start in _starts(maker, whole, settings, rng, turn, best)
         ),
         effective,
         settings.rounds,
@@ -242,14 +246,20 @@ def _starts(
     settings: TableSettings,
     rng: np.random.Generator,
     turn: int,
+    best: Runner | None,
 ) -> Iterator[Runner]:
     """The starts of a round, in agreement with what is known."""
     local, random = settings.later_local, settings.later_random
+    alone = bool(settings.precise) and maker.classes is not None
+    if alone and best is not None and random > CHANGED_STARTS:
+        random -= CHANGED_STARTS
+        for start in maker.changed(whole.grow(best.tables), CHANGED_STARTS, rng):
+            yield _agreeing(whole, start)
     if turn == 0:
         local, random = settings.local, settings.random
         for tables in settings.given:
             yield _agreeing(whole, Runner("given", whole.piece.inside(tables)))
-        for _ in range(0 if easy(whole) else settings.closed_form):
+        for _ in range(0 if alone or easy(whole) else settings.closed_form):
             yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
     for start in (*maker.local_classes(local, rng), *maker.at_random(random, rng)):
         yield _agreeing(whole, start)

@@ -22,10 +22,10 @@ from latentia.exact.pieces import Piece
 from latentia.exact.row_posteriors import latent_posteriors
 from latentia.networks.accelerate import LaterTables, Prior, Tables, normalised
 from latentia.networks.class_rows import SurveyRows
-from latentia.networks.class_starts import seeded_tables
+from latentia.networks.class_starts import changed_tables, seeded_tables
 from latentia.networks.discrete_network import started
 from latentia.networks.local_classes import class_memberships
-from latentia.networks.race import Runner
+from latentia.networks.race import CHANGED, Runner
 from latentia.structure.graph import LatentGraph
 from latentia.structure.kept_plans import plan_again
 from latentia.structure.plan import Plan
@@ -68,6 +68,12 @@ class StartMaker:
         for k in range(count):
             drawn = {h: k if k == 0 else int(rng.integers(len(x))) for h, x in found.items()}
             yield self.from_memberships("local", {h: found[h][i] for h, i in drawn.items()})
+
+    def changed(self, best: Tables, count: int, rng: np.random.Generator) -> Iterator[Runner]:
+        """The best tables so far with one class elsewhere; of a latent class alone."""
+        if self.classes is not None:
+            for tables in changed_tables(self.classes, best, count, rng):
+                yield Runner(CHANGED, tables)
 
     def _classes(self, h: int, count: int, rng: np.random.Generator) -> list[Array]:
         graph = self.piece.graph

@@ -37,6 +37,7 @@ MOST_ROUNDS = 4
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
 PRECISE = 0.05  # nats, where the very maximum is looked for: other optima may be as near
 PRECISE_DRY, PRECISE_TIMES = 4, 3  # dry rounds, then, and times as many in all
+CHANGED = "changed"  # the kind of starts that are near the best so far: they agree with it anyway
 
 
 @final
@@ -192,7 +193,7 @@ class RoundResult:
     winner: Runner
     seen: tuple[Runner, ...]
     climbed: tuple[float, ...]  # by the winner, from each stage on
-    reached: tuple[float, ...]  # by every start, or by the one with which it stood level
+    reached: tuple[float, ...]  # by fresh starts, or by those with which they stood level
 
     def count_within(self, distance: float, level: float) -> int:
         """Starts that came as near as this to a level."""
@@ -236,7 +237,8 @@ def run_round(
     climbed += [0.0] * (len(schedule) - len(stages))
     ranked = tuple(sorted(seen, key=lambda r: -r.level))
     climbed = [x if x < math.inf else 0.0 for x in climbed]
-    reached = [seen[_last(beside, k)].level for k in range(len(runners))]
+    fresh = [k for k, start in enumerate(runners) if start.kind != CHANGED]
+    reached = [seen[_last(beside, k)].level for k in fresh]
     return RoundResult(seen[first], ranked, tuple(climbed), tuple(reached))
 
 
@@ -292,7 +294,7 @@ class Race:
 
 def race(
     course: Course,
-    starts_of: Callable[[int], Iterable[Runner]],
+    starts_of: Callable[[int, Runner | None], Iterable[Runner]],
     parameters: int,
     most_rounds: int = MOST_ROUNDS,
     most_steps: float = float("inf"),
@@ -300,9 +302,9 @@ def race(
 ) -> Race:
     """Rounds of starts, until they gain nothing worth their while; if `precise`, nothing at all.
 
-    `starts_of(k)` makes those of round k. A dry round ends the race, two of them where a single
-    start had come to the best level; none is waited for where half of the starts of a round had.
-    After `most_steps` E-steps no more rounds begin.
+    `starts_of(k, best)` makes those of round k, given the best of rounds before. A dry round ends
+    the race, two of them where a single start had come to the best level; none is waited for where
+    half of the starts of a round had. After `most_steps` E-steps no more rounds begin.
     """
     worth, near = max(LEAST_GAIN, GAIN_SHARE * parameters), agreement(parameters)
     if precise:
@@ -311,7 +313,7 @@ def race(
     rounds: list[RoundResult] = []
     dry, steps, agreed = 0, 0, 0.0
     for k in range(most_rounds):
-        result = run_round(course, starts_of(k), before=rounds)
+        result = run_round(course, starts_of(k, best), before=rounds)
         rounds.append(result)
         steps += sum(runner.steps for runner in result.seen)
         gain = result.winner.level - (-float("inf") if best is None else best.level)
