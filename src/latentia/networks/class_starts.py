@@ -1,7 +1,7 @@
 """Where climbs of a latent class start: rows far from each other as the classes' centres.
 
 All rows belong to each centre the more, the more cells they share with it. The race climbs from
-there, so that nothing is climbed here. Later rounds change one class of the best tables so far: most
+there, so that nothing is climbed here. Later rounds move one class of the best tables so far: most
 of it may be right, and what is not is often a class that should be elsewhere.
 """
 
