@@ -21,10 +21,12 @@ from latentia.data.columns.column import Column
 from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows
-from latentia.errors import LatentiaError
+from latentia.errors import LatentiaError, PlanError
 from latentia.model.judging import FOLDS, LIGHT
+from latentia.model.learners import has_column_parents
 from latentia.networks.accelerate import PSEUDO_COUNTS
 from latentia.networks.candidates import Fitted, fit_candidate
+from latentia.networks.piece_states import states_of_pieces
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array
 
@@ -72,8 +74,8 @@ def counted_latents(graph: LatentGraph, columns: Sequence[Column], first: Source
     names = [graph.names[v] for v in graph.observed]
     known = graph.with_states(dict(zip(names, sizes, strict=True)))
     try:
-        found = latent_states(known, LocalRows(rows))
-    except LatentiaError:  # too wide to be told by ranks
+        found = count_states(known, LocalRows(rows))
+    except LatentiaError:  # too wide, or a column without a value in the sample
         found = known.with_states(
             {known.names[v]: known.states[v] or 2 for v in sorted(known.latent)}
         )
@@ -84,6 +86,21 @@ def counted_latents(graph: LatentGraph, columns: Sequence[Column], first: Source
         best = counted_class(known, v, LocalRows(rows), counts[known.names[v]])
         counts[known.names[v]] = max(best, 2)
     return graph.with_states(counts)
+
+
+def count_states(graph: LatentGraph, source: Source) -> LatentGraph:
+    """Numbers of states of latents that have none: by ranks, or by fits of pieces.
+
+    Pieces where columns are parents, as for the tables themselves, and where no plan can be made.
+    """
+    if not graph.directed:
+        return latent_states(graph, source)
+    if has_column_parents(graph):
+        return states_of_pieces(graph, source)
+    try:
+        return latent_states(graph, source)
+    except PlanError:
+        return states_of_pieces(graph, source)
 
 
 def is_class(graph: LatentGraph, v: int) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, replicate, replicate_once
-from latentia.closed_form.state_counts import binned, class_states, latent_states
+from latentia.closed_form.state_counts import binned, class_states
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.data.sources.memory import LocalRows
@@ -27,6 +27,7 @@ from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.model.class_counts import (
     CLASS_SAMPLE,
+    count_states,
     counted_class,
     counted_latents,
     is_class,
@@ -140,9 +141,9 @@ def counted_graph(
     known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
     unknown = [v for v in sorted(known.latent) if known.states[v] is None]
     if len(unknown) != 1 or not is_class(known, unknown[0]):
-        return latent_states(known, first)
+        return count_states(known, first)
     (v,) = unknown
-    found = class_states(sizes, first) if counted else latent_states(known, first).states[v] or 1
+    found = class_states(sizes, first) if counted else count_states(known, first).states[v] or 1
     if not quickly:
         found = counted_class(known, v, first, found)
     return known.with_states({known.names[v]: found})

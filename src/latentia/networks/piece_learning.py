@@ -177,7 +177,7 @@ def _race(
         enough *= PRECISE_REST
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
     found = race(
-        _course(small, enough),
+        course_of(small, enough),
         lambda turn, best: (
             Runner(start.kind, small.shrink(start.tables))
             for start in _starts(maker, whole, settings, rng, turn, best)
@@ -190,7 +190,7 @@ def _race(
     return Raced(small, found, effective)
 
 
-def _course(problem: PieceProblem, enough: float) -> Course:
+def course_of(problem: PieceProblem, enough: float) -> Course:
     """What starts climb, and how many of them can be led on at once."""
     prior, estep = problem.climbed_prior, problem.climbed_estep
     return Course(estep, prior, enough, problem.hold, problem.repeated, problem.compiled)
@@ -219,7 +219,7 @@ def _best_of(
     schedule: Schedule = FINAL_SCHEDULE,
 ) -> Runner:
     """The one that does best on all rows after a few E-steps; whole tables."""
-    course = _course(whole, settings.enough)
+    course = course_of(whole, settings.enough)
     moving = [replace(start, tables=whole.shrink(start.tables)) for start in starts]
     winner = run_round(course, moving, schedule).winner
     return replace(winner, tables=whole.grow(winner.tables))
@@ -299,7 +299,7 @@ def _without_holes(
     tables = tables_of_counts(counts, problem.prior, loose)
     raced = []
     for part in inner:
-        some = _complete(problem, part, rng)
+        some = complete_rows(problem, part, rng)
         raced_here = _race(some, pose_piece(some, part), settings, rng)
         raced.append(raced_here)
         tables |= part.outside(raced_here.winner.tables)
@@ -355,7 +355,7 @@ def _run_off(
     return [_best_of(whole, fresh, settings, HOLED_SCHEDULE)]
 
 
-def _complete(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem:
+def complete_rows(problem: TableProblem, piece: Piece, rng: np.random.Generator) -> TableProblem:
     """The problem on rows that have all that the piece is conditioned on.
 
     A hole in a column that nothing of the piece hangs on does no harm. Where too few rows are left,

@@ -10,6 +10,7 @@ import numpy as np
 from latentia.data.columns.column import Column
 from latentia.data.rows import Source
 from latentia.errors import PlanError
+from latentia.exact.drawing_rows import draw_rows
 from latentia.exact.own_network import OwnNetwork
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.operators import Operators, independent
@@ -25,8 +26,9 @@ from latentia.seeds import as_generator
 from latentia.structure.graph import LatentGraph
 from latentia.structure.kept_plans import plan_again
 from latentia.structure.plan import Plan
-from latentia.typing import ByName, Cell, Label, Seed
+from latentia.typing import Array, ByName, Cell, Label, Seed
 
+DRAWN = 20_000  # rows, where shares of columns are too wide to be worked out
 MOST_STARTS = 6  # whose levels are told
 MANY_ROUNDS = 3  # of starts, after which one that stands alone is doubted …
 CLEAR_GAP, CLEAR_SHARE = 3.0, 0.05  # … by nats, and by nats for each parameter that rows speak of
@@ -170,12 +172,29 @@ def doubts_of(found: LearnedTables) -> tuple[str, ...]:
     return tuple(said)
 
 
+def _shares(answers: TableAnswers, names: Sequence[Label]) -> list[Array]:
+    """P(column), which independence is measured by; drawn, where the exact ones are too wide.
+
+    Questions without evidence do not come here: they say that they are too wide.
+    """
+    try:
+        alone = answers.posteriors(None, names)
+        return [np.ascontiguousarray(alone[name][0]) for name in names]
+    except PlanError:
+        codes = draw_rows(answers.graph, answers.tables, DRAWN, np.random.default_rng(0))
+    found = []
+    for name in names:
+        v = answers.graph.index(name)
+        count = np.bincount(codes[:, v], minlength=answers.states[v]) + 1.0 / answers.states[v]
+        found.append(count / count.sum())
+    return found
+
+
 def as_operators(found: LearnedTables) -> Operators:
     """Learned tables as a model keeps them."""
     plan, answers = column_plan(found.graph), TableAnswers(found.graph, found.cpts)
     leaves = tuple(plan.nodes[k].columns[0] for k in plan.leaves)
-    alone = answers.posteriors(None, plan.columns)
-    marginals = [np.ascontiguousarray(alone[plan.graph.names[v]][0]) for v in leaves]
+    marginals = _shares(answers, [plan.graph.names[v] for v in leaves])
     blank = independent(plan, marginals, found.weight)
     told = Provenance(notes=found.notes, pieces=told_pieces(found), doubts=doubts_of(found))
     network = OwnNetwork(answers, leaves)
