@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import latentia as lt
 from latentia.cli.application import application
 
 
@@ -63,3 +64,19 @@ def test_rows_are_drawn_like_those_of_the_table(rows: Path) -> None:
     again = rows.parent / "again.csv"
     run("synthesize", rows, "--out", again, "--seed", 3, "--quiet")
     assert again.read_text() == out.read_text()
+
+
+@pytest.mark.usefixtures("short_search")
+def test_rows_of_a_mixed_table_are_drawn_by_the_chain_or_jointly(rows: Path) -> None:
+    saved = rows.parent / "mixed.latentia"
+    run("fit", rows, "--out", saved, "--quiet")
+    drawn = {
+        ways: json.loads(run("sample", saved, "-n", 50, "--seed", 1, "--json", *ways))["columns"]
+        for ways in ((), ("--joint",))
+    }
+    model = lt.load(saved)
+    assert model.diagnostics_.drawn_by == "chain"
+    for ways, found in drawn.items():
+        expected = model.sample(50, random_state=1, joint=bool(ways))
+        assert found["age"] == list(map(float, expected["age"]))
+    assert drawn[()] != drawn["--joint",]

@@ -281,6 +281,22 @@ def test_a_tree_of_columns_with_holes_or_numbers_is_one_of_latents() -> None:
 
 
 @pytest.mark.usefixtures("short_search")
+def test_latents_of_a_tree_of_columns_tell_one_column_each() -> None:
+    """One latent for all columns used to be the only candidate."""
+    rng = np.random.default_rng(3)
+    steps = 0.5 * rng.normal(size=(500, 4))
+    frame = pd.DataFrame(np.cumsum(steps, axis=1), columns=list("abcd"))
+    found = lt.learn_structure(frame, "chow-liu")
+    assert {name: len(told) for name, told in found.telling.items()} == {
+        f"latent({c})": 1 for c in "abcd"
+    }
+    ties = {frozenset(edge) for edge in found.edges}
+    assert ties >= {
+        frozenset({f"latent({a})", f"latent({b})"}) for a, b in zip("abc", "bcd", strict=True)
+    }
+
+
+@pytest.mark.usefixtures("short_search")
 def test_one_latent_for_all_columns() -> None:
     found = lt.learn_structure(two_causes(800), "class")
     assert len(found.latents) == 1

@@ -253,6 +253,13 @@ def test_rows_that_tell_little_are_answered_by_the_joint_model(model):
 def test_diagnostics_say_that_answers_are_pooled(model):
     assert "no joint distribution" in repr(model.diagnostics_)
     assert {*model.diagnostics_.pooled} == {c.name for c in model.columns_}
+    assert model.diagnostics_.drawn_by == "chain"
+    assert "sample draws from a chain" in repr(model.diagnostics_)
+    alone = copy(model)
+    chain = replace(model.pool_.chain, links=())  # it would draw rows too near to the table's
+    alone._keep_pool(replace(model.pool_, chain=chain))
+    assert alone.diagnostics_.drawn_by == "joint"
+    assert "query and sample use the joint model" in repr(alone.diagnostics_)
     plain = lt.LatentModel("class", kinds={"x": "continuous"}).fit(mixed_table())
     assert not hasattr(plain, "pool_")
     assert "pool" not in repr(plain.diagnostics_)

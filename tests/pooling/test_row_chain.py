@@ -1,5 +1,6 @@
 """Rows drawn by a chain: its parts against plain ones, what it keeps, that it hands out no row."""
 
+import warnings
 from copy import copy
 from dataclasses import replace
 
@@ -68,6 +69,14 @@ def test_nodes_hold_the_rows_that_go_through_them(classes, kernel, monkeypatch):
             if least == 1:
                 assert (forest.size[node] == np.unique(node, return_counts=True)[1][
                     np.searchsorted(np.unique(node), node)]).all()  # fmt: skip
+
+
+def test_states_of_one_row_each_are_no_numbers_to_warn_of():
+    rng = np.random.default_rng(0)
+    codes = np.arange(12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grow_nodes(rng.normal(size=(12, 2)), codes, codes, 2, 1.0, True, 1.0, rng)
 
 
 def test_lines_leave_over_what_a_row_left_out_would():

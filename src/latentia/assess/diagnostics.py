@@ -46,6 +46,7 @@ class Diagnostics:
         default_factory=dict
     )  # column -> weights of the models that `predict*` mixes
     hurried: tuple[str, ...] = ()  # what a time budget left no time for
+    drawn_by: str = "joint"  # who draws rows for `sample`: the joint model, or a chain of its own
 
     def __repr__(self) -> str:
         lines = [f"{self.learner} on a weight of {self.weight:,.10g} rows"]
@@ -62,7 +63,7 @@ class Diagnostics:
             lines.append(str(self.ascent))
         lines += [printable(line) for line in self.pieces]
         if self.pooled:
-            lines.append(_pooled(self.pooled))
+            lines.append(_pooled(self.pooled, self.drawn_by))
         rows = [("separator", "inside", "rank", "weakest correlation")]
         for s in self.separators:
             rank = str(s.rank) if s.rank == s.wanted else f"{s.rank} of {s.wanted}"
@@ -117,16 +118,21 @@ def diagnose(operators: Operators, learner: str, missing: Mapping[Label, float])
     )
 
 
-def _pooled(pooled: Mapping[Label, Mapping[str, float]]) -> str:
+def _pooled(pooled: Mapping[Label, Mapping[str, float]], drawn_by: str) -> str:
     """Who answers for columns, on the average; and that this is no joint distribution."""
     members = next(iter(pooled.values()))
     shares = {m: sum(own[m] for own in pooled.values()) / len(pooled) for m in members}
     shown = ", ".join(f"{m} {share:.0%}" for m, share in shares.items())
+    drawing = "query and sample use the joint model alone"
+    if drawn_by == "chain":
+        drawing = (
+            "query use the joint model alone; sample draws from a chain of trees, which is another "
+            "joint distribution, sample(joint=True) from the one that scores"
+        )
     return (
         f"predict, predict_proba, predict_quantiles and marginals pool models column by column "
         f"(on the average {shown}): together these answers are no joint distribution. score "
-        "and query use the joint model alone; sample(joint=True) draws from it, sample from a "
-        "chain of trees where that does not come too near to rows"
+        f"and {drawing}"
     )
 
 

@@ -223,6 +223,9 @@ def sample(
     latents: Annotated[
         bool, typer.Option("--latents", help="The states of latents come along.")
     ] = False,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="From the model that scores and answers queries.")
+    ] = False,
     length: Annotated[
         int | None, typer.Option(min=1, help="Steps of each of -n sequences: 10 if not said.")
     ] = None,
@@ -232,6 +235,9 @@ def sample(
     debug: Debug = False,
 ) -> None:
     """Draw rows, or sequences, from the learned distribution.
+
+    Mixed tables without a graph have a chain of trees beside the model that scores and answers
+    queries: its rows are more like the table's, and are drawn unless --joint is given.
 
     \b
     Examples:
@@ -253,7 +259,7 @@ def sample(
         else:
             _refused("length", length, "sample", "sequences")
             with screen.working(f"drawing {number:,} rows"):
-                rows = loaded.sample(number, random_state=seed, latents=latents)
+                rows = loaded.sample(number, random_state=seed, latents=latents, joint=joint)
             facts = {"rows": number, "seed": seed}
         if out is not None or not as_json:
             cells = {str(name): values for name, values in rows.items()}

@@ -39,7 +39,8 @@ def synthesize_command(
     """Draw rows like those of a table: find a structure, learn it, and sample.
 
     Rows are drawn from a distribution, not taken from the table; that alone is no guarantee that
-    nobody can be recognised in them.
+    nobody can be recognised in them. Mixed tables are drawn column by column, by a chain of trees,
+    not by the structure that is found.
 
     \b
     Examples:

@@ -88,6 +88,7 @@ class Bounds:
     forbid: tuple[Edge, ...] = ()
     grouped: bool = False  # by recursive grouping, not by cuts of the columns' tree
     certain: bool = False  # ties that chance may have made are none: for people who look at them
+    whole: bool = True  # may one latent tell all columns
 
 
 @final
@@ -322,7 +323,8 @@ def first_candidates(search: Search) -> set[IslandCandidate]:
         IslandCandidate(len(search.sizes), 1, False),
         IslandCandidate(len(search.sizes), 1, True),
     }
-    for smallest in (3, 6, 12, 24, len(search.sizes)):
+    sizes = (3, 6, 12, 24, len(search.sizes)) if search.bounds.whole else search.bounds.sizes
+    for smallest in sizes:
         for states in {min(k, search.bounds.most_states) for k in (4, 16, 64)} - {1}:
             for inner in (False, True):
                 found.add(IslandCandidate(smallest, states, inner))
@@ -382,7 +384,8 @@ def _allowed(search: Search, candidate: IslandCandidate) -> bool:
     bounds, n = search.bounds, len(search.sizes)
     if candidate.grouped:
         return candidate.states <= bounds.most_states
-    fits = candidate.smallest in bounds.sizes or candidate.smallest == n
+    fits = candidate.smallest in bounds.sizes
+    fits |= candidate.smallest == n and (bounds.whole or candidate.states == 1)
     if not fits or candidate.smallest > n or candidate.states > bounds.most_states:
         return False
     if candidate.inner and (candidate.smallest == 1 or bounds.inner is False):

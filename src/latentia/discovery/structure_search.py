@@ -94,7 +94,7 @@ class StructureSettings:
         if self.max_latents == 0 or self.max_states == 1 or (self.method == "chow-liu" and plain):
             return Bounds(1, None, True, (), *ties)
         if self.method == "chow-liu":  # each column tells a latent, and latents are the tree
-            return Bounds(self.max_states or 32, self.max_latents, False, (1,), *ties)
+            return Bounds(self.max_states or 32, self.max_latents, False, (1,), *ties, whole=False)
         if self.method == "tree":
             states = self.max_states or TREE_STATES
             return Bounds(states, self.max_latents, False, (2, 3, 4, 6), *ties, certain=True)

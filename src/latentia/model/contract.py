@@ -79,7 +79,9 @@ class Learned(Estimator):
         """Answers for single columns are mixed from now on, and diagnostics say so."""
         self.pool_ = pool
         told = {c.name: pool.weights_of(i) for i, c in enumerate(self.columns_)}
-        self.diagnostics_ = replace(self.diagnostics_, pooled=told)
+        chained = pool.chain is not None and bool(pool.chain.links)
+        drawn_by = "chain" if chained else "joint"
+        self.diagnostics_ = replace(self.diagnostics_, pooled=told, drawn_by=drawn_by)
 
     @property
     def ranks_(self) -> dict[tuple[Label, ...], int]:

@@ -7,6 +7,7 @@ rest tells how good it is. Nodes come in preorder, so that the rows below a node
 from __future__ import annotations
 
 import ctypes
+import warnings
 from dataclasses import dataclass
 from typing import final
 
@@ -99,7 +100,9 @@ def grow_nodes(
         some, out = np.split(some, [max(int(part * len(own)), 1)])
         unseen[t, out] = True
         model = kind(min_samples_leaf=SMALLEST, max_features=tried, random_state=t)
-        tree = model.fit(own[some], target[some]).tree_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of states that are many: they are no numbers
+            tree = model.fit(own[some], target[some]).tree_
         leaf = tree.apply(own[some])
         order = np.argsort(leaf, kind="stable")
         places = np.arange(tree.node_count)
