@@ -249,10 +249,15 @@ def _heat(profile: Profile) -> Canvas:
         for k in range(len(states)):
             _heat_cell(canvas, c, (left + cell * (k + 0.5), y), cell, c.table[k], j, _warm(c, k, j))
         _heat_cell(canvas, c, (end + cell / 2, y), cell, c.overall, j, None)
+    words = []
+    if any(not c.continuous and len(c.labels) > MOST_LABELS for c, _, first in rows if first):
+        words.append(f"of columns with more states, the {MOST_LABELS} most frequent")
     if hidden:
-        y = ROW * len(rows) + 14
-        words = f"… and {hidden} columns that tell less: print the profile, or take .to_frame()"
-        canvas.text((0, y), words, 11, COLOURS["soft"], "start")
+        words.append(
+            f"… and {hidden} columns that tell less: print the profile, or take .to_frame()"
+        )
+    for i, line in enumerate(words):
+        canvas.text((0, ROW * (len(rows) + i) + 14), line, 11, COLOURS["soft"], "start")
     return canvas
 
 

@@ -37,6 +37,7 @@ COLOURS = {
 SMALL = 11.0  # type size of legends
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 NARROW, WIDE = "iljtfrI.,:;|'!()[] ·", "mwMW@%→×"
+BROADEST, BOLDEST = 1.1, 1.2  # fonts of some readers are wider than we reckon: words have room
 
 
 @final
@@ -122,7 +123,7 @@ class Canvas:
         """One line of text whose middle height is at the point."""
         x, y = at
         words, small = printable(words), printable(style.pop("after", ""))
-        width = text_width(words, size)
+        width = text_width(words, size) * (BOLDEST if style.get("font_weight") else BROADEST)
         start = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
         extra = (  # smaller, behind it: a number of states
             f'<tspan font-size="{size * 0.72:.1f}" dy="3">{escape(small)}</tspan>' if small else ""

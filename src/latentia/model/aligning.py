@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -19,6 +19,7 @@ from latentia.assess.identifying import latent_doubts
 from latentia.errors import DataError, IdentifiabilityWarning
 from latentia.model.latent_questions import OwnTables
 from latentia.model.state_names import renumber_states
+from latentia.networks.arrow_order import renumbered_arrows, renumbered_errors
 from latentia.spelling import printable
 from latentia.typing import Array, Cell, Codes, Given, Label, TableLike
 
@@ -144,6 +145,7 @@ def _renumbered(
     found = copy.copy(other)
     found.operators_ = renumber_states(other.operators_, other.plan_.graph, orders)
     found.__dict__.pop("error_bars_", None)  # of the old numbers
+    _renumber_logits(found, {m.other: m.order for m in matches})
     names = {h: others.latent(h).labels for h in others.hidden if h in (other.name_states or {})}
     for m in matches:
         mine = own.latent(m.latent).labels
@@ -153,3 +155,19 @@ def _renumbered(
             names[m.other] = tuple(names[m.other][k] for k in m.order)
     found.name_states = {name: list(labels) for name, labels in names.items()} or None
     return found
+
+
+def _renumber_logits(model: LatentModel, orders: Mapping[Label, Codes]) -> None:
+    """What covariates do to its latents goes by the same numbers."""
+    for kept in ("link_", "class_logit_"):
+        link = model.__dict__.get(kept)
+        if link is not None and link.latent in orders:
+            setattr(model, kept, link.renumbered(orders[link.latent]))
+    beside = model.__dict__.get("logits_")
+    if beside is not None:
+        for name, order in orders.items():
+            h = beside.graph.index(name)
+            errors = renumbered_errors(beside.network, beside.errors, h, order)
+            network = renumbered_arrows(beside.network, h, order)
+            beside = replace(beside, network=network, errors=errors)
+        model.logits_ = beside

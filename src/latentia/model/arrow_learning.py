@@ -129,16 +129,16 @@ def learn_arrows(
     """
     if not opened.graph.directed:
         raise GraphError("logits and lines need arrows: write ->, not --.")
-    _rows(opened, opened.columns)  # an error for rows that cannot be read again
+    codes_in_memory(opened, opened.columns)  # an error for rows that cannot be read again
     first = opened.first(opened.columns)
     opened = replace(opened, graph=counted_latents(opened.graph, opened.columns, first))
-    columns = _straight_columns(opened)
-    codes, weight = _rows(opened, columns)
+    columns = straight_columns(opened)
+    codes, weight = codes_in_memory(opened, columns)
     graph = opened.graph.with_states({c.name: c.cells for c in columns})
     cells = np.full((len(weight), len(graph.names)), np.nan)
     for v, column, own in zip(graph.observed, columns, codes, strict=True):
         cells[:, v] = column.of_places(own)
-    blank = _blank(graph, columns, linked, cells, weight)
+    blank = blank_network(graph, columns, linked, cells, weight)
     _check_cells(blank, cells)
     climbed, rows = best_climb(blank, cells, weight, smoothing, seed, beside=not alone)
     given = dict(zip(graph.observed, columns, strict=True))
@@ -163,7 +163,7 @@ def learn_arrows(
     return ArrowModel(network, variables, errors, total, log, climbed.converged, alone)
 
 
-def _rows(opened: Opened, columns: Sequence[Column]) -> tuple[Sequence[Places], Array]:
+def codes_in_memory(opened: Opened, columns: Sequence[Column]) -> tuple[Sequence[Places], Array]:
     source = opened.rows.source(columns, opened.seen, plain=True)
     if opened.rows.once or not isinstance(source, LocalRows):
         raise DataError(
@@ -173,9 +173,9 @@ def _rows(opened: Opened, columns: Sequence[Column]) -> tuple[Sequence[Places], 
     return source.rows.codes, source.rows.weights
 
 
-def _straight_columns(opened: Opened) -> tuple[Column, ...]:
+def straight_columns(opened: Opened) -> tuple[Column, ...]:
     """Continuous columns on straight grids that reach beyond the rows: lines need their units."""
-    codes, weight = _rows(opened, opened.columns)
+    codes, weight = codes_in_memory(opened, opened.columns)
     found: list[Column] = []
     for column, own in zip(opened.columns, codes, strict=True):
         if not column.continuous:
@@ -193,7 +193,7 @@ def _straight_columns(opened: Opened) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def _blank(
+def blank_network(
     graph: LatentGraph,
     columns: Sequence[Column],
     linked: frozenset[int],

@@ -156,11 +156,18 @@ class ArrowQuestions(LinkedQuestions):
 
     def _add_names(self, opened: Opened) -> None:
         """Arrows beside what answers for the columns, so that latents can be asked for."""
+        from latentia.data.sources.table_rows import missing_shares
         from latentia.model.arrow_learning import asked_links, learn_arrows
+        from latentia.model.holed_covariates import class_arrows
+        from latentia.model.logits_beside import holed_class
 
+        holed = holed_class(opened.graph, opened.columns, missing_shares(opened.seen))
         try:
             linked = asked_links(opened.graph, opened.columns, self.link)
-            found = learn_arrows(opened, linked, 1.0, 0, self.order_by, alone=False)
+            if holed is None:
+                found = learn_arrows(opened, linked, 1.0, 0, self.order_by, alone=False)
+            else:
+                found = class_arrows(opened, holed, self.order_by)
             checked_names(found.graph, self.name_states)
         except LatentiaError as error:  # the model of the columns stands all the same
             self.operators_ = self.operators_.told(nameless=str(error))
@@ -395,9 +402,9 @@ class ArrowQuestions(LinkedQuestions):
             raise UnknownNameError("latent", name, found.hidden)
         return profile_arrows(found, name, self.name_states or {})
 
-    def _refuse_arrows(self, what: str) -> None:
-        """An error for what a network of arrows cannot do yet."""
-        if self._alone is not None:
+    def _refuse_arrows(self, what: str, beside: bool = False) -> None:
+        """An error for what a network of arrows, alone or `beside` others, cannot do yet."""
+        if (self._arrows if beside else self._alone) is not None:
             raise NotLearnedError(
                 f"{what} is not made for models in which continuous columns are parents of others, "
                 "or logits tell. They answer query, map_query, predict, predict_proba, marginals, "

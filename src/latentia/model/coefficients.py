@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from latentia.assess.report import aligned
 from latentia.linear_algebra import symmetric_inverse
 from latentia.spelling import printable
-from latentia.typing import Array, Cell, Foreign, Label
+from latentia.typing import Array, Cell, Codes, Foreign, Label
 
 INTERCEPT = "(intercept)"
 
@@ -34,6 +34,14 @@ class Coefficients:
         variance = np.maximum(np.diag(self.covariance), 0.0)
         found[1:] = np.sqrt(variance).reshape(found[1:].shape)
         return found
+
+    def renumbered(self, order: Codes) -> Coefficients:
+        """Of classes that are numbered in another order, against the one that is first then."""
+        classes, width = self.values.shape
+        B = np.eye(classes)[order] - np.eye(classes)[order[0]]
+        T = np.kron(B[1:, 1:], np.eye(width))
+        values = self.values[order] - self.values[order[0]]
+        return replace(self, values=values, covariance=T @ self.covariance @ T.T)
 
     def test(self, covariate: str) -> tuple[float, int, float]:
         """χ² of a covariate having nothing to do with the classes, degrees of freedom, and p."""

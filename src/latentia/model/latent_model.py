@@ -275,7 +275,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         """
         from latentia.model.aligning import align_models
 
-        self._refuse_arrows("align")
+        for model in (self, other):
+            model._refuse_arrows("align", beside=True)
         return align_models(self, other, X, self._told(self._hidden), other._told(other._hidden))
 
     # -- pictures ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ A row's covariates are then evidence of the class, with likelihoods P(class | x)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
 import numpy as np
@@ -66,6 +66,11 @@ class LogitLink:
     @property
     def names(self) -> list[Label]:
         return [c.name for c in self.columns]
+
+    def renumbered(self, order: Codes) -> LogitLink:
+        """The same with classes in another order."""
+        told = (self.coefficients.renumbered(order), self.robust.renumbered(order))
+        return replace(self, coefficients=told[0], robust=told[1], share=self.share[order])
 
     def likelihoods(self, table: Table) -> Array:
         """P(state | x) / P(state) of every row, (n, states)."""

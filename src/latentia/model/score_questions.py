@@ -132,7 +132,7 @@ class ScoreQuestions(Learning):
             f"{self.diagnostics_.learner} and is signed. Use PBP(refine=True) or lt.EM(...)."
         )
 
-    def _refuse_arrows(self, what: str) -> None:
+    def _refuse_arrows(self, what: str, beside: bool = False) -> None:
         """An error for what some models cannot be asked; these can."""
 
     # -- the way of a question -----------------------------------------------------------------

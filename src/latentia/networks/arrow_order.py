@@ -16,6 +16,7 @@ from latentia.exact.arrows import (
     TableArrow,
     feature_spans,
 )
+from latentia.networks.arrow_errors import ArrowErrors
 from latentia.networks.state_order import state_orders
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
@@ -68,30 +69,67 @@ def _binned(x: Array, dense: bool, states: int | None) -> tuple[Codes, Array]:
 
 def renumbered_arrows(network: ArrowNetwork, h: int, order: Codes) -> ArrowNetwork:
     """The same network with the states of a latent in another order."""
-    parents = network.graph.parents()
-    arrows: dict[int, Arrow] = {}
-    for v, arrow in network.arrows.items():
-        if v != h and h not in parents[v]:
-            arrows[v] = arrow
-            continue
-        if isinstance(arrow, LogitArrow):
-            B = arrow.B
-            if v == h:
-                B = B[order] - B[order[0]]
-            else:
-                span = feature_spans(network, v)[h]
-                effect = np.concatenate([np.zeros((len(B), 1)), B[:, span]], axis=1)[:, order]
-                B = B.copy()
-                B[:, 0] += effect[:, 0]
-                B[:, span] = effect[:, 1:] - effect[:, :1]
-            arrows[v] = LogitArrow(B)
-            continue
-        if isinstance(arrow, TableArrow):
-            axis = (*parents[v], v).index(h)
-            arrows[v] = TableArrow(np.take(arrow.table, order, axis=axis))
-            continue
-        assert isinstance(arrow, LineArrow)
-        axis = [u for u in parents[v] if u not in network.dense].index(h)
-        lines = np.take(arrow.lines, order, axis=axis)
-        arrows[v] = LineArrow(lines, np.take(arrow.variances, order, axis=axis))
+    arrows = {v: _renumbered(network, v, arrow, h, order) for v, arrow in network.arrows.items()}
     return replace(network, arrows=arrows)
+
+
+def renumbered_errors(
+    network: ArrowNetwork, errors: Mapping[int, ArrowErrors], h: int, order: Codes
+) -> dict[int, ArrowErrors]:
+    """Errors of its coefficients then: what becomes of each of them, one by one."""
+    found = {}
+    for v, own in errors.items():
+        if v != h and h not in network.graph.parents()[v]:
+            found[v] = own
+            continue
+        T = np.column_stack(
+            [
+                _numbers(_renumbered(network, v, _arrow(network.arrows[v], unit), h, order))
+                for unit in np.eye(len(own.plain))
+            ]
+        )
+        found[v] = ArrowErrors(T @ own.plain @ T.T, T @ own.robust @ T.T)
+    return found
+
+
+def _numbers(arrow: Arrow) -> Array:
+    """Its coefficients, as errors have them."""
+    if isinstance(arrow, LogitArrow):
+        return arrow.B[1:].ravel()
+    assert isinstance(arrow, LineArrow)
+    return np.concatenate([arrow.lines.ravel(), arrow.variances.ravel()])
+
+
+def _arrow(like: Arrow, numbers: Array) -> Arrow:
+    """An arrow of the same shape with such coefficients."""
+    if isinstance(like, LogitArrow):
+        B = np.zeros(like.B.shape)
+        B[1:] = numbers.reshape(B[1:].shape)
+        return LogitArrow(B)
+    assert isinstance(like, LineArrow)
+    cut = like.lines.size
+    lines = numbers[:cut].reshape(like.lines.shape)
+    return LineArrow(lines, numbers[cut:].reshape(like.variances.shape))
+
+
+def _renumbered(network: ArrowNetwork, v: int, arrow: Arrow, h: int, order: Codes) -> Arrow:
+    """The arrow of a variable, with the states of a latent in another order."""
+    above = network.graph.parents()[v]
+    if v != h and h not in above:
+        return arrow
+    if isinstance(arrow, LogitArrow):
+        B = arrow.B
+        if v == h:
+            return LogitArrow(B[order] - B[order[0]])
+        span = feature_spans(network, v)[h]
+        effect = np.concatenate([np.zeros((len(B), 1)), B[:, span]], axis=1)[:, order]
+        B = B.copy()
+        B[:, 0] += effect[:, 0]
+        B[:, span] = effect[:, 1:] - effect[:, :1]
+        return LogitArrow(B)
+    if isinstance(arrow, TableArrow):
+        return TableArrow(np.take(arrow.table, order, axis=(*above, v).index(h)))
+    assert isinstance(arrow, LineArrow)
+    axis = [u for u in above if u not in network.dense].index(h)
+    lines = np.take(arrow.lines, order, axis=axis)
+    return LineArrow(lines, np.take(arrow.variances, order, axis=axis))
