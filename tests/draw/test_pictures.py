@@ -16,7 +16,7 @@ from latentia.draw.answers import plot_density
 from latentia.draw.graphs import _places, _shape
 from latentia.draw.layered import count_crossings, lay_out, spread
 from latentia.draw.passing import pass_all
-from latentia.draw.svg import Drawing
+from latentia.draw.svg import Drawing, text_width
 from latentia.errors import DataError, GraphError
 from latentia.inference.evidence import read_evidence
 
@@ -73,6 +73,18 @@ def test_every_variable_is_drawn_and_none_overlap(graph: lt.LatentGraph) -> None
         apart = [abs(p - q) for p, q in zip(places[a], places[b], strict=True)]
         room = ((shapes[a].width + shapes[b].width) / 2, (shapes[a].height + shapes[b].height) / 2)
         assert apart[0] >= room[0] - 0.01 or apart[1] >= room[1] - 0.01
+
+
+def test_numbers_of_states_lie_within_the_oval_of_a_latent() -> None:
+    """They hang below the line of a long name, where an oval is narrower."""
+    for name in ("h", "latent(a5, e4)", "latent(faminc, school, medicaid, …)"):
+        for states in (4, 256):
+            graph = lt.as_graph([(name, "x"), (name, "y")], {name: states})
+            v = graph.names.index(name)
+            shape = _shape(graph, v)
+            half = (text_width(name, 13) + 2.0 + text_width(str(states), 9.4)) / 2
+            hangs = 13 * 0.35 + 3.0  # below the middle: the line's foot, and the figure's
+            assert (2 * half / shape.width) ** 2 + (2 * hangs / shape.height) ** 2 < 1.0
 
 
 def test_trees_and_the_diamond_have_no_crossings() -> None:

@@ -92,9 +92,10 @@ def node_mark(canvas: Canvas, graph: LatentGraph, v: int, at: Point, mark: str =
 
 
 def _shape(graph: LatentGraph, v: int) -> Shape:
-    width = text_width(str(graph.names[v]), 13) + (8 if graph.states[v] is not None else 0)
+    count = 0.0 if graph.states[v] is None else 2.0 + text_width(str(graph.states[v]), 9.4)
+    width = text_width(str(graph.names[v]), 13) + count
     if v in graph.latent:  # ovals are narrower above and below the middle, and italics are wide
-        return Shape(max(34.0, 1.06 * width + 24), 34.0)
+        return Shape(max(34.0, 1.15 * width + 20), 34.0)
     return Shape(max(34.0, width + 18), 34.0)
 
 
