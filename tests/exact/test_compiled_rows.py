@@ -11,10 +11,11 @@ import pytest
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import EvidenceError
-from latentia.exact.compiled_rows import BLOCK, fits_kernel
+from latentia.exact.compiled_rows import BLOCK, CACHED_SLOTS, fits_kernel
 from latentia.exact.estep import pack_rows, packed_counts, sum_counts
 from latentia.exact.estep_wiring import compile_estep
 from latentia.structure.reading_graphs import as_graph
+from latentia.structure.templates import hidden_markov
 
 GRAPHS = {
     "class": ("h -> a, b, c, d", {"h": 4}),
@@ -108,6 +109,22 @@ def test_many_columns_are_rescaled(kernel_level: str, monkeypatch) -> None:
     tables = {0: np.full(3, 1 / 3), **{v: rng.dirichlet(np.ones(10), 3) for v in range(1, 61)}}
     rows = Rows(tuple(rng.integers(10, size=150).astype(np.int8) for _ in names))
     estep = compile_estep(graph, [])
+    found = sum_counts(estep, tables, rows)
+    monkeypatch.setenv("LATENTIA_KERNEL", "off")
+    same(found, sum_counts(estep, tables, rows))
+
+
+def test_hundreds_of_latents(kernel_level: str, monkeypatch) -> None:
+    """A chain of 600, more numbers a row than a cache holds of a block."""
+    graph = hidden_markov(600, 3).with_states({f"X{t}": 2 for t in range(600)})
+    rng = np.random.default_rng(4)
+    states = [n or 1 for n in graph.states]
+    shapes = {v: [states[u] for u in (*up, v)] for v, up in enumerate(graph.parents())}
+    tables = {v: rng.dirichlet(np.ones(s[-1]), s[:-1]) for v, s in shapes.items()}
+    rows = Rows(tuple(rng.integers(2, size=BLOCK + 9).astype(np.int8) for _ in graph.observed))
+    estep = compile_estep(graph, [])
+    assert estep.width > CACHED_SLOTS
+    assert fits_kernel(estep)
     found = sum_counts(estep, tables, rows)
     monkeypatch.setenv("LATENTIA_KERNEL", "off")
     same(found, sum_counts(estep, tables, rows))

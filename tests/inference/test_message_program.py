@@ -18,6 +18,7 @@ from latentia.inference.many_rows import in_precision
 from latentia.inference.message_program import MessageProgram, message_program
 from latentia.inference.subtrees import subtree_tables
 from latentia.native.loading import kernel
+from latentia.networks.to_operators import operators_of
 from latentia.structure.templates import hidden_markov, latent_class, latent_tree
 from latentia.testing.random_models import random_model
 
@@ -72,6 +73,25 @@ def test_posteriors_and_scores_are_those_of_messages(kind, holes):
         # sums of up to 40 logs
         np.testing.assert_allclose(fast[0], slow[0], rtol=1e-12, atol=1e-11)
         np.testing.assert_array_equal(fast[1], slow[1])
+
+
+@pytest.mark.usefixtures("compiled")
+def test_plans_deeper_than_python_calls_go_through_it():
+    """A chain of 1,500: what recursion could not reach; towards the root, and to its ends."""
+    graph = hidden_markov(1500, 2).with_states({f"X{t}": 2 for t in range(1500)})
+    truth = random_model(graph, np.random.default_rng(0))
+    tables = {graph.index(name): x for name, x in truth.cpts.items()}
+    operators = operators_of(make_plan(graph), tables, 1.0)
+    codes = truth.sample(30, 1).astype(np.int8)
+    evidence = read_evidence(operators.plan, list(codes.T))
+    fast = log_evidence_at_root(operators, *message_program(operators, (), None).run(evidence))
+    np.testing.assert_allclose(fast[0], log_evidence(operators, evidence)[0], rtol=1e-10)
+    for x in (0, len(operators.plan.leaves) - 1):
+        (v,) = operators.plan.nodes[operators.plan.leaves[x]].columns
+        made = message_program(operators, (), operators.plan.leaves[x]).run(evidence)
+        found = posterior_below(operators, evidence, v, made[0], np.zeros(30, dtype=bool))
+        slow = posteriors(operators, evidence, [v])[v]
+        np.testing.assert_allclose(found, slow, rtol=0, atol=1e-10)
 
 
 @pytest.mark.usefixtures("compiled")

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 WHOLE, BLOCK = 4, 64  # as in rows.c
 MOST_MAP = 2**10  # cells of a clique's table: of larger ones, products by numpy are cheaper
-MOST_SLOTS = 2**12
+MOST_SLOTS = 2**16  # numbers a row: a block of them takes some hundred megabytes
+CACHED_SLOTS = 2**12  # … and some: of wide latents, products by numpy are cheaper beyond
 MOST_CODES = 2**15
 
 _KINDS = (
@@ -67,10 +68,10 @@ class RowProgram:
     maps: tuple[int, ...]  # of each clique, and their end
 
 
-def fits_kernel(estep: EStep) -> bool:
+def fits_kernel(estep: EStep, slots: int = MOST_SLOTS) -> bool:
     """Are tables small enough for rows as lanes?"""
     narrow = all(math.prod(c.sizes) <= MOST_MAP for c in estep.cliques)
-    return narrow and estep.width < MOST_SLOTS and all(p.codes < MOST_CODES for p in estep.packs)
+    return narrow and estep.width < slots and all(p.codes < MOST_CODES for p in estep.packs)
 
 
 def row_program(estep: EStep) -> RowProgram:

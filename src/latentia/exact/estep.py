@@ -24,7 +24,7 @@ import numpy as np
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, block_codes
 from latentia.errors import DataError
-from latentia.exact.compiled_rows import compiled_sums, fits_kernel
+from latentia.exact.compiled_rows import CACHED_SLOTS, compiled_sums, fits_kernel
 from latentia.exact.estep_factors import Tables, counted_tables, make_factors
 from latentia.exact.estep_passes import (
     Factors,
@@ -100,7 +100,8 @@ def packed_counts(
     their end; narrow ones are counted in double precision all the same.
     """
     layout = wide_layout(estep)
-    if layout is not None and (single or kernel() is None or not fits_kernel(estep)):
+    cached = kernel() is not None and fits_kernel(estep, CACHED_SLOTS)
+    if layout is not None and (single or not cached):
         return _wide_counts(layout, tables, rows, groups, single)
     return _narrow_counts(estep, tables, rows, groups)
 

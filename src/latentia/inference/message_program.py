@@ -173,6 +173,7 @@ class _Program:
     numbers: int = 0  # in the tables
     slots: int = 1  # the first one holds ones
     largest: int = 1  # products of one operation
+    made: dict[int, _Place] = field(default_factory=dict)  # of inner nodes, until they are used
 
     @property
     def plan(self) -> Plan:
@@ -210,23 +211,37 @@ class _Program:
             return _Told(x, np.concatenate(rows), np.append(np.log(mu), 0.0))
 
     def up(self, k: int) -> _Place:
-        """What node k tells its parent."""
-        told = self.told(k)
-        if told is not None:
-            return self._read(GATHER, told, told.table.shape[1])
-        W = self.operators.tensors[k]
-        return self._rescaled(self._carried(W, list(self.plan.nodes[k].children)))
+        """What node k tells its parent; nodes below it first, however deep they lie."""
+        for node in reversed(self._inner(k)):
+            W = self.operators.tensors[node]
+            below = list(self.plan.nodes[node].children)
+            self.made[node] = self._rescaled(self._carried(W, below))
+        return self._placed(k)
+
+    def _inner(self, k: int) -> list[int]:
+        """Node k and the inner nodes below it, parents first, without what evidence tells."""
+        found, waiting = [], [k]
+        while waiting:
+            node = waiting.pop()
+            if node not in self.trees and not self.plan.nodes[node].is_leaf:
+                found.append(node)
+                waiting.extend(self.plan.nodes[node].children)
+        return found
 
     def down(self, k: int) -> _Place:
-        """What its parent predicts for node k."""
-        parent = self.plan.nodes[k].parent
-        above = self.plan.nodes[parent]
-        others: list[int | _Place] = [c for c in above.children if c != k]
-        others += [] if above.parent == parent else [self.down(parent)]
-        place = above.children.index(k)
-        return self._rescaled(
-            self._carried(np.moveaxis(self.operators.tensors[parent], place, -1), others)
-        )
+        """What its parent predicts for node k; from the root on."""
+        path = [k]
+        while self.plan.nodes[path[-1]].parent != path[-1]:
+            path.append(self.plan.nodes[path[-1]].parent)
+        place: _Place | None = None
+        for parent, child in zip(path[:0:-1], path[-2::-1], strict=True):
+            above = self.plan.nodes[parent].children
+            others: list[int | _Place] = [c for c in above if c != child]
+            others += [] if place is None else [place]
+            tensor = np.moveaxis(self.operators.tensors[parent], above.index(child), -1)
+            place = self._rescaled(self._carried(tensor, others))
+        assert place is not None  # the target is a leaf, never a root
+        return place
 
     def root(self, k: int) -> _Place:
         """All evidence below a root, relative to independence: one number."""
@@ -258,7 +273,12 @@ class _Program:
         return out
 
     def _placed(self, below: int | _Place) -> _Place:
-        return below if isinstance(below, _Place) else self.up(below)
+        if isinstance(below, _Place):
+            return below
+        told = self.told(below)
+        if told is not None:
+            return self._read(GATHER, told, told.table.shape[1])
+        return self.made.pop(below) if below in self.made else self.up(below)
 
     def _small(self, told: _Told, tensor: Array) -> bool:
         nb, nc = tensor.shape[1:]

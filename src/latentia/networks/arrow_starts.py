@@ -94,8 +94,13 @@ def _features(network: ArrowNetwork, h: int, seen: dict[int, Array], n: int) -> 
 
 def _columns_below(network: ArrowNetwork, h: int) -> list[int]:
     """The columns that hang on a latent, or, without any, those that hang on latents below it."""
-    below = [b for a, b in network.graph.edges if a == h]
-    columns = [v for v in below if v not in network.graph.latent]
-    if columns or not below:
-        return columns
-    return sorted({v for b in below for v in _columns_below(network, b)})
+    children = network.graph.children()
+    found, seen, waiting = set[int](), {h}, [h]
+    while waiting:
+        below = children[waiting.pop()]
+        columns = [v for v in below if v not in network.graph.latent]
+        found.update(columns)
+        if not columns:
+            waiting.extend(v for v in below if v not in seen)
+            seen.update(below)
+    return sorted(found)

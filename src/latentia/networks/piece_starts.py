@@ -120,10 +120,7 @@ def drawn_tables(piece: Piece, rng: np.random.Generator, count: int = 1) -> list
 
 def columns_near(graph: LatentGraph, h: int) -> list[int]:
     """Columns next to a latent; where they are few, those next to its latent neighbours, too."""
-    parents = graph.parents()
-    children: list[list[int]] = [[] for _ in graph.names]
-    for a, b in graph.edges:
-        children[a].append(b)
+    parents, children = graph.parents(), graph.children()
     seen, found, ring = {h}, list[int](), [h]
     while ring and len(found) < FEWEST_COLUMNS:
         further: list[int] = []

@@ -136,8 +136,8 @@ def _expected(
 ) -> Iterator[Array]:
     """E[position of a neighbour | state of h], others alike: children, then parents."""
     parents = graph.parents()
-    children = [v for v, above in enumerate(parents) if h in above and v in places]
-    for v in sorted(children, key=lambda v: len(parents[v])):
+    children = [v for v in graph.children()[h] if v in places]
+    for v in sorted(children, key=lambda v: (len(parents[v]), v)):
         means = tables[v] @ places[v]  # (parents …)
         axis = parents[v].index(h)
         yield means.mean(axis=tuple(k for k in range(means.ndim) if k != axis))

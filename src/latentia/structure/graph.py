@@ -7,7 +7,7 @@ that labels may be anything hashable and the same input gives the same tree on e
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -42,6 +42,7 @@ class LatentGraph:
     directed: bool = True
     observed: tuple[int, ...] = field(init=False, repr=False, compare=False)  # columns, in order
     _parents: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
+    _children: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -57,7 +58,9 @@ class LatentGraph:
         object.__setattr__(self, "edges", _sorted_edges(self.edges, self.directed))
         observed = tuple(v for v in range(n) if v not in self.latent)
         object.__setattr__(self, "observed", observed)  # both are asked for again and again
-        object.__setattr__(self, "_parents", _parents(self.edges if self.directed else (), n))
+        arrows = self.edges if self.directed else ()
+        object.__setattr__(self, "_parents", _parents(arrows, n))
+        object.__setattr__(self, "_children", _parents([(b, a) for a, b in arrows], n))
         if len(self.latent) == n:
             raise GraphError(
                 f"every variable is latent ({_listing(self.names)}); at least one must be a column."
@@ -98,6 +101,10 @@ class LatentGraph:
     def parents(self) -> tuple[tuple[int, ...], ...]:
         """Parents of every variable, in the order given (empty for undirected graphs)."""
         return self._parents
+
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Children of every variable (empty for undirected graphs)."""
+        return self._children
 
     def without_states(self, names: Collection[Label]) -> LatentGraph:
         """The same graph with unknown numbers of states of some variables."""
@@ -165,7 +172,7 @@ def relevant(graph: LatentGraph) -> LatentGraph:
     )
 
 
-def _parents(edges: tuple[tuple[int, int], ...], count: int) -> tuple[tuple[int, ...], ...]:
+def _parents(edges: Sequence[tuple[int, int]], count: int) -> tuple[tuple[int, ...], ...]:
     found: list[list[int]] = [[] for _ in range(count)]
     for a, b in edges:
         found[b].append(a)
