@@ -132,11 +132,13 @@ def choose_best(
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
     made = _candidates(statistics, part, rng, smoothing, NEARLY, source)
-    choice = decide([_trial(statistics, part, made, held)])
-    network = made.network
+    trial = _trial(statistics, part, made, held)
+    choice, network = decide([trial]), made.network
     if isinstance(network, Network) and choice.chosen not in VALID:  # it may have rested too early
-        made = replace(made, network=climbed(network, part, patience=PATIENCE)[0])
-        choice = decide([_trial(statistics, part, made, held)])
+        network = climbed(network, part, patience=PATIENCE)[0]
+        made = replace(made, network=network)
+        losses = {**trial.losses, "refined": _network_loss(network, held)}
+        choice = decide([replace(trial, losses=losses)])
     found = _finished(choice.chosen, plan, source, made, smoothing)
     found = found.told(choice=choice, notes=state_notes(statistics))
     return _chosen(found, made, pool, source)
@@ -247,8 +249,7 @@ def _trial(found: Statistics, part: LocalRows, made: Candidates, held: Rows) -> 
     }
     left_out = {}
     if isinstance(made.network, Network):
-        operators = operators_of(made.network.plan, made.network.tables, 1.0)
-        losses["refined"] = left_out_loss(operators, held)
+        losses["refined"] = _network_loss(made.network, held)
     else:
         left_out["refined"] = made.network
     if isinstance(made.tables, LearnedTables):
@@ -257,6 +258,10 @@ def _trial(found: Statistics, part: LocalRows, made: Candidates, held: Rows) -> 
     elif made.tables is not None:
         left_out["tables"] = made.tables
     return Trial(losses, held.weights, part.rows.total, left_out)
+
+
+def _network_loss(network: Network, held: Rows) -> Array:
+    return left_out_loss(operators_of(network.plan, network.tables, 1.0), held)
 
 
 def _marginal_loss(found: Statistics, rows: Rows) -> Array:
