@@ -66,8 +66,9 @@ CHANGED_STARTS = 5  # … and starts of a later round of them that are near the 
 EASY_PIECE = 20_000  # numbers of an E-step: other starts cost less than the closed form
 EASY_WORK = 2**20  # numbers of an E-step of classes that numpy does at once, without any wiring
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
-FINALISTS, FINAL_SCHEDULE = 3, ((15, 1),)  # E-steps on all rows that tell the best of them
-MOST_CHANGES = 5  # finalists of pieces with holes, in all …
+FINALISTS, FINAL_SCHEDULE = 6, ((15, 1),)  # E-steps on all rows that tell the best of them
+HOLED_FINALISTS = 3  # of every race, where columns have holes …
+MOST_CHANGES = 5  # … and in all, …
 HOLED_STARTS = 8  # … and starts at random beside them: rows without holes may miss the best one
 HOLED_SCHEDULE = ((15, 6), (40, 3), (80, 2), (160, 1))
 COMPLETE_ROWS = 300  # without holes, so that a piece may race on them alone
@@ -340,7 +341,7 @@ def _run_off(
     kind = ", ".join(r.race.winner.kind for r in raced) or "counts"
     starts = [Runner(kind, own.inside(tables))]
     for part, r in zip(inner, raced, strict=True):
-        for other in r.race.finalists(FINALISTS, r.effective, bool(settings.precise))[1:]:
+        for other in r.race.finalists(HOLED_FINALISTS, r.effective, bool(settings.precise))[1:]:
             changed = {**tables, **part.outside(r.small.grow(other.tables))}
             starts.append(Runner(kind, own.inside(changed)))
     if not inner or settings.precise:
