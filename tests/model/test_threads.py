@@ -5,7 +5,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -109,10 +109,35 @@ def test_what_is_kept_of_several_models_can_be_asked_for_while_others_are_added(
         sys.setswitchinterval(before)
 
 
-def test_the_limit_on_blas_threads_is_lifted_by_the_last_to_leave() -> None:
-    def blas() -> list[int]:
-        return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
+def blas() -> list[int]:
+    """Threads of the libraries of matrix products."""
+    return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
 
+
+class Watched(lt.PBP):
+    """The default, and how many threads multiply while it learns."""
+
+    seen: ClassVar[list[set[int]]] = []
+
+    def learn_with_latents(self, plan: Any, source: Any) -> Any:
+        self.seen.append(set(blas()))
+        return super().learn_with_latents(plan, source)
+
+
+@pytest.mark.parametrize(("states", "threads"), [(3, 1), (60, 2)])
+def test_products_of_narrow_tables_take_one_thread(states: int, threads: int) -> None:
+    """A second one would only be waited for: fits took twice the processor time on two cores."""
+    rng = np.random.default_rng(0)
+    rows = {name: rng.integers(states, size=300).astype(str) for name in "abcde"}
+    with threadpool_limits(2, user_api="blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        at_first = blas()
+        lt.LatentModel("H -> a, b, c, d, e", {"H": 2}, learner=Watched()).fit(rows)
+        assert blas() == at_first
+    assert Watched.seen.pop() <= {threads}
+
+
+def test_the_limit_on_blas_threads_is_lifted_by_the_last_to_leave() -> None:
     def stay(seconds: float) -> None:
         with one_thread():
             time.sleep(seconds)
