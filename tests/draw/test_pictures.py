@@ -16,7 +16,7 @@ from latentia.draw.answers import plot_density
 from latentia.draw.graphs import _places, _shape
 from latentia.draw.layered import count_crossings, lay_out, spread
 from latentia.draw.passing import pass_all
-from latentia.draw.svg import Drawing, text_width
+from latentia.draw.svg import HANGING, Drawing, text_width
 from latentia.errors import DataError, GraphError
 from latentia.inference.evidence import read_evidence
 
@@ -63,7 +63,7 @@ def test_every_variable_is_drawn_and_none_overlap(graph: lt.LatentGraph) -> None
     drawing = graph.draw()
     shown = words(drawing)
     for v, name in enumerate(graph.names):
-        assert f"{name}{graph.states[v] or ''}" in shown
+        assert f"{name}{str(graph.states[v] or '').translate(HANGING)}" in shown
     marks = parse(drawing).findall(f"{SVG}ellipse")
     assert len(marks) - bool(graph.latent) == len(graph.latent)  # one more in the legend
     shapes = [_shape(graph, v) for v in range(len(graph.names))]
@@ -293,4 +293,4 @@ def test_measured_columns_have_no_number_of_states() -> None:
     data = {"kind": h, "other": h ^ (rng.random(200) < 0.1), "x": h + rng.normal(size=200) / 3}
     model = lt.LatentModel(lt.Structure("tree", max_states=2)).fit(data)
     for drawing in (model.draw(), model.structure_.draw()):
-        assert {"kind2", "other2", "x"} <= set(words(drawing))
+        assert {"kind₂", "other₂", "x"} <= set(words(drawing))

@@ -35,7 +35,7 @@ def test_slices_and_unrolled_graphs() -> None:
     for steps, within, across in ((2, 2, 3), (5, 2, 3)):
         found = model.draw(steps)
         shown = texts(found)
-        for name in ("y2", "z3", "a"):
+        for name in ("y₂", "z₃", "a"):
             assert shown.count(name) == steps
         heads = count(found, "polygon") - 1  # one in the legend
         assert heads == steps * within + (steps - 1) * across

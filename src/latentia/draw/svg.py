@@ -36,6 +36,7 @@ COLOURS = {
 }
 SMALL = 11.0  # type size of legends
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
+HANGING = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")  # some readers of SVG misplace a tspan
 NARROW, WIDE = "iljtfrI.,:;|'!()[] ·", "mwMW@%→×"
 BROADEST, BOLDEST = 1.1, 1.2  # fonts of some readers are wider than we reckon: words have room
 
@@ -125,9 +126,7 @@ class Canvas:
         words, small = printable(words), printable(style.pop("after", ""))
         width = text_width(words, size) * (BOLDEST if style.get("font_weight") else BROADEST)
         start = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
-        extra = (  # smaller, behind it: a number of states
-            f'<tspan font-size="{size * 0.72:.1f}" dy="3">{escape(small)}</tspan>' if small else ""
-        )
+        extra = escape(small.translate(HANGING))  # behind it: a number of states
         self.parts.append(
             f'<text x="{x:.1f}" y="{y + size * 0.35:.1f}" font-size="{size:g}" fill="{fill}" '
             f'text-anchor="{anchor}"{_attributes(style)}>{escape(words)}{extra}</text>'
