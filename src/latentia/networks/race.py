@@ -37,6 +37,7 @@ MOST_ROUNDS = 4
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
 PRECISE = 0.05  # nats, where the very maximum is looked for: other optima may be as near
 PRECISE_DRY, PRECISE_TIMES = 4, 3  # dry rounds, then, and times as many in all
+ENOUGH_CAME, LATER_DRY = 5, 2  # fresh starts at the best level, from which on fewer dry rounds do
 CHANGED = "changed"  # the kind of starts that are near the best so far: they agree with it anyway
 
 
@@ -322,8 +323,10 @@ def race(
         dry = dry + 1 if gain < worth else 0
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
         agreed = max(agreed, result.share_within(near, best.level))
-        alone = sum(r.count_within(near, best.level) for r in rounds) < 2
-        most_dry = PRECISE_DRY if precise else LONE_DRY if alone else DRY_ROUNDS
+        came = sum(r.count_within(near, best.level) for r in rounds)
+        most_dry = LONE_DRY if came < 2 else DRY_ROUNDS
+        if precise:
+            most_dry = PRECISE_DRY if came < ENOUGH_CAME else LATER_DRY
         if dry >= _dry_rounds(agreed, most_dry) or steps >= most_steps:
             break
     assert best is not None  # there is at least one round
