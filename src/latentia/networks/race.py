@@ -36,8 +36,8 @@ SOME_AGREE, MOST_AGREE = 0.3, 0.5  # shares of the starts of a round that came t
 MOST_ROUNDS = 4
 FINAL_SHARE = 0.1  # nats for each parameter by which a finalist may be behind on a sample
 PRECISE = 0.05  # nats, where the very maximum is looked for: other optima may be as near
-PRECISE_DRY, PRECISE_TIMES = 4, 3  # dry rounds, then, and times as many in all
-ENOUGH_CAME, LATER_DRY = 5, 2  # fresh starts at the best level, from which on fewer dry rounds do
+PRECISE_DRY, PRECISE_TIMES = (6, 4, 2), 3  # dry rounds, then, and times as many in all:
+ENOUGH_CAME = 5  # … where one fresh start has come to the best level, several, and so many
 CHANGED = "changed"  # the kind of starts that are near the best so far: they agree with it anyway
 
 
@@ -304,8 +304,9 @@ def race(
     """Rounds of starts, until they gain nothing worth their while; if `precise`, nothing at all.
 
     `starts_of(k, best)` makes those of round k, given the best of rounds before. A dry round ends
-    the race, two of them where a single start had come to the best level; none is waited for where
-    half of the starts of a round had. After `most_steps` E-steps no more rounds begin.
+    the race, two of them where a single start had come to the best level (more where the very
+    maximum is looked for); none is waited for where half of the starts of a round had. After
+    `most_steps` E-steps no more rounds begin.
     """
     worth, near = max(LEAST_GAIN, GAIN_SHARE * parameters), agreement(parameters)
     if precise:
@@ -324,9 +325,8 @@ def race(
         agreed = 0.0 if gain >= worth else agreed  # what they agreed on is no longer best
         agreed = max(agreed, result.share_within(near, best.level))
         came = sum(r.count_within(near, best.level) for r in rounds)
-        most_dry = LONE_DRY if came < 2 else DRY_ROUNDS
-        if precise:
-            most_dry = PRECISE_DRY if came < ENOUGH_CAME else LATER_DRY
+        lone, some, enough = PRECISE_DRY if precise else (LONE_DRY, DRY_ROUNDS, DRY_ROUNDS)
+        most_dry = lone if came < 2 else some if came < ENOUGH_CAME else enough
         if dry >= _dry_rounds(agreed, most_dry) or steps >= most_steps:
             break
     assert best is not None  # there is at least one round
