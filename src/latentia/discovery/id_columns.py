@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from latentia.announcing import warn
-from latentia.data.columns.discovering import MOST_STATES, check_commas, is_measured
+from latentia.data.columns.discovering import MOST_STATES, check_written, is_measured
 from latentia.data.sources.sketch import ColumnSketch, NumberSketch
 from latentia.errors import DataError, IgnoredColumnWarning
 from latentia.typing import Label
@@ -77,7 +77,7 @@ def _why_id(name: Label, sketch: ColumnSketch, kind: str | None) -> str | None:
     many = different > MOST_STATES and kind is None and sketch.categories is None
     if not own and not many:
         return None
-    check_commas(name, sketch)
+    check_written(name, sketch)
     if own:
         return "a value of its own in nearly every row, as ids have"
     return f"more than {MOST_STATES} different values, too many for states"

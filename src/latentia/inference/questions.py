@@ -63,8 +63,8 @@ def one_row(
     for name, state in evidence.items():
         place = _place(name, places, known)
         column = columns[place]
-        if state is None or (isinstance(state, float) and np.isnan(state)):
-            continue  # a missing cell is not evidence
+        if is_unsaid(state):
+            continue
         if column.is_range(state):
             likelihoods[place] = column.likelihood(state)[:, None]
         else:
@@ -73,6 +73,11 @@ def one_row(
         place = _place(name, places, known)
         likelihoods[place] = column_likelihood(columns[place], given)
     return codes, likelihoods
+
+
+def is_unsaid(state: object) -> bool:
+    """A missing cell is not evidence."""
+    return state is None or (isinstance(state, float) and state != state)
 
 
 def column_likelihood(column: Column, given: Cell) -> Array:

@@ -19,6 +19,7 @@ from latentia.exact.reading_evidence import labels_of, read_codes
 from latentia.exact.surgery import check_apart, check_can_be_set, cut_tables, read_do
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
+from latentia.inference.questions import is_unsaid
 from latentia.spelling import printable, printable_evidence
 from latentia.structure.graph import LatentGraph
 from latentia.structure.identification import Identification, identify
@@ -211,11 +212,7 @@ def intervened(answers: TableAnswers, do: ByName[Cell]) -> TableAnswers:
 
 def seen_only(evidence: ByName[Cell] | None) -> dict[Label, Cell]:
     """Evidence without cells that are missing."""
-    return {name: state for name, state in (evidence or {}).items() if not _is_gone(state)}
-
-
-def _is_gone(state: Label) -> bool:
-    return state is None or (isinstance(state, float) and state != state)
+    return {name: state for name, state in (evidence or {}).items() if not is_unsaid(state)}
 
 
 def query_tables(

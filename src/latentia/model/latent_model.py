@@ -11,14 +11,13 @@ import numpy as np
 
 from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
-from latentia.data.columns.values import Values
 from latentia.errors import DataError, GraphError, NotLearnedError, PlanError
 from latentia.inference.answering import Answers, answer
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density, as_answer
-from latentia.inference.questions import named, one_row
+from latentia.inference.questions import is_unsaid, named, one_row
 from latentia.model.arrow_questions import ArrowQuestions
 from latentia.model.latent_questions import (
     best_own,
@@ -355,8 +354,8 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         total = 0.0
         for c in self.columns_:
             value = evidence.get(c.name)
-            if isinstance(value, int | float | np.number):
-                total += float(c.log_factor(Values(np.array([value])))[0])
+            if not (is_unsaid(value) or c.is_range(value)):
+                total += float(c.log_factor(c.told(value))[0])
         return total
 
     def _answer(self, evidence: Evidence, places: Sequence[int]) -> Answers:

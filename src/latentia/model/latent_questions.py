@@ -323,8 +323,7 @@ def _read(
         code, likelihood = codes[v], likelihoods.get(v)
         if isinstance(column, ContinuousColumn):
             if code is not None:
-                value = np.array([float(evidence[column.name])])
-                shift += float(column.log_density_factor(value)[0])
+                shift += float(column.log_factor(column.told(evidence[column.name]))[0])
                 likelihood = between_cells(*column.corners(np.asarray(code)), column.cells).T
             if v not in above and code is not None:
                 seen[v] = log_density(column, tables[v], own.leaves.get(v), float(code[0]))

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from latentia.data.columns.column import Column
-from latentia.data.columns.values import Values
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.inference.posterior import Assignment, Posterior
-from latentia.inference.questions import named
+from latentia.inference.questions import is_unsaid, named
 from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
 from latentia.model.state_names import checked_names
@@ -162,7 +161,8 @@ class LinkedQuestions(LatentUses):
             raise EvidenceError(
                 f"{twice[0]!r} is asked for and observed at once. Leave it out of the evidence."
             )
-        places = [c.place(_cell(given.get(c.name))) for c in link.columns]
+        told = [(c, given.get(c.name)) for c in link.columns]
+        places = [c.nothing(1) if is_unsaid(x) else c.place_of(x) for c, x in told]
         return rest, {**soft, link.latent: link.of_places(places)[0]}
 
     def _there(self, engine: Engine, without: int | None) -> list[Label]:
@@ -293,9 +293,3 @@ class LinkedAsking:
             "a model with covariates answers query, predict, predict_proba, predict_latent, "
             f"transform, relate and score; it has no {name} yet."
         )
-
-
-def _cell(value: object) -> Values:
-    """One cell of a column, missing where it is None or NaN."""
-    gone = value is None or (isinstance(value, float) and value != value)
-    return Values(np.array([0.0 if gone else value]), np.array([True]) if gone else None)

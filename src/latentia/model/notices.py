@@ -24,6 +24,7 @@ from latentia.errors import (
     StatesWarning,
 )
 from latentia.inference.operators import Operators
+from latentia.inference.questions import is_unsaid
 from latentia.structure.plan import SHORTFALL
 from latentia.typing import ByName, Cell, Label
 
@@ -122,12 +123,13 @@ def note_outside(columns: Sequence[Column], evidence: ByName[Cell]) -> None:
     """Evidence at values that training never came near."""
     for c in dense_columns(range(len(columns)), columns).values():
         value = evidence.get(c.name)
-        if not isinstance(value, int | float | np.number):
+        if is_unsaid(value) or c.is_range(value):
             continue
-        if bool(c.outside(np.array([float(value)]))[0]):
+        told = c.told(value)
+        if c.beyond(told)[0]:
             low, high = c.unscaled(np.array([c.low, c.high]))
             warn(
-                f"{c.name} = {float(value):.6g} lies beyond the values of training, {low:.6g} to "
+                f"{c.name} = {told.cell(0):.6g} lies beyond the values of training, {low:.6g} to "
                 f"{high:.6g}; the nearest of these stands in. Leave it out if it is an error.",
                 RangeWarning,
             )

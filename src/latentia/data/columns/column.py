@@ -90,6 +90,10 @@ class Column(Protocol):
         """The place of one state or number that was told, (1,)."""
         ...
 
+    def told(self, state: Cell) -> Values:
+        """The same as a cell of a table."""
+        ...
+
     def is_range(self, told: Cell) -> bool:
         """Does hard evidence tell a range of cells instead of one place?"""
         ...

@@ -217,6 +217,9 @@ class ContinuousColumn:
     def place_of(self, state: Cell) -> Array:
         return self.positions(np.array([read_number(self.name, state)]))
 
+    def told(self, state: Cell) -> Values:
+        return Values(np.array([read_number(self.name, state)]))
+
     def is_range(self, told: Cell) -> bool:
         """An interval (low, high)."""
         return isinstance(told, tuple | list)

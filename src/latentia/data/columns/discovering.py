@@ -12,6 +12,7 @@ values is near a limit may change its kind with the rows: give its kind.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
@@ -21,7 +22,13 @@ from latentia.data.columns.continuous import FARTHEST
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.grids import lay_grid
 from latentia.data.columns.values import Values, distinct_states, plain, sorted_states
-from latentia.data.sources.sketch import ColumnSketch, NumberSketch, sketch_column
+from latentia.data.sources.cell_spelling import CODE
+from latentia.data.sources.sketch import (
+    ColumnSketch,
+    NumberSketch,
+    sketch_column,
+    sketch_numbers,
+)
 from latentia.errors import DataError
 from latentia.typing import Array, Cell, Label
 
@@ -61,7 +68,7 @@ def discover(
         if sketch.numbers.weight >= MOSTLY * sketch.weight:
             raise _odd_cell(name, sketch)
     if kind is None:
-        check_commas(name, sketch)
+        check_written(name, sketch)
     return DiscreteColumn(name, _seen_states(name, sketch))
 
 
@@ -82,7 +89,7 @@ def discover_from_values(
     >>> discover_from_values("x", Values(np.array(["b", "a"], dtype=object)))
     DiscreteColumn(name='x', states=('a', 'b'))
     """
-    return discover(name, sketch_column(values, weight), kind, given)
+    return discover(name, sketch_column(values, weight, name), kind, given)
 
 
 def is_measured(numbers: NumberSketch) -> bool:
@@ -122,8 +129,8 @@ def _new_values(weights: Array) -> float:
     return float(weights[weights == 1].sum() / weights.sum())
 
 
-def check_commas(name: Label, sketch: ColumnSketch) -> None:
-    """Decimals with commas, as text, are measured: they are no states."""
+def check_written(name: Label, sketch: ColumnSketch) -> None:
+    """Numbers that are text for their commas, or for one odd cell, are measured: no states."""
     texts = [s for s in sketch.others if isinstance(s, str)]
     written = [s for s in texts if "," in s and _reads_as_number(s.replace(",", ".", 1))]
     plain_ones = [s for s in texts if "," not in s and _reads_as_number(s)]
@@ -133,6 +140,16 @@ def check_commas(name: Label, sketch: ColumnSketch) -> None:
             "Write them with points (pandas: read_csv(…, decimal=',')); or pass "
             f"kinds={{{name!r}: 'discrete'}} to take every text as a state."
         )
+    odd = [s for s in texts if not _reads_as_number(s) or re.match(CODE, s)]
+    if sketch.numbers is None and 1 <= len(odd) <= max(1, ODD * len(texts)) < len(texts):
+        numbers = np.array([float(s) for s in texts if s not in odd])
+        unknown = np.full(len(numbers), 0.5)  # how often each of them came
+        if np.isfinite(numbers).all() and is_measured(sketch_numbers(numbers, unknown)):
+            raise DataError(
+                f"column {name!r} holds numbers, but some cell has {odd[0]!r}. Make such cells "
+                f"missing (None, NaN, an empty cell of a file) or numbers; or pass "
+                f"kinds={{{name!r}: 'discrete'}} to take every text as a state."
+            )
 
 
 def _only_numbers(name: Label, sketch: ColumnSketch, given: object) -> NumberSketch:

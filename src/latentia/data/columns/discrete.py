@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from latentia.data.columns.labels import printed_apart
-from latentia.data.columns.values import Values, code_type, find_words, plain
+from latentia.data.columns.values import Values, as_objects, code_type, find_words, plain
 from latentia.data.columns.values import distinct_states as distinct_states
 from latentia.data.columns.values import sorted_states as sorted_states
 from latentia.errors import DataError, EvidenceError, UnknownNameError
@@ -116,6 +116,9 @@ class DiscreteColumn:
 
     def place_of(self, state: Cell) -> Codes:
         return np.array([self.code(state)])
+
+    def told(self, state: Cell) -> Values:
+        return Values(as_objects([state]))
 
     def is_range(self, told: Cell) -> bool:
         return False

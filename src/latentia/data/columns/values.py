@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from latentia.errors import DataError
 from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label, Selection
 
+WIDEST = 2**128  # whole decimals up to this one are integers, as databases have them
 EXACT = 2**53  # whole numbers up to this one are floats, too
 
 
@@ -158,6 +160,8 @@ def word_values(
     categories: tuple[Hashable, ...] | None = None,
 ) -> Values:
     """Cells from words; None and words that differ from themselves (NaN, NaT) are missing."""
+    words = Words(_without_decimals(words.values), words.codes)
+    categories = categories and tuple(map(plain, categories))
     gone = np.fromiter(map(is_missing, words.values), bool, len(words.values))
     if gone.any():
         words = Words(words.values, np.where(words.taken(gone, True), -1, words.codes))
@@ -166,13 +170,27 @@ def word_values(
     return Values(words, away if away.any() else None, categories)
 
 
+def _without_decimals(values: CellArray) -> CellArray:
+    """Decimals of databases as the numbers they are; two that would become one are an error."""
+    if not any(isinstance(value, Decimal) for value in values):
+        return values
+    found: dict[Label, Decimal] = {}
+    for value in values:
+        if isinstance(value, Decimal) and found.setdefault(plain(value), value) != value == value:
+            raise DataError(
+                f"a column holds {found[plain(value)]} and {value}, which are one number as "
+                "floats. Round them, or make them text."
+            )
+    return as_objects([plain(v) if isinstance(v, Decimal) else v for v in values])
+
+
 def is_missing(value: object) -> bool:
     """None, NaN, NaT and pandas.NA."""
     if value is None:
         return True
     try:
         return bool(value != value)
-    except TypeError:  # pandas.NA cannot be compared
+    except (TypeError, ArithmeticError):  # pandas.NA and a signalling NaN cannot be compared
         return True
     except ValueError:  # an array in a cell: no state, but not missing
         return False
@@ -230,7 +248,16 @@ def first_odd(values: Values) -> tuple[int, Cell] | None:
 
 
 def plain(value: object) -> Cell:
-    """Python's own number or string for a numpy scalar; whole floats as they are."""
+    """Python's own number or string for a numpy scalar; whole floats as they are.
+
+    A `Decimal` is the number that the same cell is in a file of text: 1.10 is the float 1.1.
+
+    >>> plain(np.int8(3)), plain(Decimal("1.10")), plain(Decimal("9007199254740993"))
+    (3, 1.1, 9007199254740993)
+    """
+    if isinstance(value, Decimal):
+        whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if whole and abs(value) < WIDEST else float(value)
     return value.item() if isinstance(value, np.generic) else value
 
 

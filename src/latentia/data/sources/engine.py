@@ -15,6 +15,7 @@ from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, final
 import numpy as np
 
 from latentia.data.columns.column import Column, Places
+from latentia.data.columns.values import are_numbers
 from latentia.data.rows import Additive, Rows, Source
 from latentia.data.sources.all_cores import by_column
 from latentia.data.sources.memory import LocalRows
@@ -252,12 +253,11 @@ def row_weights(weight: Label | None, table: Table) -> Array | None:
     if weight is None:
         return None
     found = table.column(weight)
-    cells = found.cells
     if found.missing is not None and found.missing.any():
         raise DataError(f"column {weight!r} holds the weights, but has missing cells. Fill them.")
-    if cells.dtype.kind not in "iufb":
+    if found.kind not in "iufb" and not are_numbers(found).all():
         raise DataError(f"column {weight!r} holds the weights, but is not of numbers.")
-    own = cells.astype(float)
+    own = found.cells.astype(float)
     if (own < 0).any():
         raise DataError("weights must be finite and not negative. Drop or mend such rows.")
     return own
@@ -285,7 +285,9 @@ def sketch_table(names: Sequence[Label], weight: Label | None, table: Table) -> 
             raise UnknownNameError("column", name, table.names, "Every block needs it.")
     own = row_weights(weight, table)
     count = table.length if own is None else int(np.count_nonzero(own))
-    found = by_column(lambda name: sketch_column(table.column(name), own), names, table.length)
+    found = by_column(
+        lambda name: sketch_column(table.column(name), own, name), names, table.length
+    )
     sketches = dict(zip(names, found, strict=True))
     return TableSketch(count, float(count) if own is None else float(own.sum()), sketches)
 

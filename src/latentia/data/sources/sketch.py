@@ -126,7 +126,9 @@ class TableSketch:
         return TableSketch(self.rows + other.rows, self.weight + other.weight, both)
 
 
-def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
+def sketch_column(
+    values: Values, weight: Array | None = None, name: Label | None = None
+) -> ColumnSketch:
     """The sketch of the cells of one block; rows of weight zero are as if they were not there.
 
     >>> a, b = (sketch_column(Values(np.array(x))) for x in ([3, 1, 1], [2, 3]))
@@ -154,7 +156,7 @@ def sketch_column(values: Values, weight: Array | None = None) -> ColumnSketch:
         return replace(blank, others=met, odd=(int(np.argmax(there)), bool(cells[0])))
     words = find_words(cells)
     if words is None:
-        distinct_states(cells)  # which tells why not
+        distinct_states(cells, name)  # which tells why not
         raise AssertionError("cells that cannot be words cannot be states")
     return _sketch_words(blank, words, own, there)
 

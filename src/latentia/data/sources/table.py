@@ -21,6 +21,7 @@ from latentia.data.columns.values import (
     is_missing,
     word_values,
 )
+from latentia.data.sources.fine_times import check_fine_times, numpy_times
 from latentia.data.sources.pandas_numbers import (
     SHORT,
     checked_floats,
@@ -334,6 +335,7 @@ def _series_values(series: nw.Series[Foreign], name: Label) -> Values:
 
 def _listed(series: nw.Series[Foreign], name: Label) -> Values:
     """The cells as Python's objects; of text and categories, only the different ones."""
+    check_fine_times(series, name)
     try:
         words = series_words(series)
         if words is not None:
@@ -358,7 +360,7 @@ def _array_values(cells: CellArray, name: Label) -> Values:
         return checked_floats(cells, np.isnan(cells), name)
     if cells.dtype.kind in "iub":
         return Values(cells)
-    objects = cells.astype(object)
+    objects = numpy_times(cells, name)
     return _object_values(objects, np.zeros(len(objects), dtype=bool))
 
 

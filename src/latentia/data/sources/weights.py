@@ -51,9 +51,10 @@ def check_total(rows: int, total: float) -> None:
             f"the weights sum to {total:.3g}, more rows than can be counted (at most "
             f"{LARGEST_WEIGHT:.0e}). Weights are frequencies: divide them by a common factor."
         )
-    if rows > 10 and abs(total - 1.0) < 1e-3:
+    if rows > 10 and total < 1.0 + 1e-3:
         warn(
             f"the {rows} weights sum to {total:.4g}: they look relative, but are read as "
-            "frequencies, so this is learned like one row. Multiply them by the number of rows.",
+            "frequencies, so this is learned like one row at most. Multiply them by the number of "
+            "rows.",
             WeightWarning,
         )
