@@ -419,3 +419,20 @@ def test_a_line_that_never_ends(tmp_path: Path, small: None) -> None:
     (tmp_path / "x.csv").write_text("a,b\n" + "1" * 500)
     with pytest.raises(FileError, match="line 2 has more than 64 bytes"):
         open_files([tmp_path / "x.csv"])
+
+
+def test_arrow_reads_its_own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes of Python were at times given back by Arrow's threads while the process ended."""
+    import pyarrow.csv as arrow_csv
+
+    given: list[Any] = []
+    original = arrow_csv.read_csv
+
+    def watched(source: Any, *rest: Any) -> Any:
+        given.append(source)
+        return original(source, *rest)
+
+    monkeypatch.setattr(arrow_csv, "read_csv", watched)
+    assert cells(tmp_path / "rows.csv", "a,b\n1,x\n2,y\n") == {"a": [1, 2], "b": ["x", "y"]}
+    assert given
+    assert all(isinstance(source, pa.Buffer) and source.is_mutable for source in given)

@@ -1,4 +1,4 @@
-"""Cells of databases' own types: decimals, fine times, numbers that became text for one odd cell."""
+"""Cells of databases' own types: decimals, fine times, numbers that are text for one odd cell."""
 
 from __future__ import annotations
 

@@ -105,9 +105,14 @@ def missed_levels(
     place = {v: i for i, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
     for v, c in dense_columns(plan.graph.observed, columns).items():
         numbers = sketches[c.name].numbers
-        if v in operators.gaussians and numbers is not None:
+        if _of_bells(operators, v) and numbers is not None:
             found[c.name] = missed_by_masses(c, numbers, operators.marginals[place[v]])
     return found
+
+
+def _of_bells(operators: Operators, v: int) -> bool:
+    """Is the leaf of a continuous column made of Gaussians? Those of tables all are."""
+    return operators.network is not None or v in operators.gaussians
 
 
 def level_columns(
@@ -121,7 +126,7 @@ def level_columns(
     plan, ladders = operators.plan, {}
     for i, (v, c) in enumerate(zip(plan.graph.observed, columns, strict=True)):
         numbers = sketches[c.name].numbers if c.name in sketches else None
-        if numbers is None or v not in operators.gaussians or c.name in tied:
+        if numbers is None or not _of_bells(operators, v) or c.name in tied:
             continue
         if isinstance(c, ContinuousColumn):
             ladders[i] = ladder_of(c, numbers)

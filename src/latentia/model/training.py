@@ -303,9 +303,9 @@ def learn_opened(
     """
     training = plan_training(opened, learner, planned=planned)
     operators, rest = learn(training)
-    if not operators.gaussians:
-        return training, operators, rest
     missed = missed_levels(operators, training.columns, opened.seen.columns)
+    if not missed:
+        return training, operators, rest
     bent = [name for name, share in missed.items() if share > 1.0]
     other = plan_training(opened, learner, bent, planned) if bent else training
     if other.columns != training.columns:

@@ -39,10 +39,11 @@ BLUR = 0.15  # standard deviations of z by which learners may smooth …
 LITTLE = 0.006  # … and what that may move of a level to be little …
 CLEARLY = 0.6  # … more than on another scale …
 MOVED = 0.02  # … or too much, …
-MOST_MOVED = 0.03  # … or so much that the column is laid on a curve
+MOST_MOVED = 0.03  # … or so much, of the median, that the column is laid on a curve
 LEAK = 0.004  # … and over an end, before that is a wall
 SAME = 1e-6  # of a value: as good as equal
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+FIRMER = np.array([(4.0 * q * (1.0 - q)) ** 0.25 for q in LEVELS])  # outer levels move less
 WIDEST = 1e30  # of a column on a logarithmic scale, largest over smallest
 BETWEEN = 0.25  # knots of a curve, in standard deviations …
 MANY_PARTS = 5  # … fewer where gaps part it more often
@@ -252,7 +253,7 @@ def choose_scale(x: Array, w: Array) -> Scale:
     if moved > LITTLE + 0.4 * noise and (moved > MOVED + noise or better[0] < CLEARLY * moved):
         moved, best = better
     gaps = _gaps(best.z(x), _middles(w))
-    if moved > (LITTLE if gaps else MOST_MOVED) + noise:
+    if (_moved(best, x, w) > (LITTLE if gaps else MOST_MOVED * FIRMER) + noise).any():
         bare = replace(best, knots=())
         bent = replace(bare, knots=curve_through(bare.z(x), w)[0])
         if moved_by_smoothing(bent, x, w) < moved:
@@ -285,17 +286,22 @@ def candidates(x: Array, w: Array) -> list[Scale]:
 
 def moved_by_smoothing(scale: Scale, x: Array, w: Array) -> float:
     """How far smoothing moves the levels of a column, rising x, at most."""
+    return float(_moved(scale, x, w).max())
+
+
+def _moved(scale: Scale, x: Array, w: Array) -> Array:
+    """How far it moves each of them."""
     z = scale.z(x)
     spread = scale.spread(z, w)
     if not spread > 0:
-        return math.inf
+        return np.full(len(LEVELS), math.inf)
     total = float(w.sum())
     share = np.cumsum(w) / total
     at = np.minimum(np.searchsorted(share, LEVELS), len(z) - 1)
     walls = _walls(z, w, spread)
     found = _smoothed(z, w / total, z[at], BLUR * spread, walls)
     # half of those at the point itself: ties are smoothed to both sides
-    return float(np.abs(found - (share[at] - 0.5 * w[at] / total)).max())
+    return np.abs(found - (share[at] - 0.5 * w[at] / total))
 
 
 def _smoothed(z: Array, p: Array, at: Array, h: float, walls: tuple[bool, bool]) -> Array:

@@ -216,7 +216,7 @@ def _parsed(piece: CsvPiece, head: Head, wanted: Sequence[str], shown: str) -> F
         return None
     try:
         return arrow_csv.read_csv(
-            pa.py_buffer(piece.content),
+            _arrows_own(piece.content),
             arrow_csv.ReadOptions(column_names=list(head.names), block_size=len(piece.content) + 1),
             arrow_csv.ParseOptions(
                 delimiter=head.delimiter,
@@ -231,6 +231,19 @@ def _parsed(piece: CsvPiece, head: Head, wanted: Sequence[str], shown: str) -> F
         )
     except pa.ArrowInvalid as error:
         raise _explained(error, piece, head, shown) from error
+
+
+def _arrows_own(content: bytes) -> Foreign:
+    """The bytes in Arrow's memory.
+
+    Bytes of Python may be given back by one of Arrow's threads after the rows have come, and in a
+    process that ends meanwhile that aborts it.
+    """
+    import pyarrow as pa
+
+    found = pa.allocate_buffer(len(content))
+    memoryview(found).cast("B")[:] = content
+    return found
 
 
 def _explained(error: Exception, piece: CsvPiece, head: Head, shown: str) -> FileError:

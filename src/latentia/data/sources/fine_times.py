@@ -39,10 +39,9 @@ def numpy_times(cells: CellArray, name: Label) -> CellArray:
     >>> numpy_times(np.array(["2020-01-01", "NaT"], "datetime64[ns]"), "t").tolist()
     [datetime.datetime(2020, 1, 1, 0, 0), None]
     """
-    kind = cells.dtype.kind
-    if kind not in "mM" or np.datetime_data(cells.dtype)[0] not in ("ns", "ps", "fs", "as"):
+    if np.datetime_data(cells.dtype)[0] not in ("ns", "ps", "fs", "as"):
         return cells.astype(object)
-    coarse = cells.astype("datetime64[us]" if kind == "M" else "timedelta64[us]")
+    coarse = cells.astype("datetime64[us]" if cells.dtype.kind == "M" else "timedelta64[us]")
     if ((coarse.astype(cells.dtype) != cells) & ~np.isnat(cells)).any():
         raise _too_fine(name)
     return coarse.astype(object)

@@ -21,7 +21,6 @@ from latentia.data.columns.values import (
     is_missing,
     word_values,
 )
-from latentia.data.sources.fine_times import check_fine_times, numpy_times
 from latentia.data.sources.pandas_numbers import (
     SHORT,
     checked_floats,
@@ -335,6 +334,8 @@ def _series_values(series: nw.Series[Foreign], name: Label) -> Values:
 
 def _listed(series: nw.Series[Foreign], name: Label) -> Values:
     """The cells as Python's objects; of text and categories, only the different ones."""
+    from latentia.data.sources.fine_times import check_fine_times
+
     check_fine_times(series, name)
     try:
         words = series_words(series)
@@ -360,7 +361,11 @@ def _array_values(cells: CellArray, name: Label) -> Values:
         return checked_floats(cells, np.isnan(cells), name)
     if cells.dtype.kind in "iub":
         return Values(cells)
-    objects = numpy_times(cells, name)
+    if cells.dtype.kind in "mM":
+        from latentia.data.sources.fine_times import numpy_times
+
+        cells = numpy_times(cells, name)
+    objects = cells.astype(object)
     return _object_values(objects, np.zeros(len(objects), dtype=bool))
 
 
