@@ -119,3 +119,26 @@ def test_holes_and_weights():
     a = np.asarray(one.query("X0", {"X1": 0, "X3": 2}))
     b = np.asarray(two.query("X0", {"X1": 2, "X3": 0}))
     np.testing.assert_allclose(a, b[::-1], atol=ROUNDING)
+
+
+@pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")
+@pytest.mark.parametrize("n", [60, 200, 400])
+@pytest.mark.parametrize("dense", [False, True])
+def test_without_a_graph(n, dense):
+    """Random tables of islands were drawn in the order of names: answers moved by up to .12."""
+    rng = np.random.default_rng(n)
+    graph = GRAPHS["class"]
+    columns = [graph.names[v] for v in graph.observed]
+    table = drawn(graph, n, rng, [columns[k] for k in (1, 3)] if dense else ())
+    named = Renaming(graph, table, rng)
+    other = named.table(table)
+    turned = {x: other[x] for x in rng.permutation([*other]).tolist()}
+    one, two = lt.LatentModel().fit(table), lt.LatentModel().fit(turned)
+    there = sorted(named.states)
+    for target in there:
+        evidence = {x: table[x][0] for x in there if x != target}
+        told = {named.columns[x]: named.cell(x, v) for x, v in evidence.items()}
+        a = one.query(target, evidence).probabilities
+        b = two.query(named.columns[target], told).probabilities
+        for state, p in a.items():
+            assert b[named.cell(target, state)] == pytest.approx(p, abs=1e-5)  # single precision

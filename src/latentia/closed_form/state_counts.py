@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,9 +28,10 @@ from latentia.closed_form.sharpen import (
 from latentia.closed_form.solving import Statistics
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source, row_chunks
-from latentia.linear_algebra import canonical, one_thread
+from latentia.linear_algebra import canonical, one_thread, symmetric_inverse
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
+from latentia.structure.sides import Block
 from latentia.structure.templates import latent_class
 from latentia.structure.triangulate import moralise
 from latentia.typing import Array, Codes, Label
@@ -49,8 +50,9 @@ LEAST_WEIGHT = 1000.0  # rows below which nothing is said of stated numbers
 def class_states(sizes: list[int], source: Source) -> int:
     """States of one latent class that tells all columns: 1 + correlations above their noise.
 
-    The columns are dealt to two hands; between hands of p and q features that have nothing to do
-    with each other, N rows show canonical correlations up to (√p + √q) / √N.
+    The columns are dealt to two hands, by what they tell and not as they come. Between hands of p
+    and q features that have nothing to do with each other, N rows show canonical correlations up to
+    (√p + √q) / √N.
     """
     if len(sizes) < 2:
         return 1
@@ -59,11 +61,25 @@ def class_states(sizes: list[int], source: Source) -> int:
     layout = pair_layout(plan)
     moments = source.fold(partial(sum_pairs, layout))
     panel = panel_covariance(layout, 0, moments)
-    singles = [b for b in panel.places if len(b) == 1]
+    singles = _as_they_tell(panel, [b for b in panel.places if len(b) == 1])
     a, b = panel.features(singles[::2]), panel.features(singles[1::2])
     d = _correlations(panel, a, b)
     noise = (np.sqrt(len(a)) + np.sqrt(len(b))) / np.sqrt(max(moments.weight, 1.0))
     return 1 + int((d > ABOVE_NOISE * noise).sum())
+
+
+def _as_they_tell(panel: PanelCovariance, blocks: Sequence[Block]) -> list[Block]:
+    """Those first that tell most of all others together, whatever they and their states are called.
+
+    That is the sum of squared canonical correlations with one other block after the other.
+    """
+    S, places = panel.plain, [panel.features([b]) for b in blocks]
+    given = np.zeros_like(S)
+    for own in places:
+        given[own] = symmetric_inverse(S[own][:, own]) @ S[own]
+    both = (given * given.T).sum(axis=1)
+    told = [round(float(both[own].sum()), 9) for own in places]
+    return [blocks[i] for i in sorted(range(len(blocks)), key=lambda i: -told[i])]
 
 
 def latent_states(graph: LatentGraph, source: Source) -> LatentGraph:

@@ -43,19 +43,19 @@ def row_colours(rows: Rows) -> Colours:
             fixed += _position_colours(np.asarray(positions), units)
     parts = _discrete_parts(rows)
     states = [np.zeros(len(part.column), dtype=np.uint64) for part in parts]
-    found, told = _mixed(fixed), 0
+    found, told = mixed_colours(fixed), 0
     for _ in range(ROUNDS if parts else 0):
         counted = found * units
         states = [_state_colours(p, old, counted) for p, old in zip(parts, states, strict=True)]
         found = fixed.copy()
         for part, colours in zip(parts, states, strict=True):
             found += colours[part.cells].sum(axis=0, dtype=np.uint64)
-        found = _mixed(found)
+        found = mixed_colours(found)
         shown = np.concatenate([colours[colours > 0] for colours in states])
         before, told = told, len(np.unique(shown))
         if told in (before, len(shown)):  # nothing new, or no two states alike
             break
-    return np.asarray(_mixed(found ^ _mixed(units)))
+    return np.asarray(mixed_colours(found ^ mixed_colours(units)))
 
 
 def rising(colours: Colours) -> CellArray:
@@ -135,12 +135,12 @@ def _state_colours(part: _Part, old: Colours, counted: Colours) -> Colours:
     total = np.zeros_like(old)
     for cells in part.cells:
         np.add.at(total, cells, counted)
-    own = _mixed(total + old)
-    own[part.first] = _mixed(own[part.first] ^ MISSING)
+    own = mixed_colours(total + old)
+    own[part.first] = mixed_colours(own[part.first] ^ MISSING)
     own[total == 0] = 0
     columns = np.zeros(len(part.first), dtype=np.uint64)
     np.add.at(columns, part.column, own)
-    own = _mixed(own ^ _mixed(columns)[part.column])
+    own = mixed_colours(own ^ mixed_colours(columns)[part.column])
     own[total == 0] = 0
     return np.asarray(own)
 
@@ -153,12 +153,12 @@ def _position_colours(positions: CellArray, units: Colours) -> Colours:
     gone = np.isnan(positions)
     values, rank = np.unique(positions, return_inverse=True)
     middle = len(values) - 1 - int(gone.any())  # NaN comes last
-    own = np.where(gone, MISSING, _mixed(np.abs(2 * rank - middle)))
-    column = _mixed((own * units).sum(dtype=np.uint64))
-    return np.asarray(_mixed(own ^ column))
+    own = np.where(gone, MISSING, mixed_colours(np.abs(2 * rank - middle)))
+    column = mixed_colours((own * units).sum(dtype=np.uint64))
+    return np.asarray(mixed_colours(own ^ column))
 
 
-def _mixed(x: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
+def mixed_colours(x: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
     """A bijection of 64 bits in which every bit moves all others (splitmix64)."""
     with np.errstate(over="ignore"):
         x = np.asarray(x, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)

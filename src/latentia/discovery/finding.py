@@ -15,12 +15,13 @@ from latentia.data.sources.changed_rows import ChangedRows
 from latentia.data.sources.progress import as_progress, show_progress
 from latentia.data.sources.table_rows import discover_columns, open_rows
 from latentia.discovery.column_bins import ALL_CELLS, binned_rows, choose_bins
+from latentia.discovery.content_order import content_order
 from latentia.discovery.found_structure import FoundStructure
 from latentia.discovery.id_columns import id_columns, names_without, note_ids
 from latentia.discovery.island_graph import NamedIslands, name_islands
 from latentia.discovery.island_race import IslandCandidate
 from latentia.discovery.pair_information import states_to_pair
-from latentia.discovery.relearning import Relearning, on_grids_again
+from latentia.discovery.relearning import Relearning, on_grids_again, ordered_rows
 from latentia.discovery.structure_search import (
     LearnedIslands,
     SearchResult,
@@ -175,11 +176,14 @@ def find_structure(
     with one_thread():
         sample = source.sample(BIN_SAMPLE, np.random.default_rng(wish.seed))
         bins = choose_bins(columns, sample, _cells_in_time(left, len(sample), len(columns)))
-        cells = ChangedRows(source, partial(binned_rows, bins))
-        sizes = [c.cells if b is None else b.cells for c, b in zip(columns, bins, strict=True)]
-        names = [c.name for c in columns]
-        apart = None if held_out is None else binned_rows(bins, held_out)
-        ordered = [0 if b is None else len(b.first) for b in bins]
+        plain = [c.cells if b is None else 0 for c, b in zip(columns, bins, strict=True)]
+        order = content_order(binned_rows(bins, sample), plain, weight)
+        own_bins, own = order.of(bins), order.of(columns)
+        cells = ChangedRows(source, partial(ordered_rows, bins, order))
+        sizes = [c.cells if b is None else b.cells for c, b in zip(own, own_bins, strict=True)]
+        names = [c.name for c in own]
+        apart = None if held_out is None else ordered_rows(bins, order, held_out)
+        ordered = [0 if b is None else len(b.first) for b in own_bins]
         settings = wish.settings(names)
         if left.ends:
             large = weight > 1.5 * rows_in_time(left.seconds, len(columns))
@@ -192,7 +196,7 @@ def find_structure(
                 each, whole = polish_islands(each, cells, left, weight)
                 if not whole:
                     hurried.append(f"learning from all {weight:,.0f} rows")
-            found.append(on_grids_again(_named(each, names), bins))
+            found.append(order.restored(on_grids_again(_named(each, names), own_bins)))
         best, named = result.members[0], found[0]
     return FoundStructure(
         named.graph,
@@ -202,14 +206,20 @@ def find_structure(
         _shown(best.candidate),
         _told_losses(result),
         named.telling,
-        tuple(names),
-        result.information,
+        tuple(c.name for c in columns),
+        order.pairs(result.information),
         left_out or {},
         weight,
         result.held_out,
         result.seconds,
         Relearning(
-            best.layout, bins, tuple(names), best.candidate.pseudo_count, best.rounds, wish.seed
+            best.layout,
+            bins,
+            order,
+            tuple(names),
+            best.candidate.pseudo_count,
+            best.rounds,
+            wish.seed,
         ),
         tuple(dict.fromkeys(hurried)),
     )

@@ -8,6 +8,7 @@ from typing import final
 
 from latentia.data.rows import Rows
 from latentia.discovery.column_bins import Bins, binned_rows
+from latentia.discovery.content_order import ContentOrder
 from latentia.discovery.island_climb import IslandClimb, Known, known_rows
 from latentia.discovery.island_graph import NamedIslands, name_islands
 from latentia.discovery.island_network import IslandLayout
@@ -23,8 +24,9 @@ class Relearning:
     """All that a climb needs but the rows."""
 
     layout: IslandLayout
-    bins: tuple[Bins | None, ...]
-    names: tuple[Label, ...]
+    bins: tuple[Bins | None, ...]  # of the table's columns
+    order: ContentOrder  # in which the layout has them
+    names: tuple[Label, ...]  # in that order
     pseudo_count: float
     rounds: int
     seed: int
@@ -33,7 +35,7 @@ class Relearning:
         self, rows: Rows, left: TimeLeft = FOREVER
     ) -> tuple[LatentGraph, Mapping[int, Array]]:
         """The graph and its tables, on the columns' grids, from rows of positions."""
-        known = known_rows(binned_rows(self.bins, rows))
+        known = known_rows(ordered_rows(self.bins, self.order, rows))
         with one_thread():
             nothing = Known(known.codes[:0])
             climb = IslandClimb(self.layout, known, nothing, self.pseudo_count, self.seed)
@@ -41,8 +43,13 @@ class Relearning:
             while pace.done < self.rounds and pace.goes_on():
                 climb.advance(1, watched=False)
         named = name_islands(self.layout, climb.counts, self.pseudo_count, self.names)
-        wide = on_grids_again(named, self.bins)
+        wide = self.order.restored(on_grids_again(named, self.order.of(self.bins)))
         return wide.graph, wide.tables
+
+
+def ordered_rows(bins: Sequence[Bins | None], order: ContentOrder, rows: Rows) -> Rows:
+    """Cells in place of positions, columns and states in the order of their contents."""
+    return order.rows(binned_rows(bins, rows))
 
 
 def on_grids_again(named: NamedIslands, bins: Sequence[Bins | None]) -> NamedIslands:

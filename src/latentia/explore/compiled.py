@@ -128,7 +128,7 @@ def node_of_clique(plan: Plan) -> dict[int, Node]:
     }
     found = {}
     for i, up in enumerate(plan.tree.parent):
-        key = (first[i], last[i], plan.tree.separator(i, up))
+        key = (first[i], last[i], plan.tree.shared[i])
         if up != i and key in nodes:
             found[i] = nodes[key]
     return found

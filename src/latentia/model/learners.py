@@ -278,13 +278,14 @@ def _is_empty(x: object) -> bool:
 
 
 ALL_SETTINGS = frozenset(f.name for f in fields(KernelSettings))
+BY_DEFAULT = KernelSettings()
 FEWEST_TO_CHOOSE = 40
 
 
 def _kernel_settings(given: object) -> tuple[KernelSettings, frozenset[str]]:
     """Settings, and which of them are not to be chosen."""
     if given is None:
-        return KernelSettings(), frozenset()
+        return BY_DEFAULT, frozenset()
     if isinstance(given, KernelSettings):
         return given, ALL_SETTINGS
     if not isinstance(given, Mapping):

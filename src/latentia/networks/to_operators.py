@@ -148,7 +148,7 @@ class _Walk:
         return push(self.tree, self.axes, self.beliefs, i, j, inputs)
 
     def _states(self, edge: int) -> int:
-        shared = self.tree.separator(edge, self.tree.parent[edge])
+        shared = self.tree.shared[edge]
         shape = zip(self.axes[edge], self.beliefs[edge].shape, strict=True)
         return math.prod(count for v, count in shape if v in shared)
 

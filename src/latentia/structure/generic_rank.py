@@ -244,13 +244,13 @@ def _calibrate(
     for i in reversed(order):
         up = tree.parent[i]
         if up != i:
-            message = _marginal(beliefs[i], axes[i], tree.separator(i, up))
+            message = _marginal(beliefs[i], axes[i], tree.shared[i])
             sent[i] = message / message.sum()
-            beliefs[up] = beliefs[up] * _spread(sent[i], tree.separator(i, up), axes[up])
+            beliefs[up] = beliefs[up] * _spread(sent[i], tree.shared[i], axes[up])
     for i in order:
         up = tree.parent[i]
         if up != i:
-            shared = tree.separator(i, up)
+            shared = tree.shared[i]
             now = _marginal(beliefs[up], axes[up], shared) / np.maximum(sent[i], 1e-300)
             beliefs[i] = beliefs[i] * _spread(now, shared, axes[i])
         beliefs[i] = beliefs[i] / beliefs[i].sum()

@@ -33,6 +33,7 @@ class JunctionTree:
     parent: tuple[int, ...]
     holds: tuple[tuple[int, ...], ...]
     walk: tuple[int, ...] = field(init=False, repr=False, compare=False)  # parents before children
+    shared: tuple[Clique, ...] = field(init=False, repr=False, compare=False)  # with the parent
 
     def __post_init__(self) -> None:
         if not len(self.cliques) == len(self.parent) == len(self.holds):
@@ -42,7 +43,10 @@ class JunctionTree:
         if any(held and frozenset(held) != self.cliques[i] for i, held in enumerate(self.holds)):
             raise StructureError("a leaf clique is the columns that it holds, and nothing else.")
         homes = Counter(chain.from_iterable(self.cliques))
-        edges = [self.separator(i, up) for i, up in enumerate(self.parent) if up != i]
+        pairs = zip(self.cliques, self.parent, strict=True)
+        shared = tuple(clique & self.cliques[up] for clique, up in pairs)
+        object.__setattr__(self, "shared", shared)
+        edges = (own for i, own in enumerate(shared) if self.parent[i] != i)
         links = Counter(chain.from_iterable(edges))
         broken = [v for v, count in homes.items() if count - links[v] != 1]
         if broken:  # a subtree has one edge fewer than nodes

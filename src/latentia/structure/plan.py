@@ -235,7 +235,7 @@ def _nodes(separators: Separators) -> list[Node]:
     for number, b in enumerate(separators.skeleton.branches):
         separator, rank, inside, outside = frozenset[int](), 1, empty, empty
         if b.parent != number:
-            separator = tree.separator(b.edge, tree.parent[b.edge])
+            separator = tree.shared[b.edge]
             rank, inside, outside = separators.sides(b.edge)
         nodes.append(
             Node(b.parent, b.children, separator, b.columns, b.first, b.last, rank, inside, outside)
@@ -285,7 +285,7 @@ def _cuts(tree: JunctionTree, doubtful: set[int]) -> list[tuple[int, frozenset[i
     for i, up in enumerate(tree.parent):
         if up == i or doubtful.isdisjoint(tree.cliques[i] | tree.cliques[up]):
             continue
-        cuts = [tree.separator(i, up)]
+        cuts = [tree.shared[i]]
         for here, there in ((i, up), (up, i)):
             others = [k for k in near[here] if k != there and behind[here, k]]
             cuts.append(frozenset().union(*(tree.separator(here, k) for k in others)))

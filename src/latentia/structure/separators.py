@@ -160,12 +160,12 @@ class Separators:
         return self._nearest(i, True, inside), self._nearest(i, False, outside)
 
     def _nearest(self, i: int, inside: bool, most: int, width: int | None = None) -> Ball:
-        separator = self.tree.separator(i, self.tree.parent[i])
+        separator = self.tree.shared[i]
         return nearest(self.surroundings, separator, i, inside, min(width or self.width, most))
 
     def _parts(self, i: int, balls: tuple[Ball, Ball]) -> Iterator[Part]:
         """With ever more leaves, until these are all or the part is too large."""
-        separator = self.tree.separator(i, self.tree.parent[i])
+        separator = self.tree.shared[i]
         inside, outside = len(balls[0].leaves), len(balls[1].leaves)
         count = 1
         while self.budget.left:

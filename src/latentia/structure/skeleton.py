@@ -143,7 +143,7 @@ def _slide(
     """From `start` down to where it branches or ends; and the cheapest separator on the way."""
 
     def size(i: int) -> float:
-        return round(math.fsum(weight[v] for v in tree.separator(i, tree.parent[i])), 9)
+        return round(math.fsum(weight[v] for v in tree.shared[i]), 9)
 
     edge = start
     while True:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -60,6 +60,8 @@ class ContinuousColumn:
     walls: tuple[bool, bool] = (False, False)  # does the column end steeply at low, at high?
     lattice: tuple[int, int] = (0, 1)  # values are multiples of this fraction; (0, 1): of none
     cuts: tuple[float, ...] = ()  # z in the middle of wide gaps, each part of which is a bell
+    kind: ClassVar[str] = "continuous"
+    continuous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         curve = [number for knot in self.knots for number in knot]
@@ -76,14 +78,6 @@ class ContinuousColumn:
             raise DataError(f"the cuts of column {self.name!r} must rise inside: {inside}.")
         if len(self.knots) == 1 or not rising:
             raise DataError(f"the knots of column {self.name!r} must rise: {self.knots}.")
-
-    @property
-    def kind(self) -> str:
-        return "continuous"
-
-    @property
-    def continuous(self) -> bool:
-        return True
 
     @property
     def cells(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class DiscreteColumn:
 
     name: Label
     states: tuple[Hashable, ...]
+    kind: ClassVar[str] = "discrete"
+    continuous: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.states:
@@ -49,18 +52,6 @@ class DiscreteColumn:
                 self.states,
                 "Pass one of the states, or leave the variable out to marginalise it.",
             ) from None
-
-    @property
-    def kind(self) -> str:
-        return "discrete"
-
-    @property
-    def continuous(self) -> bool:
-        return False
-
-    @property
-    def curved(self) -> bool:
-        return False
 
     @property
     def cells(self) -> int:
