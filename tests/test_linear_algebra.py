@@ -1,6 +1,9 @@
 """Decompositions that fail to converge on finite numbers try other drivers, or say why."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -168,3 +171,23 @@ def test_one_row_is_decomposed_like_many(scale):
         assert own == pytest.approx(right, rel=1e-12)
     if len(found.d):
         np.testing.assert_allclose(found.U @ found.V.T, u[:, :1] @ vt[:1], atol=1e-12)
+
+
+def test_libraries_that_come_later_are_limited_too() -> None:
+    """scipy brings products of its own: loaded between two limits, it is found by the second."""
+    told = """
+import latentia, sys
+from latentia.linear_algebra import LATER, one_thread
+from threadpoolctl import threadpool_info
+with one_thread():
+    pass
+assert LATER not in sys.modules
+import scipy.linalg
+with one_thread():
+    print({p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"})
+"""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2")
+    done = subprocess.run(
+        [sys.executable, "-c", told], env={**os.environ, **threads}, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "{1}", done.stderr

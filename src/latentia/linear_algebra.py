@@ -5,6 +5,7 @@ LAPACK's fast drivers (divide and conquer) can fail to converge; slower ones the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 ROOT_CUT = 1e-8  # directions of relative variance below this are none
 SOUND = 1e-5  # pivots, as shares of the largest, down to which no direction is in doubt
 CORRELATION_CUT = 1e-12
+LATER = "scipy.linalg"
 
 
 @final
@@ -43,7 +45,7 @@ class _OneThread:
     def __enter__(self) -> None:
         with self.lock:
             if self.inside == 0:
-                self.limit = _controller().limit(limits=1, user_api="blas")
+                self.limit = _controller(LATER in sys.modules).limit(limits=1, user_api="blas")
             self.inside += 1
 
     def __exit__(self, *_: object) -> None:
@@ -63,7 +65,8 @@ def one_thread() -> AbstractContextManager[object]:
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller(later: bool) -> ThreadpoolController:
+    """Of the libraries that are loaded; `later`: scipy's own, too, which comes when it is needed."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -72,7 +75,7 @@ def _controller() -> ThreadpoolController:
 @cache
 def _linalg() -> ModuleType:
     """scipy's, loaded when it is needed first: a question to a small model does without."""
-    return import_module("scipy.linalg")
+    return import_module(LATER)
 
 
 # --- decompositions -------------------------------------------------------------------------------

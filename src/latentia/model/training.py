@@ -279,7 +279,8 @@ def learn_training(
     if groups:
         check_all_discrete(columns)
     if has_continuous(columns):
-        return arrange(cast("MixedLearner", learner).learn_mixed(plan, columns, source)), None
+        with one_thread():
+            return arrange(cast("MixedLearner", learner).learn_mixed(plan, columns, source)), None
     if not training.once:
         operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
         return operators, replicate(learner, operators, source, groups) if groups else None
@@ -342,7 +343,8 @@ def _threads_of_products(columns: Sequence[Column]) -> AbstractContextManager[ob
     """BLAS on one thread where columns are narrow: blocks of rows are beside each other anyway.
 
     Products of a thousand rows by some dozens of states are over before a second thread has come:
-    waiting for it took as much processor time as all the rest of a fit.
+    waiting for it took as much processor time as all the rest of a fit, and with continuous
+    columns, on cores that others used as well, twenty times as much.
     """
     return one_thread() if sum(c.cells for c in columns) <= NARROW else nullcontext()
 

@@ -23,6 +23,7 @@ from latentia.data.sources.row_sketch import RowSketch, sketch_rows
 from latentia.data.sources.sketch import TableSketch, sketch_column
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, LatentiaError, UnknownNameError
+from latentia.linear_algebra import one_thread
 from latentia.typing import Array, ByName, CellArray, Label, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
@@ -75,7 +76,9 @@ class Engine(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class OneBlock:
-    """A table in memory."""
+    """A table in memory. Its rows are shared out among threads where that pays, products are not:
+    a block of them is over before BLAS has its threads together.
+    """
 
     table: Table
     once: bool = False
@@ -87,7 +90,8 @@ class OneBlock:
         return self.table.names
 
     def fold(self, work: Callable[[Table], Sum | None], columns: Sequence[Label]) -> Sum | None:
-        return work(self.table)
+        with one_thread():
+            return work(self.table)
 
     def answer(
         self,
@@ -96,7 +100,8 @@ class OneBlock:
         columns: Sequence[Label],
         form: Form = "table",
     ) -> TableLike:
-        found = work(self.table)
+        with one_thread():
+            found = work(self.table)
         if form == "table":
             return self.table.like(found)
         ((name, values),) = found.items()
