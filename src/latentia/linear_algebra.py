@@ -66,7 +66,7 @@ def one_thread() -> AbstractContextManager[object]:
 
 @cache
 def _controller(later: bool) -> ThreadpoolController:
-    """Of the libraries that are loaded; `later`: scipy's own, too, which comes when it is needed."""
+    """Of the libraries that are loaded; `later`: scipy's own, which comes when needed, too."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
