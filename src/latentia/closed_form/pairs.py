@@ -16,7 +16,8 @@ from latentia.structure.plan import Plan
 from latentia.structure.sides import Block
 from latentia.typing import Array, Codes
 
-PANEL_STATES = 256  # indicators gathered in one product
+PANEL_STATES = 256  # indicators gathered in one product …
+MOST_PANEL_STATES = 2**12  # … and where nodes share nearly all of theirs
 LEAN_CELLS = 2**20  # cells of an indicator matrix that is small enough for a cache
 
 
@@ -47,7 +48,7 @@ def pair_layout(plan: Plan) -> PairLayout:
     """Walk the separators from left to right and open a new panel when one is full."""
     sizes = plan.leaf_states()
     panels: list[dict[Block, int]] = []
-    panel_of, width = [-1] * len(plan.nodes), 0
+    panel_of, width, nodes = [-1] * len(plan.nodes), 0, 0
     for k, node in enumerate(plan.nodes):
         if node.parent == k:
             continue
@@ -55,18 +56,29 @@ def pair_layout(plan: Plan) -> PairLayout:
             b: sizes[b[0]] if len(b) == 1 else math.prod(sizes[x] for x in b)
             for b in (*node.inside.wide, *node.outside.wide)
         }
-        more = sum(wanted[b] for b in wanted.keys() - panels[-1].keys()) if panels else 0
-        if not panels or width + more > max(PANEL_STATES, sum(wanted.values())):
+        own = sum(wanted.values())
+        more = sum(wanted[b] for b in wanted.keys() - panels[-1].keys()) if panels else own
+        full = width + more > max(PANEL_STATES, own)
+        if not panels or (full and not _worth(width, nodes, more)):
             panels.append({})
-            width, more = 0, sum(wanted.values())
+            width, nodes, more = 0, 0, own
         panels[-1].update(wanted)
-        panel_of[k], width = len(panels) - 1, width + more
+        panel_of[k], width, nodes = len(panels) - 1, width + more, nodes + 1
     spans = []
     for panel in panels:
         blocks = sorted(panel, key=lambda b: (len(b), b))
         ends = np.cumsum([panel[b] for b in blocks]).tolist()
         spans.append({b: slice(e - panel[b], e) for b, e in zip(blocks, ends, strict=True)})
     return PairLayout(plan, tuple(panel_of), tuple(spans))
+
+
+def _worth(width: int, nodes: int, more: int) -> bool:
+    """Does a panel of so many nodes cost less for each of them with one more node?
+
+    A product takes the square of its states, and neighbours in wide stars want nearly the same.
+    """
+    fits = width + more <= MOST_PANEL_STATES
+    return fits and nodes * (width + more) ** 2 < (nodes + 1) * width**2
 
 
 def sum_pairs(layout: PairLayout, rows: Rows) -> Moments:
