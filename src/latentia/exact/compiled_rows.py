@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WHOLE, BLOCK = 4, 64  # as in rows.c
 MOST_MAP = 2**10  # cells of a clique's table: of larger ones, products by numpy are cheaper
-MOST_SLOTS = 2**16  # numbers a row: a block of them takes some hundred megabytes
+MOST_SLOTS = 2**16  # numbers a row: a block of them takes about a hundred megabytes
 CACHED_SLOTS = 2**12  # … and some: of wide latents, products by numpy are cheaper beyond
 MOST_CODES = 2**15
 

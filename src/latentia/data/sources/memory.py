@@ -23,7 +23,6 @@ BLOCK_ROWS = 2**15
 MANY_BLOCKS, SHARE = 8, 4  # of so many, the last two are cut into such shares of a block
 LOOKED_AT = 2000
 FEW_CELLS = 16  # times the rows
-LEAST_EQUAL = 1  # rows for each joint state
 COUNTED_ROWS = 2**18  # at a time, or as many as there are joint states
 MANY_EQUAL = 0.6  # different rows among those looked at
 MANY_ROWS, PAIRED_ROWS = 2**17, 2**14  # to sort so many takes long: pairs of some are looked at
@@ -77,7 +76,7 @@ def compress(rows: Rows, states: Sequence[int]) -> Rows:
     holed = [int(c.min(initial=0) < 0) for c in rows.codes]  # a missing cell is a state of its own
     sizes = [m + more for m, more in zip(states, holed, strict=True)]
     cells = math.prod(sizes)
-    if cells * LEAST_EQUAL > len(rows) or not cells:
+    if not 0 < cells <= len(rows):
         return rows
     counts = np.zeros(cells)
     step = max(cells, COUNTED_ROWS)
