@@ -1,4 +1,4 @@
-"""Random chains, E-steps, messages and products through a kernel that was built with a sanitizer.
+"""Random cases of what the kernel does, through one that was built with a sanitizer.
 
     LD_PRELOAD=libasan.so python -m tests.native.fuzz_kernel kernel.so CASES
 
@@ -43,6 +43,7 @@ from latentia.kernels.exponentials import exp_negative
 from latentia.model.learners import PBP
 from latentia.native import loading
 from latentia.networks.accelerate import Prior
+from latentia.networks.compiled_counts import count_joint_states
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.lockstep import Lockstep
 from latentia.networks.piece_problem import TableProblem, pose_piece
@@ -225,6 +226,18 @@ def products_case(rng: np.random.Generator) -> list[np.ndarray]:
     return list(sum_windows(product_windows(layout, basis), rows).sums.values())
 
 
+def counts_case(rng: np.random.Generator) -> list[np.ndarray]:
+    """Joint states of random families."""
+    n, sizes = int(rng.integers(0, 6000)), rng.integers(1, 50, size=4).tolist()
+    kinds = rng.choice([np.int8, np.int16, np.int32, np.int64], size=4)
+    low = -int(rng.integers(2))
+    columns = [rng.integers(low, m, n).astype(k) for m, k in zip(sizes, kinds, strict=True)]
+    families = [rng.permutation(4)[: rng.integers(1, 4)].tolist() for _ in range(5)]
+    return count_joint_states(
+        columns, sizes, families, rng.random(n) if rng.random() < 0.5 else None
+    )
+
+
 def island_case(rng: np.random.Generator) -> list[np.ndarray]:
     """Counts and likelihoods of random islands after two batches, in single precision."""
     columns, n = int(rng.integers(2, 9)), int(rng.integers(2, 300))
@@ -271,7 +284,7 @@ def main(path: str, cases: int) -> None:
             rng = np.random.default_rng(seed)
             powers = exp_negative(-rng.exponential(100.0, size=int(rng.integers(50))))
             found = [*chain_case(rng), *estep_case(rng), *class_case(rng), *message_case(rng)]
-            found += piece_case(rng)
+            found += [*piece_case(rng), *counts_case(rng)]
             exact = [*found, *products_case(rng), *node_case(rng), powers]
             answers.append([(x, 1e-10) for x in exact] + [(x, 1e-5) for x in island_case(rng)])
         for (a, small), (b, _) in zip(*answers, strict=True):

@@ -25,7 +25,7 @@ FLAGS = ("-std=c99", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "
 MORE = ("-ffp-contract=fast", "-Wno-psabi")  # a·b + c in one instruction, where there is one
 LEVELS = {"base": (), "avx2": ("-mavx2", "-mfma")}  # chosen among at run time (level.c)
 UNITS = (
-    *("cells.c", "chain.c", "classes.c", "climbs.c", "exponential.c", "forest.c"),
+    *("cells.c", "chain.c", "classes.c", "climbs.c", "exponential.c", "families.c", "forest.c"),
     *("islands.c", "messages.c", "nodes.c", "products.c", "rows.c"),
 )
 X86 = ("x86_64", "amd64", "i686", "i386")

@@ -8,7 +8,6 @@ a cell of a family says nothing of its table: exact where nothing hangs below th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,10 +16,11 @@ import numpy as np
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
 from latentia.networks.accelerate import Prior, Tables
+from latentia.networks.compiled_counts import count_joint_states
 from latentia.networks.em_problem import counts_in, maximise
 from latentia.networks.knowledge import Knowledge
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array
 
 
 def count_families(graph: LatentGraph, families: Sequence[int], source: Source) -> dict[int, Array]:
@@ -32,31 +32,12 @@ def count_families(graph: LatentGraph, families: Sequence[int], source: Source) 
 
 def family_counts(graph: LatentGraph, families: Sequence[int], rows: Rows) -> Moments:
     """The sums of one block of rows: "counts/<variable>"."""
-    parents, states = graph.parents(), [count or 1 for count in graph.states]
-    place = {v: i for i, v in enumerate(graph.observed)}
-    holes = {v: bool(rows.codes[i].min(initial=0) < 0) for v, i in place.items()}
-    sums = {}
-    for v in families:
-        family = (*parents[v], v)
-        shape = [states[u] for u in family]
-        codes = [rows.codes[place[u]] for u in family]
-        flat, weight = _flat_codes(codes, shape), rows.weight
-        if any(holes[u] for u in family):
-            whole = np.logical_and.reduce([c >= 0 for c in codes])
-            flat = flat[whole]
-            weight = None if weight is None else weight[whole]
-        found = np.bincount(flat, weight, math.prod(shape))
-        sums[f"counts/{v}"] = found.reshape(shape).astype(float)
+    parents, place = graph.parents(), {v: i for i, v in enumerate(graph.observed)}
+    sizes = [graph.states[v] or 1 for v in graph.observed]
+    own = [[place[u] for u in (*parents[v], v)] for v in families]
+    found = count_joint_states(rows.codes, sizes, own, rows.weight)
+    sums = {f"counts/{v}": n for v, n in zip(families, found, strict=True)}
     return Moments("families", rows.total, len(rows), sums)
-
-
-def _flat_codes(codes: Sequence[Codes], shape: Sequence[int]) -> Codes:
-    """The joint state as one number, the last column running fastest."""
-    flat = codes[0].astype(np.intp)
-    for own, size in zip(codes[1:], shape[1:], strict=True):
-        flat *= size
-        flat += own
-    return flat
 
 
 def tables_of_counts(counts: Tables, prior: Prior, knowledge: Knowledge) -> dict[int, Array]:

@@ -24,6 +24,7 @@ from latentia.exact.leaf_pieces import WideGraph
 from latentia.exact.wide_layout import wide_layout
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
+from latentia.networks.compiled_counts import count_joint_states
 from latentia.networks.knowledge import (
     Knowledge,
     PseudoCounts,
@@ -252,14 +253,18 @@ def _count_pieces(wide: WideGraph, rows: Rows) -> Moments:
 def count_columns(graph: LatentGraph, rows: Rows) -> Moments:
     """Counts of the states of every column, and of its missing cells; of decimals, moments."""
     sums: dict[str, Array] = {}
-    for v, codes in zip(graph.observed, rows.codes, strict=True):
-        if codes.dtype.kind == "f":
-            F = features(np.asarray(codes, dtype=float))
-            sums[f"moments/{v}"] = F.sum(axis=1) if rows.weight is None else F @ rows.weight
-            sums[f"holes/{v}"] = np.array([(F[0] == 0).sum()])
+    discrete = [i for i, codes in enumerate(rows.codes) if codes.dtype.kind != "f"]
+    sizes = [graph.states[v] or 1 for v in graph.observed]
+    found = count_joint_states(rows.codes, sizes, [(i,) for i in discrete], rows.weight)
+    counts = dict(zip(discrete, found, strict=True))
+    for i, (v, codes) in enumerate(zip(graph.observed, rows.codes, strict=True)):
+        if i in counts:
+            holes = int((codes < 0).sum()) if codes.min(initial=0) < 0 else 0
+            sums[f"column/{v}"], sums[f"holes/{v}"] = counts[i], np.array([holes])
             continue
-        found = np.bincount(codes + 1, rows.weight, (graph.states[v] or 1) + 1).astype(float)
-        sums[f"column/{v}"], sums[f"holes/{v}"] = found[1:], np.array([(codes < 0).sum()])
+        F = features(np.asarray(codes, dtype=float))
+        sums[f"moments/{v}"] = F.sum(axis=1) if rows.weight is None else F @ rows.weight
+        sums[f"holes/{v}"] = np.array([(F[0] == 0).sum()])
     return Moments("columns", rows.total, len(rows), sums)
 
 

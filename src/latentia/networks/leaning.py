@@ -30,6 +30,7 @@ from latentia.typing import Array
 
 MOST = 100.0  # times the least pseudo-counts
 TRIED = 14  # pseudo-counts between them, evenly by their logarithm
+STEPS = np.linspace(0.0, np.log(MOST), TRIED)  # of log a
 WIDTH = 2.0  # of log a, before any row
 LOG_ODDS = np.log(4.0)  # that a row leans, before its counts are seen
 TINY = 1e-9  # of a share
@@ -56,13 +57,12 @@ def concentrations(counts: Array, share: Array, least: float) -> Array:
     seen = counts.sum(axis=1) > 0
     if seen.sum() < 2:
         return np.full(len(counts), least)
-    steps = np.linspace(0.0, np.log(MOST), TRIED)
-    told = log_evidence_of_rows(counts[seen], share, least * np.exp(steps))
+    told = log_evidence_of_rows(counts[seen], share, least * np.exp(STEPS))
     gain = told - told[0]  # over the least pseudo-counts, (tried, rows)
-    level = np.logaddexp(gain + LOG_ODDS, 0.0).sum(axis=1) - 0.5 * (steps / WIDTH) ** 2
-    step = _top(steps, level)
-    low = min(int(step // steps[1]), TRIED - 2)
-    part = step / steps[1] - low
+    level = np.logaddexp(gain + LOG_ODDS, 0.0).sum(axis=1) - 0.5 * (STEPS / WIDTH) ** 2
+    step = _top(STEPS, level)
+    low = min(int(step // STEPS[1]), TRIED - 2)
+    part = step / STEPS[1] - low
     leans = (1.0 - part) * gain[low] + part * gain[low + 1]
     found = np.full(len(counts), least * np.exp(step))  # of rows that are not seen, too
     found[seen] = least + (found[seen] - least) * scipy.special.expit(leans + LOG_ODDS)
@@ -79,16 +79,22 @@ def _top(x: Array, y: Array) -> float:
 
 
 def log_evidence_of_rows(counts: Array, share: Array, a: Array) -> Array:
-    """log P(row of counts | a, share) of each of the pseudo-counts a: (tried, rows)."""
+    """log P(row of counts | a, share) of each of the pseudo-counts a: (tried, rows); none is empty.
+
+    Cells without a count say nothing, and large tables are made of them.
+    """
     log_gamma = scipy.special.gammaln
+    row, state = counts.nonzero()
+    n, totals = counts[row, state], counts.sum(axis=1)
+    first = np.searchsorted(row, np.arange(len(counts)))
     found = np.empty((len(a), len(counts)))
-    together = max(1, MOST_CELLS // counts.size)
+    together = max(1, MOST_CELLS // len(row))
     for i in range(0, len(a), together):
         some = a[i : i + together, None]
         pseudo = some * share  # (some, states)
-        cells = log_gamma(counts + pseudo[:, None]).sum(axis=2)
-        known = log_gamma(some) - log_gamma(pseudo).sum(axis=1, keepdims=True)
-        found[i : i + together] = cells + known - log_gamma(some + counts.sum(axis=1))
+        cells = log_gamma(n + pseudo[:, state]) - log_gamma(pseudo)[:, state]
+        told = np.add.reduceat(cells, first, axis=1)
+        found[i : i + together] = told + log_gamma(some) - log_gamma(some + totals)
     return found
 
 
