@@ -31,6 +31,7 @@ from latentia.pooling.pool_weights import (
     settled_sharpness,
     sharpness_gains,
 )
+from latentia.pooling.state_logits import fit_logits
 from latentia.time_left import FOREVER, Pace, TimeLeft
 from latentia.typing import Array, Bools, CellArray, Codes
 
@@ -48,12 +49,11 @@ MOST_TRIED = 10  # features that a split looks at, about
 LIGHT = 0.25  # weight of a forest below which that of the trial is kept
 SMALLEST, SMALLEST_OF_STATES = 3, 5  # rows of a leaf
 MISSING = (0.99, 0.25)  # level of cells missing in training; share of the columns
-LOGIT_STEPS = 200
 SECONDS = 0.15, 0.008  # for each column, and each other one: a pool, about
 LEAST_TIME = 0.1, 0.012  # seconds, and for each column, below which no pool is begun
 FOR_CHAIN, WEIGHED = 0.27, 0.75  # of the time that is left: a chain; of the rest, weights
 NO_CHAIN = "a chain that draws rows (sample draws from the joint model)"
-FREEDOMS = (0.03, 1.0, 30.0)  # variance of a logit's slopes; rows held out choose
+FREEDOMS = (0.03, 1.0, 30.0)  # variance of a logit's slopes, rising; rows held out choose
 
 
 def can_pool(columns: Sequence[Column], weight: float) -> bool:
@@ -173,20 +173,32 @@ class _Members:
         place: int,
         weights: tuple[float, float, float],
         spread: float,
-        freedom: float = FREEDOMS[1],
+        freedom: float | None = None,
     ) -> ColumnPool:
-        """The members of a column that count."""
+        """The members of a column that count; a logit where it is told how free that is."""
         column = self.columns[place]
         logit, forest = None, None
         if weights[0] < 1.0:
             there = is_present(np.asarray(self.rows.codes[place]))
             told = self._told_of(place, there)
             kept = self.rows.where(there)
-            if weights[1] > 0 and not column.continuous:
-                logit = _logit(kept, place, told, freedom)
+            if weights[1] > 0 and freedom is not None:
+                logit = self.logits(place, [freedom])[0]
             if weights[2] > 0:
                 forest = self._forest(column, kept, place, told)
         return ColumnPool(weights, spread, logit, forest)
+
+    def logits(self, place: int, freedoms: Sequence[float]) -> list[LogitMember]:
+        """Of states: on what the other columns' scores tell, drawn to zero."""
+        there = is_present(np.asarray(self.rows.codes[place]))
+        told, rows = self._told_of(place, there), self.rows.where(there)
+        features = told.features[:, ~told.own]
+        seen, codes = np.unique(np.asarray(rows.codes[place]), return_inverse=True)
+        states, many = tuple(map(int, seen)), len(freedoms)
+        if len(states) == 1:
+            return [LogitMember(states, np.zeros(1), np.zeros((1, features.shape[1])))] * many
+        found = fit_logits(features, codes, rows.weights, freedoms)
+        return [LogitMember(states, own.intercept, own.slopes) for own in found]
 
     def _told_of(self, place: int, there: Bools) -> ToldScores:
         """What the rows that have the column tell of it."""
@@ -196,7 +208,7 @@ class _Members:
             self._told = place, ToldScores(*filled, own)
         return self._told[1]
 
-    def learned_again(self, place: int, trial: ColumnPool, freedom: float) -> ColumnPool:
+    def learned_again(self, place: int, trial: ColumnPool, freedom: float | None) -> ColumnPool:
         """The members of a trial from these rows; a forest that counts little stays as it is."""
         first, second, third = trial.weights
         light = 0.0 < third < LIGHT
@@ -226,26 +238,6 @@ class _Members:
         )
 
 
-def _logit(rows: Rows, place: int, told: ToldScores, freedom: float) -> LogitMember:
-    """A multinomial logit on what the other columns' scores tell, drawn to zero."""
-    import warnings
-
-    from sklearn.linear_model import LogisticRegression
-
-    codes, features = np.asarray(rows.codes[place]), told.features[:, ~told.own]
-    seen = np.unique(codes)
-    if len(seen) == 1:
-        return LogitMember((int(seen[0]),), np.zeros(1), np.zeros((1, features.shape[1])))
-    model = LogisticRegression(C=freedom, max_iter=LOGIT_STEPS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not at rest is near enough: weights tell how good it is
-        model.fit(features, codes, sample_weight=rows.weight)
-    slopes, intercept = model.coef_, model.intercept_
-    if len(seen) == 2:  # of the second state against the first
-        slopes, intercept = np.vstack([0.0 * slopes, slopes]), np.concatenate([[0.0], intercept])
-    return LogitMember(tuple(map(int, seen)), np.asarray(intercept), np.asarray(slopes))
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Weighed:
@@ -253,7 +245,7 @@ class _Weighed:
 
     pool: ColumnPool
     gains: Array | None = None  # what each sharpness gains
-    freedom: float = FREEDOMS[1]  # of states: of the logit
+    freedom: float | None = None  # of states: of the logit
 
 
 def _sharpened(columns: Sequence[Column], weighed: Sequence[_Weighed]) -> list[ColumnPool]:
@@ -292,9 +284,10 @@ def _weighed(trial: _Members, place: int, held: Rows, joint: Array) -> _Weighed:
         spread = float(np.sqrt(np.clip(np.average(gap, weights=rows.weights), 1.0, 4.0)))
     pool = trial.column_pool(place, (0.0, 0.5, 0.5), spread)
     cells = np.asarray(column.nearest(places[there]), dtype=np.int64)
-    freedom = FREEDOMS[1]
+    freedom = None
     if not column.continuous:
-        pool, freedom = _freest(trial, place, pool, told, cells, rows.weights)
+        logit, freedom = _freest(trial, place, told, cells, rows.weights)
+        pool = replace(pool, logit=logit)
     masses = np.stack(
         [joint[:, there], *(pool.beside(m, column.cells, scores, told) for m in (1, 2))]
     )
@@ -314,22 +307,12 @@ def _weighed(trial: _Members, place: int, held: Rows, joint: Array) -> _Weighed:
 
 
 def _freest(
-    trial: _Members,
-    place: int,
-    pool: ColumnPool,
-    told: ToldScores,
-    truth: Codes,
-    weight: Array,
-) -> tuple[ColumnPool, float]:
+    trial: _Members, place: int, told: ToldScores, truth: Codes, weight: Array
+) -> tuple[LogitMember, float]:
     """The logit that tells states held out best, and how free its slopes are."""
     column, scores = trial.columns[place], trial.scores.columns[place]
-    tried = {FREEDOMS[1]: pool}
-    for freedom in (FREEDOMS[0], FREEDOMS[2]):
-        other = trial.column_pool(place, (0.0, 1.0, 0.0), 1.0, freedom)
-        tried[freedom] = replace(pool, logit=other.logit)
-    levels = {}
-    for freedom, each in tried.items():
-        said = each.beside(1, column.cells, scores, told)
-        levels[freedom] = float(weight @ np.log(chances_of(said[None], truth)[0]))
-    best = max(levels, key=lambda freedom: levels[freedom])
-    return tried[best], best
+    logits = trial.logits(place, FREEDOMS)
+    pools = [ColumnPool((0.0, 1.0, 0.0), logit=logit) for logit in logits]
+    said = np.stack([pool.beside(1, column.cells, scores, told) for pool in pools])
+    best = int(np.argmax(np.log(chances_of(said, truth)) @ weight))
+    return logits[best], FREEDOMS[best]
