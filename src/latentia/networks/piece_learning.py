@@ -15,6 +15,7 @@ import numpy as np
 
 from latentia.announcing import warn
 from latentia.data.rows import Rows
+from latentia.data.sources.memory import LocalRows
 from latentia.errors import LeftOutWarning, PlanError
 from latentia.exact.pieces import Piece, cut_graph
 from latentia.networks.accelerate import (
@@ -36,6 +37,7 @@ from latentia.networks.piece_problem import (
     knowledge_of,
     piece_columns,
     pose_piece,
+    pose_sample,
     rows_to_race,
 )
 from latentia.networks.piece_reports import PieceReport, Raced, report_drawn, report_piece
@@ -236,9 +238,11 @@ def _fewer(
         limit = max(limit, min(TELLING_ROWS, TELLING_CELLS // whole.width))
     if whole.distinct is not None and whole.rows <= limit:
         return whole, whole.distinct
-    sample = problem.source.sample(most, rng)
-    small = pose_piece(problem.on_sample(sample), whole.piece)
-    return small, piece_columns(sample, problem.places(whole.piece))
+    if whole.distinct is not None:  # equal rows once: a sample of them tells more
+        sample = LocalRows(whole.distinct, threads=1).sample(most, rng)
+    else:
+        sample = piece_columns(problem.source.sample(most, rng), problem.places(whole.piece))
+    return pose_sample(problem, whole.piece, sample), sample
 
 
 def _starts(

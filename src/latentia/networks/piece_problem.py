@@ -238,17 +238,32 @@ class TableProblem:
 def pose_piece(problem: TableProblem, piece: Piece) -> PieceProblem:
     """The part of a problem that is about one piece."""
     columns, source = problem.places(piece), problem.source
-    prior = Prior(piece.inside(problem.prior.counts))
-    known = knowledge_of(piece, problem.knowledge)
+    if isinstance(source, LocalRows):
+        return _pose_rows(problem, piece, piece_columns(source.rows, columns), source)
+    gaps = [v for v in piece.columns if v in problem.holes]
+    parts = (WiredRows(_wired(piece, gaps), source, columns),)
+    own = _told(problem, piece)
+    leaves = piece.inside(problem.leaves)
+    return PieceProblem(piece, parts, *own, problem.weight, 0, leaves=leaves)
+
+
+def pose_sample(problem: TableProblem, piece: Piece, rows: Rows) -> PieceProblem:
+    """The same of a sample of rows of the piece's own columns."""
+    small = problem.on_sample(rows)
+    return _pose_rows(small, piece, rows, LocalRows(rows, threads=1))
+
+
+def _told(problem: TableProblem, piece: Piece) -> tuple[Prior, Knowledge]:
+    """What is thought of the piece's tables, by its own numbers."""
+    return Prior(piece.inside(problem.prior.counts)), knowledge_of(piece, problem.knowledge)
+
+
+def _pose_rows(problem: TableProblem, piece: Piece, own: Rows, source: LocalRows) -> PieceProblem:
+    """A piece and rows of its columns, which are summed over as `source` is."""
+    prior, known = _told(problem, piece)
     gaps = [v for v in piece.columns if v in problem.holes]
     leaves = piece.inside(problem.leaves)
-    if not isinstance(source, LocalRows):
-        parts = (WiredRows(_wired(piece, gaps), source, columns),)
-        return PieceProblem(piece, parts, prior, known, problem.weight, 0, leaves=leaves)
-    rows = rows_once(
-        piece_columns(source.rows, columns),
-        [piece.graph.states[k] or 1 for k in piece.graph.observed],
-    )
+    rows = rows_once(own, [piece.graph.states[k] or 1 for k in piece.graph.observed])
     found = []
     for some, missing in _alike(piece, rows, gaps):
         estep = _wired(piece, missing)

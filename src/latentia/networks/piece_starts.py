@@ -35,7 +35,8 @@ from latentia.typing import Array, Codes, Label
 
 FEWEST_COLUMNS, MOST_COLUMNS = 3, 12  # that tell of a latent
 BLUR = 1e-3  # rows added to every cell of the first counts
-MOST_LATENTS, MOST_LEAVES = 12, 40  # of a piece that the closed form is asked for
+MOST_LATENTS, MOST_LEAVES = 12, 40  # of a piece that the closed form is asked for …
+MOST_RANK = 16  # … and joint states of its separators: it would cost more than all other starts
 LEAST_SEEDS = 6
 MOST_STATES = 64  # of a latent that local classes are asked for
 
@@ -191,7 +192,8 @@ def closed_form_memberships(
         return {}
     plan = plan_again(small, ())
     nodes = _nodes_of_latents(plan)
-    if len(nodes) < len(plan.graph.latent):
+    too_wide = any(node.rank > MOST_RANK for node in plan.nodes)
+    if too_wide or len(nodes) < len(plan.graph.latent):
         return {}
     network = PositiveNetwork(plan.graph, nodes)
     place = {graph.names[v]: i for i, v in enumerate(graph.observed)}
