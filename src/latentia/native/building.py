@@ -26,7 +26,7 @@ MORE = ("-ffp-contract=fast", "-Wno-psabi")  # a·b + c in one instruction, wher
 LEVELS = {"base": (), "avx2": ("-mavx2", "-mfma")}  # chosen among at run time (level.c)
 UNITS = (
     *("cells.c", "chain.c", "classes.c", "climbs.c", "exponential.c", "families.c", "forest.c"),
-    *("islands.c", "messages.c", "nodes.c", "products.c", "rows.c"),
+    *("islands.c", "messages.c", "nodes.c", "products.c", "rows.c", "sharing.c"),
 )
 X86 = ("x86_64", "amd64", "i686", "i386")
 PATIENCE = 120  # seconds for one file

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
 
 from latentia.data.rows import Rows
+from latentia.exact.estep_wiring import Scope
 from latentia.exact.pieces import Piece
+from latentia.native.loading import kernel
 from latentia.networks.accelerate import Tables
+from latentia.networks.shared_products import SharedProducts, share_products
 from latentia.typing import Array, Codes
 
 WHOLE = 4  # as in native/level.h
@@ -50,6 +53,13 @@ class SurveyRows:
         np.put_along_axis(marks, self.seen.astype(np.int64), 1.0, axis=1)  # holes, -1, come last
         return np.ascontiguousarray(marks[:, : self.codes])
 
+    @cached_property
+    def shared(self) -> SharedProducts:
+        """The same rows by products that many have in common; the kernel must be there."""
+        own = kernel()
+        assert own is not None
+        return share_products(own, self.seen, [self.states[v] for v in self.columns])
+
     def some(self, rows: Codes) -> SurveyRows:
         """Some of the rows, by place."""
         return replace(self, seen=self.seen[rows], weight=self.weight[rows])
@@ -72,17 +82,24 @@ class SurveyRows:
         free = [self.states[v] - 1 for v in self.columns]
         return max(self.classes - 1 + int(met.sum(axis=0) @ free), 1)
 
-    def places(self, tables: Tables) -> Codes:
+    def places(self, order: Sequence[int]) -> Codes:
         """Where P(class), then P(code | class) lie in tables, one after the other, int32."""
-        start, begin = 0, {}
-        for v, table in tables.items():
-            begin[v] = start
-            start += table.size
-        found = [begin[self.latent] + np.arange(self.classes)[None]]
-        for v in self.columns:
-            own = np.arange(self.classes * self.states[v]).reshape(self.classes, -1)
-            found.append(begin[v] + own.T)
-        return np.ascontiguousarray(np.concatenate(found), dtype=np.int32)
+        own = tuple(self.states[v] for v in self.columns)
+        return _places(self.latent, self.columns, self.classes, own, tuple(order))
+
+
+@lru_cache(maxsize=64)
+def _places(
+    latent: int, columns: Scope, classes: int, states: tuple[int, ...], order: Scope
+) -> Codes:
+    sizes, start, begin = dict(zip(columns, states, strict=True)), 0, {}
+    for v in order:
+        begin[v] = start
+        start += classes * sizes.get(v, 1)
+    found = [begin[latent] + np.arange(classes)[None]]
+    for v, count in sizes.items():
+        found.append(begin[v] + np.arange(classes * count).reshape(classes, -1).T)
+    return np.ascontiguousarray(np.concatenate(found), dtype=np.int32)
 
 
 def class_rows(piece: Piece, rows: Rows) -> SurveyRows | None:

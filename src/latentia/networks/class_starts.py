@@ -7,14 +7,12 @@ of it may be right, and what is not is often a class that should be elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from latentia.networks.accelerate import LaterTables, Tables
 from latentia.networks.class_rows import SurveyRows
 from latentia.networks.far_rows import draw_far_rows
-from latentia.typing import Array
+from latentia.typing import Array, Codes
 
 PSEUDO_COUNT = 0.5
 SAMPLE = 1500  # different rows that are looked at
@@ -33,12 +31,9 @@ def seeded_tables(rows: SurveyRows, count: int, rng: np.random.Generator) -> lis
     share *= weight / share.sum(axis=1, keepdims=True)
     met = share @ marks + PSEUDO_COUNT  # (starts, classes, states of all columns)
     sizes = share.sum(axis=2) + PSEUDO_COUNT
-    own, start = {rows.latent: sizes / sizes.sum(axis=1, keepdims=True)}, 0
-    for v in rows.columns:
-        counts = met[:, :, start : start + rows.states[v]]
-        start += rows.states[v]
-        own[v] = counts / counts.sum(axis=2, keepdims=True)
-    return _each(own, count)
+    begin, lengths = _columns(rows)
+    met /= np.add.reduceat(met, begin, axis=2).repeat(lengths, axis=2)
+    return _each(rows, sizes, met)
 
 
 def changed_tables(
@@ -53,21 +48,14 @@ def changed_tables(
     reached = (rows.weight * (chance.max() - chance + 1e-9)).cumsum()
     drawn = np.searchsorted(reached, rng.random(count) * reached[-1], side="right")
     drawn, moved = np.minimum(drawn, len(reached) - 1), rng.integers(rows.classes, size=count)
-    own, start, turn = dict[int, Array](), 0, np.arange(count)
-    marks = rows.marks[drawn]
-    for v in rows.columns:
-        here = slice(start, start + rows.states[v])
-        start += rows.states[v]
-        seen = marks[:, here]
-        hole = 1.0 - seen.sum(axis=1, keepdims=True)  # a hole is like all rows
-        table = np.repeat(best[v][None], count, axis=0)
-        table[turn, moved] = LEAN * (seen + hole * everywhere[here])
-        table[turn, moved] += (1.0 - LEAN) * everywhere[here]
-        own[v] = (1.0 - NEAR_ALL) * table + NEAR_ALL * everywhere[here]
+    (begin, lengths), turn = _columns(rows), np.arange(count)
+    seen = rows.marks[drawn]
+    hole = 1.0 - np.add.reduceat(seen, begin, axis=1).repeat(lengths, axis=1)  # like all rows
+    tables = np.repeat(flat[None], count, axis=0)  # (starts, classes, states of all columns)
+    tables[turn, moved] = LEAN * (seen + hole * everywhere) + (1.0 - LEAN) * everywhere
     sizes = np.repeat(size[None], count, axis=0)
     sizes[turn, moved] = 1.0 / rows.classes
-    own[rows.latent] = sizes / sizes.sum(axis=1, keepdims=True)
-    return _each(own, count)
+    return _each(rows, sizes, (1.0 - NEAR_ALL) * tables + NEAR_ALL * everywhere)
 
 
 def _sampled(rows: SurveyRows, rng: np.random.Generator) -> SurveyRows:
@@ -85,8 +73,18 @@ def _log_chances(rows: SurveyRows, size: Array, flat: Array) -> Array:
     return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
 
-def _each(own: Mapping[int, Array], count: int) -> list[Tables]:
-    """Tables of each start, from those of all of them."""
-    shapes = {v: own[v].shape[1:] for v in sorted(own)}
-    flat = np.concatenate([own[v].reshape(count, -1) for v in shapes], axis=1)
+def _columns(rows: SurveyRows) -> tuple[Codes, Codes]:
+    """Where each column's states begin among those of all, and how many they are."""
+    lengths = np.array([rows.states[v] for v in rows.columns])
+    return lengths.cumsum() - lengths, lengths
+
+
+def _each(rows: SurveyRows, sizes: Array, tables: Array) -> list[Tables]:
+    """Tables of each start: sizes of classes (starts, classes), P(code | class) of all columns."""
+    own = {v: (rows.classes, rows.states[v]) for v in rows.columns}
+    shapes = dict(sorted({rows.latent: (rows.classes,), **own}.items()))
+    place = rows.places(tuple(shapes))
+    flat = np.empty((len(sizes), place.size))
+    flat[:, place[0]] = sizes / sizes.sum(axis=1, keepdims=True)
+    flat[:, place[1:]] = tables.transpose(0, 2, 1)
     return [LaterTables(shapes, x) for x in flat]

@@ -25,8 +25,9 @@ MOST_WORK = 2**24  # … and so are more numbers of one E-step
 class _Classes(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("rows", "columns", "states", "padded", "codes")),
-        *((name, ctypes.c_int64) for name in ("cells", "groups", "memory")),
-        *((name, ctypes.c_void_p) for name in ("seen", "place", "weight", "begin", "prior")),
+        *((name, ctypes.c_int64) for name in ("shared", "cells", "groups", "memory")),
+        *((name, ctypes.c_void_p) for name in ("seen", "members", "parts")),
+        *((name, ctypes.c_void_p) for name in ("place", "weight", "begin", "prior")),
         *((name, ctypes.c_double) for name in ("small", "first_cap", "least_cap", "flat")),
         *((name, ctypes.c_double) for name in ("at_rest", "rest", "keep", "least_root")),
         ("room", ctypes.c_void_p),
@@ -53,13 +54,15 @@ class ClassClimbs(ClimbNumbers):
     ) -> None:
         super().__init__(starts, prior)
         self.rows, flat = rows, self.flat
-        place, codes = rows.places(starts[0]), rows.codes
-        room = np.empty(2 * (1 + codes) * rows.padded + 4 * self.cells)
-        self.kept = (place, room)  # what C points to lives as long as this
+        place, codes, shared = rows.places(tuple(flat.shapes)), rows.codes, rows.shared
+        seen, members, parts = shared.seen, shared.members, shared.parts
+        room = np.empty(2 * (1 + codes + len(parts)) * rows.padded + 4 * self.cells)
+        self.kept = (place, room, shared)  # what C points to lives as long as this
         self.call = _Classes(
-            *(*rows.seen.shape, rows.classes, rows.padded, codes),
-            *(self.cells, len(flat.starts), MEMORY),
-            *(x.ctypes.data for x in (rows.seen, place, rows.weight, self.begin, flat.prior)),
+            *(*seen.shape, rows.classes, rows.padded, codes),
+            *(len(parts), self.cells, len(flat.starts), MEMORY),
+            *(x.ctypes.data for x in (seen, members, parts)),
+            *(x.ctypes.data for x in (place, rows.weight, self.begin, flat.prior)),
             enough * flat.parameters,
             *STEPPING,
             room.ctypes.data,
