@@ -5,7 +5,7 @@ import pytest
 
 from latentia.data.rows import Rows
 from latentia.native.loading import kernel
-from latentia.networks.compiled_counts import count_joint_states
+from latentia.networks.compiled_counts import count_joint_states, joint_states_and_holes
 from latentia.networks.em_problem import count_columns
 from latentia.structure.reading_graphs import as_graph
 
@@ -59,3 +59,27 @@ def test_holes_are_rows_whatever_their_weight(kernel_level):
     assert sums["holes/1"].tolist() == [0]
     assert sums["column/0"].tolist() == [2.0, 0.0]
     assert sums["column/1"].tolist() == [0.5, 2.0]
+
+
+def test_columns_are_counted_from_families_where_no_member_lacks():
+    """What a family tells of a column is not counted again, and is the same."""
+    rng = np.random.default_rng(5)
+    graph = as_graph("a -> b; a -> c; b -> c; d", states={"a": 2, "b": 3, "c": 4, "d": 2})
+    codes = [rng.integers(0, n, 500) for n in (2, 3, 4, 2)]
+    codes[2][::7] = -1  # families without it still tell of a and b
+    for weight in (None, rng.random(500)):
+        rows = Rows(tuple(codes), weight)
+        plain, found = count_columns(graph, rows).sums, count_columns(graph, rows, (0, 1, 2)).sums
+        assert found.keys() == plain.keys() | {"counts/0", "counts/1", "counts/2"}
+        for name, n in plain.items():
+            np.testing.assert_allclose(found[name], n, rtol=1e-12)
+        whole = [(0,), (0, 1), (0, 1, 2)]
+        for v, n in enumerate(count_joint_states(codes, [2, 3, 4, 2], whole, weight)):
+            np.testing.assert_array_equal(found[f"counts/{v}"], n)
+
+
+def test_members_that_lack_a_cell_are_told(kernel_level):
+    one, holed = np.array([0, 1, 1]), np.array([0, -1, 1], dtype=np.int8)
+    _, lacking = joint_states_and_holes([one, holed, one], [2, 2, 2], [(0, 1), (2,)])
+    assert lacking == {1}
+    assert joint_states_and_holes([one, holed], [2, 2], [(0,)])[1] == frozenset()

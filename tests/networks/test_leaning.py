@@ -8,9 +8,10 @@ import latentia as lt
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError
+from latentia.networks import concentrations as concentrating
 from latentia.networks import leaning
 from latentia.networks.accelerate import Prior
-from latentia.networks.leaning import concentrations
+from latentia.networks.concentrations import CountedTable
 from latentia.networks.own_tables import climb_tables, learn_tables
 from latentia.networks.piece_learning import TableSettings
 from latentia.structure import templates
@@ -21,12 +22,66 @@ from latentia.testing import random_model
 ONE = TableSettings(smoothing=1.0)
 
 
+def concentrations(counts, share, least):
+    """Of one table."""
+    return concentrating.concentrations([CountedTable(counts, share, least)])[0]
+
+
+def plainly(counts, share, least):
+    """The same with a loop over rows and pseudo-counts, by scipy's law."""
+    seen = [n for n in counts if n.any()]
+    if len(seen) < 2:
+        return np.full(len(counts), least)
+    gain = np.zeros((concentrating.TRIED, len(seen)))
+    for i, step in enumerate(concentrating.STEPS):
+        for j, n in enumerate(seen):
+            gain[i, j] = log_evidence(n, share, least * np.exp(step)) - log_evidence(
+                n, share, least
+            )
+    leans = concentrating.LOG_ODDS
+    level = np.log1p(np.exp(gain + leans)).sum(axis=1)
+    level -= (concentrating.STEPS / concentrating.WIDTH) ** 2 / 2
+    best, width = int(level.argmax()), concentrating.STEPS[1]
+    step = concentrating.STEPS[best]
+    if 0 < best < concentrating.TRIED - 1:
+        below, top, above = level[best - 1 : best + 2]
+        step += width * (below - above) / (below - 2 * top + above) / 2
+    told = iter(np.array([np.interp(step, concentrating.STEPS, g) for g in gain.T]))
+    top = least * np.exp(step)
+    share_of = [1 / (1 + np.exp(-next(told) - leans)) if n.any() else 1.0 for n in counts]
+    return least + (top - least) * np.array(share_of)
+
+
+def log_evidence(n, share, a):
+    """Of one row."""
+    log_gamma = scipy.special.gammaln
+    cells = (log_gamma(n + a * share) - log_gamma(a * share)).sum()
+    return cells + log_gamma(a) - log_gamma(n.sum() + a)
+
+
+def test_many_tables_at_once_are_as_each_alone():
+    rng = np.random.default_rng(7)
+    tables = []
+    for rows, states in ((1, 2), (9, 3), (40, 2), (6, 5), (3, 1), (200, 4)):
+        share = rng.dirichlet(np.ones(states))
+        counts = rng.poisson(rng.gamma(0.5, 6.0, (rows, 1)) * share).astype(float)
+        tables.append(CountedTable(counts, share, float(rng.uniform(0.3, 2.0))))
+    tables.append(CountedTable(np.zeros((4, 2)), np.array([0.5, 0.5]), 1.0))
+    tables.append(CountedTable(np.full((9, 2), 200.0), np.array([0.5, 0.5]), 1.0))
+    found = concentrating.concentrations(tables)
+    for table, own in zip(tables, found, strict=True):
+        right = plainly(table.counts, table.share, table.least)
+        np.testing.assert_allclose(own, right, rtol=1e-9)
+    assert concentrating.concentrations([]) == []
+
+
 def test_the_evidence_is_that_of_dirichlet_multinomials():
     rng = np.random.default_rng(0)
     counts, share = rng.poisson(3.0, (6, 4)).astype(float), rng.dirichlet(np.ones(4))
     law = scipy.stats.dirichlet_multinomial
     whole = counts.sum(axis=1)
-    found = leaning.log_evidence_of_rows(counts, share, np.array([1.0, 7.5]))
+    rows = concentrating.stacked_rows([CountedTable(counts, share, 1.0)], [np.arange(6)])
+    found = concentrating.evidence_of_rows(rows, np.array([1.0, 7.5]))
     for i, a in enumerate((1.0, 7.5)):
         right = law.logpmf(counts.astype(int), a * share, whole.astype(int)).sum()
         ways = (
@@ -54,7 +109,7 @@ def test_ends_and_single_rows():
     lonely = np.array([[5.0, 3.0], [0.0, 0.0]])
     np.testing.assert_array_equal(concentrations(lonely, share, 2.0), [2.0, 2.0])
     same = np.full((500, 2), 200.0)
-    np.testing.assert_allclose(concentrations(same, share, 1.0), leaning.MOST, rtol=0.1)
+    np.testing.assert_allclose(concentrations(same, share, 1.0), concentrating.MOST, rtol=0.1)
 
 
 def test_a_row_with_a_mind_of_its_own_keeps_it():
@@ -71,7 +126,7 @@ def test_large_tables_are_worked_on_in_parts(monkeypatch):
     rng = np.random.default_rng(2)
     counts, share = rng.poisson(2.0, (50, 3)).astype(float), np.array([0.2, 0.3, 0.5])
     whole = concentrations(counts, share, 1.0)
-    monkeypatch.setattr(leaning, "MOST_CELLS", 400)
+    monkeypatch.setattr(concentrating, "MOST_CELLS", 400)
     np.testing.assert_allclose(concentrations(counts, share, 1.0), whole, rtol=1e-12)
 
 

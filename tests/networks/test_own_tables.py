@@ -526,3 +526,21 @@ def test_starts_end_alike_by_the_kernel_by_numpy_and_one_after_the_other(way, mo
     other = learn_tables(graph, LocalRows(rows), FEW, 0)
     for v, table in together.tables.items():
         np.testing.assert_allclose(other.tables[v], table, atol=1e-6)  # where climbs rest
+
+
+def test_rows_are_passed_over_once_where_nothing_is_latent():
+    rng = np.random.default_rng(6)
+    graph, tables = random_dag(rng, latents=0)
+    rows = rows_of(graph, tables, rng)
+    passes = []
+
+    class Counted(Blocks):
+        def fold(self, summary):
+            passes.append(summary)
+            return super().fold(summary)
+
+    found = learn_tables(graph, Counted(rows), TableSettings(), 0)
+    assert len(passes) == 1
+    right = learn_tables(graph, LocalRows(rows), TableSettings(), 0)
+    for v, table in right.tables.items():
+        np.testing.assert_allclose(found.tables[v], table, rtol=1e-12)

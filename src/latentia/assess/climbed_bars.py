@@ -17,8 +17,8 @@ from latentia.data.sources.memory import LocalRows
 from latentia.errors import DataError
 from latentia.exact.pieces import Cut, Piece, cut_graph, with_ancestors
 from latentia.networks.accelerate import Prior, Tables
-from latentia.networks.counting import count_families
 from latentia.networks.em_problem import prior_of_tables
+from latentia.networks.first_look import count_once
 from latentia.networks.knowledge import (
     Knowledge,
     PseudoCounts,
@@ -27,7 +27,6 @@ from latentia.networks.knowledge import (
     read_smoothing,
 )
 from latentia.networks.leaning import leaning_problem
-from latentia.networks.own_tables import look_at_columns
 from latentia.networks.piece_climb import climb_piece
 from latentia.networks.piece_problem import TableProblem, pose_piece
 from latentia.structure.graph import LatentGraph
@@ -51,14 +50,19 @@ def pose_tables(
 
     Pseudo-counts that lean stay as they are for all rows: groups of rows hardly move them.
     """
-    weight, marginals, holes = look_at_columns(graph, source)
+    leans = leans_by_itself(smoothing)
+    closed: tuple[int, ...] = ()
+    if leans:
+        telling = with_ancestors(graph.parents(), graph.observed)
+        closed = cut_graph(graph, graph.latent & telling, telling, knowledge.tied).closed
+    seen = count_once(graph, source, closed)
     least = read_smoothing(graph, least_smoothing(smoothing))
-    prior = prior_of_tables(graph, marginals, least, knowledge)
+    prior = prior_of_tables(graph, seen.marginals, least, knowledge)
     flat = Prior({v: np.zeros(graph.states[v] or 1) for v in range(len(graph.names))})
-    problem = TableProblem(graph, source, weight, holes, prior or flat, knowledge)
-    if leans_by_itself(smoothing):
+    problem = TableProblem(graph, source, seen.weight, seen.holes, prior or flat, knowledge)
+    if leans:
         cut = cut_as_learned(problem)
-        counts = count_families(graph, cut.closed, source)
+        counts = seen.counts_of(cut.closed)
         problem = replace(problem, prior=leaning_problem(problem, cut, counts, tables))
     return problem
 

@@ -19,6 +19,7 @@ typedef struct {
     const int32_t *sizes;       /* of each column: codes are below this */
     const double *weight;       /* (rows) or NULL */
     double *counts;
+    uint8_t *holed;             /* of each column: 1 where some row lacks it */
 } Families;
 
 /* joint = joint size + code; whether some code is a hole, and the largest of all */
@@ -102,6 +103,7 @@ EXPORT int64_t NAME(count_families)(const Families *f, int64_t rows) {
                 take(f, f->members[m], first, some, joint, &holes, &most);
                 if (most >= f->sizes[f->members[m]]) return -1;
                 lacking |= holes;
+                f->holed[f->members[m]] |= (uint8_t)holes;
             }
             for (int64_t m = f->begin[k]; lacking && m < f->begin[k + 1]; m++)
                 leave(f, f->members[m], first, some, (uint32_t)(cells - 1), joint);

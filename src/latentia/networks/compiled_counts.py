@@ -27,7 +27,7 @@ class _Families(ctypes.Structure):
     _fields_ = (
         ("families", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("begin", "members", "at", "codes", "bytes")),
-        *((name, ctypes.c_void_p) for name in ("sizes", "weight", "counts")),
+        *((name, ctypes.c_void_p) for name in ("sizes", "weight", "counts", "holed")),
     )
 
 
@@ -44,13 +44,25 @@ def count_joint_states(
     [array([[0., 0., 1.],
            [2., 0., 0.]]), array([1., 2.])]
     """
+    return joint_states_and_holes(columns, sizes, families, weight)[0]
+
+
+def joint_states_and_holes(
+    columns: Sequence[Codes],
+    sizes: Sequence[int],
+    families: Sequence[Sequence[int]],
+    weight: Array | None = None,
+) -> tuple[list[Array], frozenset[int]]:
+    """The same, and the members (by place) that some row lacks, whatever its weight."""
     shapes = [[sizes[i] for i in family] for family in families]
     own = kernel()
     if own is None or max(map(math.prod, shapes), default=1) > MOST_CELLS:
         found = [_counted(columns, sizes, family, weight) for family in families]
+        used = {i for family in families for i in family}
+        holed = frozenset(i for i in used if columns[i].min(initial=0) < 0)
     else:
-        found = _compiled(own, columns, sizes, families, weight)
-    return [n.reshape(shape) for n, shape in zip(found, shapes, strict=True)]
+        found, holed = _compiled(own, columns, sizes, families, weight)
+    return [n.reshape(shape) for n, shape in zip(found, shapes, strict=True)], holed
 
 
 def _compiled(
@@ -59,13 +71,13 @@ def _compiled(
     sizes: Sequence[int],
     families: Sequence[Sequence[int]],
     weight: Array | None,
-) -> list[Array]:
+) -> tuple[list[Array], frozenset[int]]:
     used = sorted({i for family in families for i in family})
     place = {i: k for k, i in enumerate(used)}
     mine = [np.ascontiguousarray(columns[i], _kind(columns[i])) for i in used]
     cells = [math.prod([sizes[i] for i in family]) + 1 for family in families]
     at = [0, *itertools.accumulate(cells)]
-    counts = np.zeros(at[-1])
+    counts, lacking = np.zeros(at[-1]), np.zeros(len(used), dtype=np.uint8)
     share = None if weight is None else np.ascontiguousarray(weight, dtype=float)
     told: tuple[CellArray, ...] = (  # what C points to lives as long as this
         np.array([0, *itertools.accumulate(map(len, families))], dtype=np.int64),
@@ -76,11 +88,13 @@ def _compiled(
         np.array([sizes[i] for i in used], dtype=np.int32),
     )
     given = None if share is None else share.ctypes.data
-    call = _Families(len(families), *(x.ctypes.data for x in told), given, counts.ctypes.data)
+    into = counts.ctypes.data, lacking.ctypes.data
+    call = _Families(len(families), *(x.ctypes.data for x in told), given, *into)
     run = own.function("count_families")
     run.restype = ctypes.c_int64
     check_codes(run(ctypes.byref(call), ctypes.c_int64(len(columns[0]))))
-    return [counts[a : b - 1] for a, b in itertools.pairwise(at)]
+    holed = frozenset(used[k] for k in lacking.nonzero()[0])
+    return [counts[a : b - 1] for a, b in itertools.pairwise(at)], holed
 
 
 def _kind(codes: Codes) -> type[np.signedinteger]:

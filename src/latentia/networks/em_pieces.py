@@ -22,11 +22,11 @@ from latentia.exact.estep import sum_counts
 from latentia.exact.estep_wiring import EStep, Scope, check_graph
 from latentia.exact.pieces import cut_graph, with_ancestors
 from latentia.networks.accelerate import Prior, Tables
-from latentia.networks.counting import count_families, family_counts, log_likelihood_of
+from latentia.networks.counting import family_counts, log_likelihood_of
 from latentia.networks.em_problem import Scale, prior_of_tables
+from latentia.networks.first_look import count_once
 from latentia.networks.knowledge import Knowledge, PseudoCounts, read_smoothing
 from latentia.networks.leaf_cells import LeafCells
-from latentia.networks.own_tables import look_at_columns
 from latentia.networks.piece_problem import PieceProblem, TableProblem, piece_columns, pose_piece
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array
@@ -125,8 +125,8 @@ def pose_pieces(
 ) -> PiecesProblem:
     """Look at the rows once and wire every piece; for rows in `blocks`, too, if asked for."""
     check_graph(graph)
-    weight, marginals, holes = look_at_columns(graph, source)
-    prior = prior_of_tables(graph, marginals, read_smoothing(graph, smoothing), knowledge)
+    seen = count_once(graph, source, cut_graph(graph, graph.latent).closed)
+    prior = prior_of_tables(graph, seen.marginals, read_smoothing(graph, smoothing), knowledge)
     telling = with_ancestors(graph.parents(), graph.observed)
     barren = [str(graph.names[v]) for v in sorted(graph.latent) if v not in telling]
     if barren:
@@ -135,16 +135,18 @@ def pose_pieces(
             "latents out of the graph."
         )
     parental = {a for a, _ in graph.edges}
-    unknown = graph.latent | {v for v in holes if v in parental}
-    cut = cut_graph(graph, unknown)
+    cut = cut_graph(graph, graph.latent | parental.intersection(seen.holes))
     flat = {v: np.zeros(graph.states[v] or 1) for v in range(len(graph.names))}
-    problem = TableProblem(graph, source, weight, holes, prior or Prior(flat), Knowledge())
+    problem = TableProblem(
+        graph, source, seen.weight, seen.holes, prior or Prior(flat), Knowledge()
+    )
     pieces = tuple(pose_piece(problem, piece) for piece in cut.pieces)
-    counts = count_families(graph, cut.closed, source)
+    counts = seen.counts_of(cut.closed)
     wired: Wired = ()
     if blocks or not isinstance(source, LocalRows):
-        wired = tuple(_wire(problem, p, holes) for p in pieces)
-    return PiecesProblem(graph, source, pieces, counts, weight, marginals, prior, knowledge, wired)
+        wired = tuple(_wire(problem, p, seen.holes) for p in pieces)
+    told = (counts, seen.weight, seen.marginals, prior, knowledge, wired)
+    return PiecesProblem(graph, source, pieces, *told)
 
 
 def _wire(

@@ -24,7 +24,7 @@ from latentia.exact.leaf_pieces import WideGraph
 from latentia.exact.wide_layout import wide_layout
 from latentia.inference.operators import smooth_unseen
 from latentia.networks.accelerate import Prior
-from latentia.networks.compiled_counts import count_joint_states
+from latentia.networks.compiled_counts import joint_states_and_holes
 from latentia.networks.knowledge import (
     Knowledge,
     PseudoCounts,
@@ -250,22 +250,47 @@ def _count_pieces(wide: WideGraph, rows: Rows) -> Moments:
     return count_columns(wide.wide, wide.rows(rows))
 
 
-def count_columns(graph: LatentGraph, rows: Rows) -> Moments:
-    """Counts of the states of every column, and of its missing cells; of decimals, moments."""
-    sums: dict[str, Array] = {}
+def count_columns(graph: LatentGraph, rows: Rows, families: Sequence[int] = ()) -> Moments:
+    """Counts of the states of every column, and of its missing cells; of decimals, moments.
+
+    `families`, by their variable: their joint states, too ("counts/<variable>").
+    """
     discrete = [i for i, codes in enumerate(rows.codes) if codes.dtype.kind != "f"]
     sizes = [graph.states[v] or 1 for v in graph.observed]
-    found = count_joint_states(rows.codes, sizes, [(i,) for i in discrete], rows.weight)
-    counts = dict(zip(discrete, found, strict=True))
+    place, parents = {v: i for i, v in enumerate(graph.observed)}, graph.parents()
+    own = {v: tuple(place[u] for u in (*parents[v], v)) for v in families}
+    if len(discrete) < len(rows.codes):
+        own = {v: members for v, members in own.items() if set(members).issubset(discrete)}
+    joint, lacking = joint_states_and_holes(rows.codes, sizes, list(own.values()), rows.weight)
+    sums = {f"counts/{v}": n for v, n in zip(own, joint, strict=True)}
+    counts = _summed_out(list(own.values()), joint, lacking)
+    left = [(i,) for i in discrete if i not in counts]
+    found, more = joint_states_and_holes(rows.codes, sizes, left, rows.weight)
+    counts |= {i: n for (i,), n in zip(left, found, strict=True)}
     for i, (v, codes) in enumerate(zip(graph.observed, rows.codes, strict=True)):
         if i in counts:
-            holes = int((codes < 0).sum()) if codes.min(initial=0) < 0 else 0
+            holes = int((codes < 0).sum()) if i in lacking or i in more else 0
             sums[f"column/{v}"], sums[f"holes/{v}"] = counts[i], np.array([holes])
             continue
         F = features(np.asarray(codes, dtype=float))
         sums[f"moments/{v}"] = F.sum(axis=1) if rows.weight is None else F @ rows.weight
         sums[f"holes/{v}"] = np.array([(F[0] == 0).sum()])
     return Moments("columns", rows.total, len(rows), sums)
+
+
+def _summed_out(
+    families: Sequence[Sequence[int]], joint: Sequence[Array], lacking: frozenset[int]
+) -> dict[int, Array]:
+    """Counts of columns' states from the smallest family that holds them and lacks no cell."""
+    found: dict[int, Array] = {}
+    for k in sorted(range(len(families)), key=lambda k: joint[k].size):
+        if not lacking.isdisjoint(families[k]):
+            continue
+        for axis, i in enumerate(families[k]):
+            if i not in found:
+                others = tuple(a for a in range(joint[k].ndim) if a != axis)
+                found[i] = joint[k].sum(axis=others)
+    return found
 
 
 def sum_log_units(graph: LatentGraph, columns: Sequence[Column], rows: Rows) -> Moments:

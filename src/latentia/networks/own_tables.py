@@ -11,19 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeAlias, final
 
 import numpy as np
 
 from latentia.data.rows import Source
-from latentia.errors import DataError, PlanError
 from latentia.exact.estep_wiring import check_graph
 from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import Prior, Tables
-from latentia.networks.counting import count_families, log_likelihood_of, tables_of_counts
-from latentia.networks.em_problem import count_columns, prior_of_tables, with_unseen
+from latentia.networks.counting import log_likelihood_of, tables_of_counts
+from latentia.networks.em_problem import prior_of_tables, with_unseen
+from latentia.networks.first_look import count_once
 from latentia.networks.knowledge import (
     Knowledge,
     leans_by_itself,
@@ -135,16 +134,16 @@ def _learn_pieces(
     rng: np.random.Generator,
     leaves: Mapping[int, LeafCells],
 ) -> LearnedTables:
-    weight, marginals, holes = look_at_columns(graph, source)
-    prior = _prior(graph, marginals, settings, knowledge)
-    leans = leans_by_itself(settings.smoothing)
-    problem = TableProblem(graph, source, weight, holes, prior, knowledge, leaves, leans)
     telling = with_ancestors(graph.parents(), graph.observed)
+    latent, tied = graph.latent & telling, knowledge.tied
+    seen = count_once(graph, source, cut_graph(graph, latent, telling, tied).closed)
+    prior = _prior(graph, seen.marginals, settings, knowledge)
+    leans = leans_by_itself(settings.smoothing)
+    problem = TableProblem(graph, source, seen.weight, seen.holes, prior, knowledge, leaves, leans)
     barren = [v for v in sorted(graph.latent) if v not in telling]
     children = {a for a, b in graph.edges if b in telling}
-    unknown = {v for v in graph.latent if v in telling} | {v for v in holes if v in children}
-    cut = cut_graph(graph, unknown, telling, knowledge.tied)
-    counts = count_families(graph, cut.closed, source)
+    cut = cut_graph(graph, latent | children.intersection(seen.holes), telling, tied)
+    counts = seen.counts_of(cut.closed)
     own = leaning_counts(problem, counts) if leans else prior
     tables = with_bells(tables_of_counts(counts, own, knowledge), leaves)
     tables |= _told_by_prior(graph, barren, prior, knowledge)
@@ -155,13 +154,13 @@ def _learn_pieces(
         tables |= piece.outside(found)
         log_likelihood += report.log_likelihood
         reports.append(report)
-    seen = {v: n for v, n in marginals.items() if v not in knowledge.cells}
-    tables = with_unseen(tables, knowledge.pooled(seen))
+    told = {v: n for v, n in seen.marginals.items() if v not in knowledge.cells}
+    tables = with_unseen(tables, knowledge.pooled(told))
     tables = renumbered(graph, tables, knowledge.orders(local_orders(graph, tables)))
     return LearnedTables(
         graph,
         {v: tables[v] for v in range(len(graph.names))},
-        weight,
+        seen.weight,
         log_likelihood,
         tuple(graph.names[v] for v in cut.closed),
         tuple(reports),
@@ -174,30 +173,6 @@ def _notes(graph: LatentGraph, barren: Sequence[int]) -> tuple[str, ...]:
         return ()
     names = ", ".join(str(graph.names[v]) for v in barren[:8])
     return (f"nothing is known of {names}: no column lies below. Their tables are the prior's.",)
-
-
-def look_at_columns(
-    graph: LatentGraph, source: Source
-) -> tuple[float, dict[int, Array], tuple[int, ...]]:
-    """One pass over the rows: their weight, counts of states, and the columns with holes."""
-    seen = source.fold(partial(count_columns, graph))
-    if not seen.weight > 0:
-        raise DataError("there are no rows to learn from, or their weights are all zero.")
-    dense = [v for v in graph.observed if f"moments/{v}" in seen.sums]
-    if dense:
-        names = ", ".join(str(graph.names[v]) for v in dense[:8])
-        raise PlanError(
-            f"tables are of discrete columns, and {names} is continuous. Bin it "
-            "(kinds={...: 'discrete'}), or use lt.EM or lt.PBP."
-        )
-    marginals = {v: seen.sums[f"column/{v}"] for v in graph.observed}
-    for v, count in marginals.items():
-        if not count.sum() > 0:
-            raise DataError(
-                f"no row has a value in {graph.names[v]}. Drop the column from the graph."
-            )
-    holes = tuple(v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0)
-    return seen.weight, marginals, holes
 
 
 def _prior(

@@ -23,8 +23,8 @@ from latentia.linear_algebra import one_thread
 from latentia.networks.accelerate import Tables, free_parameters
 from latentia.networks.candidates import split_state
 from latentia.networks.em_problem import prior_of_tables
+from latentia.networks.first_look import count_once
 from latentia.networks.knowledge import Knowledge
-from latentia.networks.own_tables import look_at_columns
 from latentia.networks.piece_learning import complete_rows, course_of
 from latentia.networks.piece_problem import (
     PieceProblem,
@@ -64,12 +64,13 @@ def states_of_pieces(graph: LatentGraph, source: Source, seed: int = 0) -> Laten
     rng = np.random.default_rng(seed)
     rows = LocalRows(source.sample(MOST_ROWS, rng), threads=1)
     first = _sized(graph, dict.fromkeys(unknown, FEWEST))
-    weight, marginals, holes = look_at_columns(first, rows)
+    seen = count_once(first, rows)
     counts = dict.fromkeys(unknown, FEWEST)
     for piece in _cut(first).pieces:
         own = tuple(v for v in unknown if v in piece.unknown)
         if own:
-            trials = _Trials(graph, rows, weight, marginals, holes, own, piece, rng)
+            told = (seen.weight, seen.marginals, seen.holes)
+            trials = _Trials(graph, rows, *told, own, piece, rng)
             with one_thread():
                 counts |= trials.fitted_to_rows().best()
     return _sized(graph, counts)
