@@ -8,8 +8,9 @@ from network_tasks import Task
 from latentia.exact.pieces import cut_graph, with_ancestors
 from latentia.exact.table_answers import TableAnswers
 from latentia.networks.accelerate import normalised
-from latentia.networks.counting import count_families, tables_of_counts
-from latentia.networks.em_problem import count_columns, prior_of_tables
+from latentia.networks.counting import tables_of_counts
+from latentia.networks.em_problem import prior_of_tables
+from latentia.networks.first_look import count_once
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.own_tables import learn_tables
 from latentia.networks.piece_learning import TableSettings
@@ -24,17 +25,15 @@ def em_of_pieces(
 ) -> tuple[dict, float]:
     """Plain EM with random restarts, all pieces of a restart together; the highest is kept."""
     graph, source, nothing = task.graph, task.source, Knowledge()
-    seen = source.fold(lambda rows: count_columns(graph, rows))
-    marginals = {v: seen.sums[f"column/{v}"] for v in graph.observed}
-    prior = prior_of_tables(
-        graph, marginals, dict.fromkeys(range(len(graph.names)), SMOOTHING), nothing
-    )
     telling = with_ancestors(graph.parents(), graph.observed)
-    gaps = tuple(v for v in graph.observed if seen.sums[f"holes/{v}"][0] > 0)
+    seen = count_once(graph, source, cut_graph(graph, graph.latent & telling, telling).closed)
+    prior = prior_of_tables(
+        graph, seen.marginals, dict.fromkeys(range(len(graph.names)), SMOOTHING), nothing
+    )
     inner = {a for a, _ in graph.edges}
-    cut = cut_graph(graph, (graph.latent & telling) | inner.intersection(gaps), telling)
-    tables = tables_of_counts(count_families(graph, cut.closed, source), prior, nothing)
-    problem = TableProblem(graph, source, seen.weight, gaps, prior, nothing)
+    cut = cut_graph(graph, (graph.latent & telling) | inner.intersection(seen.holes), telling)
+    tables = tables_of_counts(seen.counts_of(cut.closed), prior, nothing)
+    problem = TableProblem(graph, source, seen.weight, seen.holes, prior, nothing)
     pieces = [pose_piece(problem, piece) for piece in cut.pieces]
     best, found = -np.inf, {}
     for k in range(restarts):

@@ -6,6 +6,7 @@ import pytest
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.pieces import cut_graph
+from latentia.networks import piece_learning
 from latentia.networks.accelerate import Prior
 from latentia.networks.knowledge import Knowledge
 from latentia.networks.own_tables import learn_tables
@@ -64,3 +65,13 @@ def test_the_closed_form_is_not_asked_for_wide_separators(hidden, asked):
     graph = class_graph(4, 30, hidden)
     rows = Rows(tuple(rng.integers(m, size=2000) for m in graph.states[1:]))
     assert bool(closed_form_memberships(graph, rows, rng)) == asked
+
+
+def test_one_round_where_rows_are_fewer_than_what_they_speak_of(monkeypatch):
+    """Optima differ by luck there: which of them is higher says little about other rows."""
+    graph, source = class_graph(7, 9), LocalRows(class_rows(7, 9, 400))
+    few = learn_tables(graph, source, TableSettings(), 0).pieces[0]
+    assert few.effective > 400 / piece_learning.FEW_ROWS
+    assert few.rounds == 1
+    monkeypatch.setattr(piece_learning, "FEW_ROWS", 0.0)
+    assert learn_tables(graph, source, TableSettings(), 0).pieces[0].rounds > 1

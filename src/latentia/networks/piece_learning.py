@@ -67,6 +67,7 @@ PRECISE_REST = 0.03  # … times as near to rest, where compiled classes climb: 
 CHANGED_STARTS = 5  # … and starts of a later round of them that are near the best, not at random
 EASY_PIECE = 20_000  # numbers of an E-step: other starts cost less than the closed form
 EASY_WORK = 2**20  # numbers of an E-step of classes that numpy does at once, without any wiring
+FEW_ROWS = 3.0  # for each parameter that they speak of: optima differ by luck, one round is enough
 RACE_WORK = 3e8  # numbers worked out, after which no further round begins
 FINALISTS, FINAL_SCHEDULE = 6, ((15, 1),)  # E-steps on all rows that tell the best of them
 HOLED_FINALISTS = 3  # of every race, where columns have holes …
@@ -186,7 +187,7 @@ def _race(
             for start in _starts(maker, whole, settings, rng, turn, best)
         ),
         effective,
-        settings.rounds,
+        1 if whole.weight < FEW_ROWS * effective and not settings.precise else settings.rounds,
         RACE_WORK / cost,
         bool(settings.precise),
     )
