@@ -8,8 +8,9 @@
 For every network and hidden set (seeded, 2-5 latents that have a child) rows are drawn, tables are
 learned, and the mean KL of P(column | all other columns) to the truth is taken over columns and
 fresh rows. EM10 is plain EM on the same pieces with ten restarts, the same pseudo-count (one), and
-the stopping rule of lt.EM; both count what no latent touches in one pass. The default chooses pseudo-counts by itself ("auto"): it is compared
-with EM10 at one, and with EM10's best climbed on with the same prior as it has. Times are of the
+the stopping rule of lt.EM; both count what no latent touches in one pass. The default chooses
+pseudo-counts by itself ("auto"): it is compared with EM10 at one, and with EM10's best climbed on
+with the same prior as it has. Times are of the
 processor, on one thread. Tuned on sachs, child, alarm, insurance, water; all others are only
 reported.
 """

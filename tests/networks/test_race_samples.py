@@ -69,7 +69,9 @@ def test_the_closed_form_is_not_asked_for_wide_separators(hidden, asked):
 
 def test_one_round_where_rows_are_fewer_than_what_they_speak_of(monkeypatch):
     """Optima differ by luck there: which of them is higher says little about other rows."""
-    graph, source = class_graph(7, 9), LocalRows(class_rows(7, 9, 400))
+    rng, graph = np.random.default_rng(0), class_graph(7, 9)
+    noise = [rng.integers(9, size=400) for _ in range(7)]
+    source = LocalRows(Rows((*noise, rng.integers(7, size=400))))
     few = learn_tables(graph, source, TableSettings(), 0).pieces[0]
     assert few.effective > 400 / piece_learning.FEW_ROWS
     assert few.rounds == 1
