@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -27,6 +27,7 @@ ROOT_CUT = 1e-8  # directions of relative variance below this are none
 SOUND = 1e-5  # pivots, as shares of the largest, down to which no direction is in doubt
 CORRELATION_CUT = 1e-12
 LATER = "scipy.linalg"
+NARROW = 256  # states of all columns: a block is multiplied in hundredths of a second
 
 
 @final
@@ -62,6 +63,16 @@ _ONE_THREAD = _OneThread()
 def one_thread() -> AbstractContextManager[object]:
     """BLAS on one thread: thousands of small factorisations only wait for each other on more."""
     return _ONE_THREAD
+
+
+def threads_of_products(cells: int) -> AbstractContextManager[object]:
+    """BLAS on one thread where rows have few cells: blocks of rows are beside each other anyway.
+
+    Products of a thousand rows by some dozens of states are over before a second thread has come:
+    waiting for it took as much processor time as all the rest of a fit, and with continuous
+    columns, on cores that others used as well, twenty times as much.
+    """
+    return one_thread() if cells <= NARROW else nullcontext()
 
 
 @cache

@@ -12,6 +12,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import latentia as lt
+from latentia.data.rows import Rows
+from latentia.data.sources.memory import LocalRows
 from latentia.linear_algebra import one_thread
 from latentia.model.latent_questions import _kept
 
@@ -137,6 +139,26 @@ def test_products_of_narrow_tables_take_one_thread(states: int, threads: int) ->
     assert Watched.seen.pop() <= {threads}
 
 
+def test_learners_that_are_asked_themselves_multiply_on_one_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen, plain = set[int](), LocalRows.fold
+
+    def looked(source: LocalRows, summary: Any) -> Any:
+        seen.update(blas())
+        return plain(source, summary)
+
+    monkeypatch.setattr(LocalRows, "fold", looked)
+    rng = np.random.default_rng(0)
+    plan = lt.make_plan(lt.as_graph("h->a,b,c", {"h": 2}).with_states(dict.fromkeys("abc", 3)))
+    with threadpool_limits(2, user_api="blas"):
+        before = blas()
+        rows = Rows(tuple(rng.integers(3, size=400) for _ in "abc"))
+        lt.PBP(refine=False).learn(plan, LocalRows(rows))
+        assert blas() == before
+    assert seen == {1}
+
+
 def test_the_limit_on_blas_threads_is_lifted_by_the_last_to_leave() -> None:
     def stay(seconds: float) -> None:
         with one_thread():
@@ -200,8 +222,6 @@ def test_classifiers_do_not_depend_on_jobs() -> None:
 
 
 def test_learning_block_by_block_does_not_depend_on_threads() -> None:
-    from latentia.data.rows import Rows
-    from latentia.data.sources.memory import LocalRows
 
     rng = np.random.default_rng(0)
     codes = tuple(rng.integers(3, size=5000).astype(np.int8) for _ in range(4))

@@ -23,6 +23,7 @@ from latentia.kernels.choose_settings import (
 from latentia.kernels.class_settings import choose_settings_for_classes
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings
+from latentia.linear_algebra import threads_of_products
 from latentia.model.choice import Smoothed, choose_best, learn_best
 from latentia.model.choice_mixed import learn_best_mixed
 from latentia.model.published_learners import PublishedPBP, Spectral, shuffled_sample
@@ -168,6 +169,10 @@ class PBP(Parameters):
 
     def learn(self, plan: Plan, source: Source) -> Operators:
         """Two passes over the rows, four on loops; refined, one more for each E-step."""
+        with threads_of_products(sum(plan.graph.states[v] or 1 for v in plan.graph.observed)):
+            return self._learn(plan, source)
+
+    def _learn(self, plan: Plan, source: Source) -> Operators:
         source, rng = self._prepared(plan, source)
         if self._informed:
             knowledge = read_knowledge(plan.graph, self.known, self.tied, self.smoothing)

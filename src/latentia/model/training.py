@@ -7,7 +7,6 @@ Every table takes it, in memory or not, and everyone who learns: `fit`, `partial
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast, final
@@ -26,7 +25,7 @@ from latentia.data.sources.table_rows import (
 )
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
-from latentia.linear_algebra import one_thread
+from latentia.linear_algebra import one_thread, threads_of_products
 from latentia.model.class_counts import (
     CLASS_SAMPLE,
     count_states,
@@ -71,8 +70,6 @@ from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
 T = TypeVar("T")
-
-NARROW = 256  # states of all columns: a block is multiplied in hundredths of a second
 
 
 @final
@@ -331,22 +328,12 @@ def _levelled(opened: Opened, training: Training, operators: Operators) -> Train
 
 def _learned(training: Training, latents: bool) -> Operators:
     learner, plan, source = training.learner, training.plan, training.source
-    with _threads_of_products(training.columns):
+    with threads_of_products(sum(c.cells for c in training.columns)):
         if not learner.abilities.plans:
             return cast("GraphLearner", learner).learn_graph(training.graph, source)
         if latents and learner.abilities.names_latents:
             return cast("NamingLearner", learner).learn_with_latents(plan, source)
         return learner.learn(plan, source)
-
-
-def _threads_of_products(columns: Sequence[Column]) -> AbstractContextManager[object]:
-    """BLAS on one thread where columns are narrow: blocks of rows are beside each other anyway.
-
-    Products of a thousand rows by some dozens of states are over before a second thread has come:
-    waiting for it took as much processor time as all the rest of a fit, and with continuous
-    columns, on cores that others used as well, twenty times as much.
-    """
-    return one_thread() if sum(c.cells for c in columns) <= NARROW else nullcontext()
 
 
 def warn_of(training: Training, operators: Operators, learner: Learner) -> None:
