@@ -70,17 +70,28 @@ static void divide_rows(const Climbing *c, double *x, double *root) {
     }
 }
 
+/* sum of prior log x; neighbours with the same prior take one logarithm of their product */
+static double log_prior(const Climbing *c, const double *x) {
+    double found = 0.0, product = 1.0, prior = c->prior[0];
+    for (int64_t i = 0; i < c->cells; i++) {
+        if (c->prior[i] != prior || product < 1e-200) {
+            found += prior * log(product);
+            prior = c->prior[i], product = 1.0;
+        }
+        if (x[i] > 1e-100) product *= x[i];
+        else found += prior * log(x[i] > 1e-300 ? x[i] : 1e-300);
+    }
+    return found + prior * log(product);
+}
+
 /* `after`, the expected counts of the trial point, become EM's tables; u and slope there; its level */
 static double looked(const Climbing *c, Climb *k, double fit, double *after, double *u, double *slope,
                      double *root) {
     double level = fit;
     k->now[STEPS] += 1.0;
     if (!(fit > -INFINITY)) return -INFINITY;
-    for (int64_t i = 0; i < c->cells; i++) {
-        double x = k->trial[i];
-        after[i] += c->prior[i];
-        level += c->prior[i] * log(x > 1e-300 ? x : 1e-300);
-    }
+    level += log_prior(c, k->trial);
+    for (int64_t i = 0; i < c->cells; i++) after[i] += c->prior[i];
     divide_rows(c, after, root);
     for (int64_t i = 0; i < c->cells; i++) {
         u[i] = sqrt(k->trial[i]) * k->root[i];
