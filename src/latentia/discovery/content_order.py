@@ -12,11 +12,11 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from latentia.data.row_colours import mixed_colours, row_colours
+from latentia.data.row_colours import Colours, mixed_colours, row_colours
 from latentia.data.rows import Rows
 from latentia.discovery.island_graph import NamedIslands
 from latentia.structure.graph import LatentGraph
-from latentia.typing import Array, Codes
+from latentia.typing import Array, CellArray, Codes
 
 T = TypeVar("T")
 
@@ -69,7 +69,8 @@ class ContentOrder:
 def content_order(rows: Rows, sizes: Sequence[int], whole: float) -> ContentOrder:
     """By what a sample of the rows holds; cells of `whole` rows decide whether it is worth it.
 
-    Columns have `sizes` states; 0 of columns whose cells have an order of their own.
+    Columns have `sizes` states; 0 of columns whose cells have an order of their own, and of
+    numbers, which go by their ranks.
 
     >>> a, b = np.array([0, 0, 1, 0, 0]), np.array([2, 0, 1, 1, 0])
     >>> one = content_order(Rows((a, b)), (2, 3), 5).rows(Rows((a, b)))
@@ -80,14 +81,37 @@ def content_order(rows: Rows, sizes: Sequence[int], whole: float) -> ContentOrde
     """
     if whole * len(sizes) > MOST_CELLS:
         return ContentOrder(tuple(range(len(sizes))), (None,) * len(sizes))
-    told = mixed_colours(row_colours(rows))
-    colours, codes = [], []
-    for own, size in zip(rows.codes, sizes, strict=True):
+    placed = tuple(_ranks(own) if own.dtype.kind == "f" else np.asarray(own) for own in rows.codes)
+    states = _state_colours(placed, sizes, mixed_colours(row_colours(rows)))
+    order = _rising(states, rows)
+    codes = [np.argsort(np.argsort(own, kind="stable")) for own in states]
+    return ContentOrder(order, tuple(codes[c] if sizes[c] else None for c in order))
+
+
+def _state_colours(rows: Sequence[Codes], sizes: Sequence[int], told: Colours) -> list[Colours]:
+    """Of the states of every column, by the colours of the rows that have them."""
+    found = []
+    for own, size in zip(rows, sizes, strict=True):
         there = own >= 0
         states = np.zeros(max(size, int(own.max(initial=-1)) + 1), dtype=np.uint64)
         np.add.at(states, own[there], told[there])
-        states = mixed_colours(states)
-        colours.append(int(states.sum(dtype=np.uint64)))
-        codes.append(np.argsort(np.argsort(states, kind="stable")) if size else None)
-    order = tuple(int(c) for c in np.argsort(np.array(colours, dtype=np.uint64), kind="stable"))
-    return ContentOrder(order, tuple(codes[c] for c in order))
+        found.append(mixed_colours(states))
+    return found
+
+
+def _rising(states: Sequence[Colours], rows: Rows) -> tuple[int, ...]:
+    """Columns by their states; those of one colour by the sizes of their numbers, if any."""
+
+    def place(c: int) -> tuple[int, float]:
+        numbers = rows.codes[c]
+        size = float(np.nansum(np.abs(numbers))) if numbers.dtype.kind == "f" else 0.0
+        return int(states[c].sum(dtype=np.uint64)), float(f"{size:.9g}")
+
+    return tuple(sorted(range(len(states)), key=place))
+
+
+def _ranks(positions: CellArray) -> Codes:
+    """Of numbers that are there, equal ones alike; -1 of those that are not."""
+    values, rank = np.unique(positions, return_inverse=True)
+    there = ~np.isnan(np.asarray(positions, dtype=float))
+    return np.where(there, np.minimum(rank, len(values) - 1), -1)

@@ -133,11 +133,17 @@ def _trial(closed: Operators, refined: Operators | str | None, large: Rows, held
 
 
 def _marginals(operators: Operators) -> list[Array]:
-    """Of every leaf, as it answers."""
-    plan, found = operators.plan, []
+    """Of every leaf, as its columns answer one by one: P(x) = Π P(x_i), within a leaf, too."""
+    plan, states = operators.plan, operators.plan.graph.states
+    found = []
     for x, k in enumerate(plan.leaves):
-        v = plan.nodes[k].columns[0]
-        table = operators.targets[v][:, 0] if v in operators.targets else operators.marginals[x]
-        mu = np.maximum(table, 0.0) + 1e-9 / len(table)
-        found.append(np.asarray(mu / mu.sum(), dtype=np.float64))
+        members = plan.nodes[k].columns
+        joint = np.ones(1)
+        for axis, v in enumerate(members):
+            table = operators.targets[v][:, 0] if v in operators.targets else operators.marginals[x]
+            others = tuple(a for a in range(len(members)) if a != axis)
+            mu = table.reshape([states[u] or 1 for u in members]).sum(axis=others)
+            mu = np.maximum(mu, 0.0) + 1e-9 / len(mu)
+            joint = np.outer(joint, mu / mu.sum()).ravel()
+        found.append(joint)
     return found

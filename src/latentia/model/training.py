@@ -17,12 +17,15 @@ from latentia.assess.jackknife import Replicates
 from latentia.assess.without_groups import check_all_discrete, replicate, replicate_once
 from latentia.closed_form.state_counts import binned, class_states
 from latentia.data.columns.column import Column
+from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Source
+from latentia.data.sources.changed_rows import change_rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table_rows import (
     constant_columns,
     missing_shares,
 )
+from latentia.discovery.content_order import MOST_CELLS, ContentOrder, content_order
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.linear_algebra import one_thread, threads_of_products
@@ -106,11 +109,13 @@ def plan_training(
         graph, pilot = plan.tables_of or plan.graph, opened.first(columns)
     else:
         columns, pilot = opened.columns, opened.first(opened.columns)
-        graph = counted_graph(opened.graph, columns, pilot, opened.counted)
+        by_content = content_of(opened, pilot)
+        graph = counted_graph(opened.graph, columns, pilot, opened.counted, order=by_content)
+        order = () if by_content is None else by_content.of(columns_of(opened.graph))
         if planned:
-            plan = plan_for(graph, learner)
+            plan = plan_for(graph, learner, order)
         else:
-            plan, learner = choose_road(graph, learner, opened)
+            plan, learner = choose_road(graph, learner, opened, order)
     source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
@@ -131,14 +136,18 @@ def counted_graph(
     first: Source,
     counted: bool,
     quickly: bool = False,
+    order: ContentOrder | None = None,
 ) -> LatentGraph:
     """The graph of discrete columns; numbers of states that are not stated come from the rows.
 
-    `quickly`: by the closed form alone, without trials on rows held out.
+    `quickly`: by the closed form alone, without trials on rows held out. A class that is counted
+    is the same in whatever `order` its columns come, if there is one.
     """
     names, sizes = columns_of(graph), [c.cells for c in columns]
     if counted:
         graph = latent_class(names, None)
+    if counted and order is not None:
+        return _class_in_order(graph, columns, first, quickly, order)
     known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
     unknown = [v for v in sorted(known.latent) if known.states[v] is None]
     if len(unknown) != 1 or not is_class(known, unknown[0]):
@@ -150,7 +159,20 @@ def counted_graph(
     return known.with_states({known.names[v]: found})
 
 
-def choose_road(graph: LatentGraph, learner: Learner, opened: Opened) -> tuple[Plan, Learner]:
+def _class_in_order(
+    graph: LatentGraph, columns: Sequence[Column], first: Source, quickly: bool, order: ContentOrder
+) -> LatentGraph:
+    """The class as it is counted with columns and states in this order."""
+    own = [DiscreteColumn(c.name, tuple(range(c.cells))) for c in order.of(columns)]
+    moved = latent_class([c.name for c in own], None)
+    found = counted_graph(moved, own, change_rows(first, order.rows), True, quickly)
+    states = {found.names[v]: found.states[v] or 1 for v in found.latent}
+    return graph.with_states({**{c.name: c.cells for c in columns}, **states})
+
+
+def choose_road(
+    graph: LatentGraph, learner: Learner, opened: Opened, order: Sequence[Label] = ()
+) -> tuple[Plan, Learner]:
     """A plan for the learner; or that of tables, which answer where columns are parents.
 
     They answer, too, where no plan can be made: what is too wide for messages need not be too wide
@@ -160,11 +182,23 @@ def choose_road(graph: LatentGraph, learner: Learner, opened: Opened) -> tuple[P
     if own is not None and has_column_parents(graph):
         return column_plan(graph), own
     try:
-        return plan_for(graph, learner), learner
+        return plan_for(graph, learner, order), learner
     except PlanError:
         if own is None:
             raise
     return column_plan(graph), own
+
+
+def content_of(opened: Opened, first: Source) -> ContentOrder | None:
+    """Columns and states by what their rows hold, where no graph gives them an order.
+
+    None of large tables.
+    """
+    if not opened.counted or opened.seen.weight * len(opened.columns) > MOST_CELLS:
+        return None
+    rows = first.sample(MOST_CELLS, np.random.default_rng(0))
+    sizes = [0 if c.continuous else c.cells for c in opened.columns]
+    return content_order(rows, sizes, opened.seen.weight)
 
 
 def _on_tables(learner: Learner, graph: LatentGraph) -> Learner | None:
@@ -174,11 +208,11 @@ def _on_tables(learner: Learner, graph: LatentGraph) -> Learner | None:
     return tables_instead(learner, graph)
 
 
-def plan_for(graph: LatentGraph, learner: Learner) -> Plan:
+def plan_for(graph: LatentGraph, learner: Learner, order: Sequence[Label] = ()) -> Plan:
     """What the learner needs: a plan of the graph, or one of the columns by themselves."""
     if not learner.abilities.plans:
         return column_plan(graph)
-    return plan_again(graph, learner.abilities.groups or ())
+    return plan_again(graph, learner.abilities.groups or (), order)
 
 
 def plan_continuous(
@@ -218,7 +252,9 @@ def plan_continuous(
         graph = latent_class(columns_of(graph), count)
     try:
         seen = opened.seen.columns
-        return *prepare_mixed(graph, opened.columns, learner.abilities, seen, bent), learner
+        by_content = content_of(opened, first())
+        order = () if by_content is None else by_content.of(columns_of(graph))
+        return *prepare_mixed(graph, opened.columns, learner.abilities, seen, bent, order), learner
     except PlanError as error:
         sized = all(graph.states[v] is not None for v in graph.latent)
         if own is not None and (
