@@ -20,6 +20,7 @@ from latentia.assess.three_steps import (
     weighted_estimates,
 )
 from latentia.data.columns.column import Column
+from latentia.data.columns.values import check_finite
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.table import Table
 from latentia.data.sources.table_rows import WEIGHT, TableRows, discover_columns, open_rows
@@ -170,6 +171,7 @@ def _one(
     codes = None if column.continuous else np.asarray(column.place(values))
     if codes is not None:
         there &= codes >= 0
+    check_finite(values, column.name)
     if there.sum() < FEWEST:
         raise DataError(f"expected rows with a value in {column.name!r}, got {there.sum()}.")
     numbers = np.asarray(values.cells[there], dtype=float) if codes is None else None

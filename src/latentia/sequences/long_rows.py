@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from latentia.announcing import warn
 from latentia.data.columns.column import Column, Places
-from latentia.data.columns.values import Values
+from latentia.data.columns.values import Values, check_finite
 from latentia.data.sources.engine import Engine, OneBlock
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, LatentiaWarning, UnknownNameError
@@ -169,6 +169,7 @@ def _whole(table: Table, name: Label, what: str) -> CellArray:
         raise DataError(
             f"column {name!r} holds {what}, but row {row} has none. Fill it, or drop the row."
         )
+    check_finite(values, name)
     return values.cells
 
 

@@ -26,7 +26,7 @@ from latentia.data.columns.number_evidence import (
     read_number,
 )
 from latentia.data.columns.scales import Knots, bend, steepness, straighten
-from latentia.data.columns.values import Values, are_numbers, first_odd
+from latentia.data.columns.values import LENIENT, Values, are_measurable, first_odd
 from latentia.data.columns.values import to_values as to_values
 from latentia.errors import DataError
 from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
@@ -174,15 +174,15 @@ class ContinuousColumn:
     def place(self, values: Values) -> Array:
         """Positions of the cells, NaN where missing; what is no number is an error."""
         _check_numbers(self.name, values)
-        return self.positions(to_values(values))
+        return self.positions(to_values(values, self.name, LENIENT))
 
     def known(self, values: Values) -> tuple[Values, Bools]:
-        odd = ~are_numbers(values)
+        odd = ~are_measurable(values)
         odd = odd if values.missing is None else odd & ~values.missing
         return values.without(odd) if odd.any() else values, np.asarray(odd)
 
     def beyond(self, values: Values) -> Bools:
-        x = to_values(values)
+        x = to_values(values, self.name)
         return self.outside(x) & ~np.isnan(x)
 
     def nothing(self, count: int) -> Array:
@@ -227,10 +227,10 @@ class ContinuousColumn:
     def measured(self, values: Values) -> Array:
         """z, wherever it lies: the ends of the grid do not matter."""
         _check_numbers(self.name, values)
-        return self.scaled(to_values(values))
+        return self.scaled(to_values(values, self.name, LENIENT))
 
     def log_slope(self, values: Values) -> Array:
-        x = to_values(values)
+        x = to_values(values, self.name)
         with np.errstate(invalid="ignore"):
             return np.where(np.isnan(x), 0.0, np.log(self.slope(x)))
 
@@ -257,7 +257,7 @@ class ContinuousColumn:
 
     def filled(self, values: Values, best: CellArray) -> CellArray:
         """The cells of a table, with `best` where they are missing; whole numbers stay those."""
-        x = to_values(values)
+        x = to_values(values, self.name)
         told = self.settled(best)
         if self.whole and values.kind in "iu":
             return _with_whole(values, told)
@@ -269,7 +269,7 @@ class ContinuousColumn:
         return np.concatenate([self.best(p)[None], masses.quantiles(self, p, levels)])
 
     def log_factor(self, values: Values) -> Array:
-        return self.log_density_factor(to_values(values))
+        return self.log_density_factor(to_values(values, self.name))
 
     def log_units(self, places: Array) -> Array:
         """Atoms have no units: 0, as where missing."""
@@ -297,7 +297,7 @@ def _check_numbers(name: Label, values: Values) -> None:
     if odd is not None:
         raise DataError(
             f"column {name!r} was continuous in training; expected numbers, got {odd[1]!r} "
-            f"({values.row(odd[0])}). Make such cells numbers, or missing (None or NaN)."
+            f"({values.row(odd[0])}). Make such cells numbers, or missing (None or NaN){LENIENT}."
         )
 
 

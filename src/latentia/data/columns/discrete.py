@@ -14,7 +14,15 @@ from typing import ClassVar, final
 import numpy as np
 
 from latentia.data.columns.labels import printed_apart
-from latentia.data.columns.values import Values, as_objects, code_type, find_words, plain
+from latentia.data.columns.values import (
+    LENIENT,
+    Values,
+    as_objects,
+    check_finite,
+    code_type,
+    find_words,
+    plain,
+)
 from latentia.data.columns.values import distinct_states as distinct_states
 from latentia.data.columns.values import sorted_states as sorted_states
 from latentia.errors import DataError, EvidenceError, UnknownNameError
@@ -190,14 +198,13 @@ def encode(column: DiscreteColumn, values: Values) -> Codes:
     """
     codes = _find_codes(column, values)
     if codes.min(initial=0) < -1:
+        check_finite(values, column.name, LENIENT)
         row = int(np.argmax(codes < -1))
         raise UnknownNameError(
             f"state of {column.name!r} ({values.row(row)})",
             plain(values.cell(row)),
             column.states,
-            "Map it to a known state or make the cell missing (None or NaN); questions about "
-            "rows, but not about sequences, take it as missing with unknown='missing' (in a shell: "
-            "--unknown missing).",
+            f"Map it to a known state or make the cell missing (None or NaN){LENIENT}.",
         )
     return codes.astype(code_type(len(column.states)), copy=False)
 

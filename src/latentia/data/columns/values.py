@@ -5,6 +5,7 @@ Text comes as words and codes: what is done for each different value is done onc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,6 +18,10 @@ from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label, Selecti
 
 WIDEST = 2**128  # whole decimals up to this one are integers, as databases have them
 EXACT = 2**53  # whole numbers up to this one are floats, too
+LENIENT = (  # advice at the end of an error
+    "; questions about rows, but not about sequences, take it as missing with unknown='missing' "
+    "(in a shell: --unknown missing)"
+)
 
 
 @final
@@ -207,26 +212,66 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def to_values(values: Values) -> Array:
-    """Numbers, NaN where missing."""
+def to_values(values: Values, name: Label | None = None, advice: str = "") -> Array:
+    """Numbers, NaN where missing; one that cannot be measured is an error, with `advice`."""
     cells = values.cells
     if cells.dtype.kind == "O" and values.missing is not None:
         cells = np.where(values.missing, np.nan, cells)
     try:
         x = cells.astype(float)
     except OverflowError:
-        raise DataError(
-            "Input contains a whole number beyond the largest float (1.8e308). Replace it, or take "
-            "logarithms."
-        ) from None
-    if np.isinf(x).any():
-        raise DataError(
-            "Input contains infinity; expected finite numbers or missing cells (NaN). "
-            "Replace infinite values."
-        )
+        x = np.array([_as_float(cell) for cell in cells])
     if values.missing is not None:
         x[values.missing] = np.nan
+    if np.isinf(x).any():
+        row = int(np.isinf(x).argmax())
+        raise _beyond_floats(values, row, name, advice)
     return x
+
+
+def check_finite(values: Values, name: Label | None, advice: str = "") -> None:
+    """Numbers of numpy: none of those that are there may be infinite."""
+    if values.kind != "f":
+        return
+    infinite = np.isinf(values.cells)
+    infinite = infinite if values.missing is None else infinite & ~values.missing
+    if infinite.any():
+        raise _beyond_floats(values, int(infinite.argmax()), name, advice)
+
+
+def _beyond_floats(values: Values, row: int, name: Label | None, advice: str = "") -> DataError:
+    """Why a number cannot be measured: it is infinite, or larger than all floats."""
+    where = "" if name is None else f" in column {name!r} ({values.row(row)})"
+    if isinstance(values.cell(row), int):
+        return DataError(
+            f"Input contains a whole number beyond the largest float (1.8e308){where}. Replace it, "
+            f"or take logarithms{advice}."
+        )
+    return DataError(
+        f"Input contains infinity{where}; expected finite numbers or missing cells (NaN). "
+        f"Replace infinite values{advice}."
+    )
+
+
+def _as_float(cell: Cell) -> float:
+    """Of a whole number beyond all floats: infinity."""
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+
+
+def are_measurable(values: Values) -> Bools:
+    """Which cells are finite numbers, as floats: (n,); of missing ones it does not matter."""
+    if values.kind == "f":
+        return np.isfinite(values.cells)
+    found = are_numbers(values)
+    if values.kind != "O" or not found.any():
+        return found
+    there = found if values.missing is None else found & ~values.missing
+    cells = values.cells[there].tolist()
+    found[there] = [math.isfinite(_as_float(cell)) for cell in cells]
+    return found
 
 
 def are_numbers(values: Values) -> Bools:

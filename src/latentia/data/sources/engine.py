@@ -263,7 +263,7 @@ def row_weights(weight: Label | None, table: Table) -> Array | None:
     if found.kind not in "iufb" and not are_numbers(found).all():
         raise DataError(f"column {weight!r} holds the weights, but is not of numbers.")
     own = found.cells.astype(float)
-    if (own < 0).any():
+    if not np.isfinite(own).all() or (own < 0).any():
         raise DataError("weights must be finite and not negative. Drop or mend such rows.")
     return own
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from latentia.data.columns.values import Values
-from latentia.errors import DataError
-from latentia.typing import CellArray, Label, TableLike
+from latentia.typing import CellArray, TableLike
 
 SHORT = 2**14  # rows: to read a column takes longer than to look at it, and to keep it no memory
 
@@ -24,12 +23,12 @@ def is_pandas(data: TableLike) -> bool:
     return library_of(data) == "pandas"
 
 
-def plain_numbers(frame: TableLike, place: int, name: Label) -> Values | None:
+def plain_numbers(frame: TableLike, place: int) -> Values | None:
     """A column of a frame of pandas that is numpy's; None for all others."""
     if not is_pandas(frame):
         return None
     series = frame[frame.columns[place]]
-    return number_values(series.to_numpy(), name) if _is_numeric(series.dtype) else None
+    return number_values(series.to_numpy()) if _is_numeric(series.dtype) else None
 
 
 def short_matrix(frame: TableLike) -> CellArray | None:
@@ -45,18 +44,13 @@ def _is_numeric(dtype: DTypeLike) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "iufb" and dtype.itemsize <= 8
 
 
-def number_values(cells: CellArray, name: Label) -> Values:
+def number_values(cells: CellArray) -> Values:
     """Numbers of numpy as cells: NaN is missing."""
     if cells.dtype.kind != "f":
         return Values(cells)
-    return checked_floats(cells.astype(float, copy=False), np.isnan(cells), name)
+    return float_values(cells.astype(float, copy=False), np.isnan(cells))
 
 
-def checked_floats(cells: CellArray, missing: CellArray, name: Label) -> Values:
-    """Finite numbers and missing ones; infinity is an error."""
-    if np.isinf(cells).any():
-        raise DataError(
-            f"Input contains infinity in column {name!r}; expected finite numbers or missing cells "
-            "(NaN). Replace infinite values."
-        )
+def float_values(cells: CellArray, missing: CellArray) -> Values:
+    """Floats, some of them missing; infinite ones are left to whoever measures them."""
     return Values(cells, missing if missing.any() else None)

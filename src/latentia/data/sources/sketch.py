@@ -21,6 +21,7 @@ from latentia.data.columns.values import (
     EXACT,
     Values,
     Words,
+    check_finite,
     distinct_states,
     find_words,
     is_number,
@@ -147,6 +148,7 @@ def sketch_column(
     blank = ColumnSketch(n, count, total - count, categories=values.categories, cells=len(cells))
     if not len(cells):
         return blank
+    check_finite(values if whole else values.where(there), name)
     if isinstance(cells, Words):
         return _sketch_words(blank, cells, own, there)
     if cells.dtype.kind in "iuf":

@@ -23,7 +23,7 @@ from latentia.data.columns.values import (
 )
 from latentia.data.sources.pandas_numbers import (
     SHORT,
-    checked_floats,
+    float_values,
     is_pandas,
     library_of,
     number_values,
@@ -77,8 +77,8 @@ class Table:
         if self.frame is not None:
             place = _place_of(name, self.names)
             if self.matrix is not None:
-                return number_values(self.matrix[:, place], name)
-            plain = plain_numbers(self.frame.to_native(), place, name)
+                return number_values(self.matrix[:, place])
+            plain = plain_numbers(self.frame.to_native(), place)
             if plain is not None:
                 return plain
             found = _series_values(self.frame.get_column(self.frame.columns[place]), name)
@@ -254,10 +254,15 @@ def _as_array(values: object, name: Label) -> CellArray:
 
 
 def _changes(values: Sequence[Cell], found: CellArray) -> bool:
-    """Did numpy make text of numbers, numbers of True, or round large whole numbers?"""
+    """Did numpy make text or complex numbers of numbers, numbers of True, or round large ones?
+
+    It reads text in an array of its own without the zero characters at its end.
+    """
     kind, types = found.dtype.kind, set(map(type, values))
     if kind in "US":
-        return not all(issubclass(t, str | bytes) for t in types)
+        return True
+    if kind == "c":
+        return not all(issubclass(t, complex | np.complexfloating) for t in types)
     if kind in "iuf" and any(issubclass(t, bool | np.bool_) for t in types):
         return True
     if kind != "f" or not any(issubclass(t, int | np.integer) for t in types):
@@ -319,9 +324,7 @@ def _series_values(series: nw.Series[Foreign], name: Label) -> Values:
     missing = series.is_null().to_numpy()
     if dtype.is_float():
         cells = series.to_numpy()
-        return checked_floats(
-            np.asarray(cells, dtype=float), missing | np.isnan(cells.astype(float)), name
-        )
+        return float_values(np.asarray(cells, dtype=float), missing | np.isnan(cells.astype(float)))
     if dtype.is_integer() or dtype == nw.Boolean:
         if missing.any():
             kept = series.drop_nulls().to_numpy()
@@ -358,7 +361,7 @@ def _array_values(cells: CellArray, name: Label) -> Values:
         inner = _array_values(np.asarray(cells.data), name)
         return inner.without(gone)
     if cells.dtype.kind == "f":
-        return checked_floats(cells, np.isnan(cells), name)
+        return float_values(cells, np.isnan(cells))
     if cells.dtype.kind in "iub":
         return Values(cells)
     if cells.dtype.kind in "mM":
