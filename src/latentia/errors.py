@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from latentia.spelling import printable
+from latentia.spelling import printable, shortened
 
 __all__ = [
     "ColumnWarning",
@@ -119,10 +119,12 @@ class UnknownNameError(LatentiaError, KeyError):
     """A name or choice that is not there; lists the ones that are."""
 
     def __init__(self, what: str, got: object, known: Iterable[object], hint: str = "") -> None:
-        names = [repr(k) for k in known]
+        names = [shortened(k) for k in known]
         shown = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
         expected = f"expected one of: {shown}" if names else "there are none"
-        self.message = f"{what} {got!r} is unknown; {expected}." + (f" {hint}" if hint else "")
+        self.message = f"{what} {shortened(got)} is unknown; {expected}." + (
+            f" {hint}" if hint else ""
+        )
         super().__init__(self.message)
 
     def __str__(self) -> str:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from latentia.typing import ByName, Cell
 
 
+MOST_BITS = 2**13  # of whole numbers that Python writes out
+LONGEST = 120  # characters of a value in an error
 JOINERS = "\u200c\u200d"  # Persian words and many emoji need them, and they move nothing
 
 
@@ -30,6 +32,19 @@ def printable(value: object, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if _is_seen(c) or c in keep else _escaped(c) for c in text)
+
+
+def shortened(value: object, most: int = LONGEST) -> str:
+    """What Python writes for a value; of long texts and numbers their beginning and end.
+
+    >>> shortened("abc"), shortened(10**100, 12)
+    ("'abc'", '100000…000000')
+    """
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        return f"a whole number of {value.bit_length():,} bits"
+    text = repr(value)
+    half = most // 2
+    return text if len(text) <= most + 1 else f"{text[:half]}…{text[-half:]}"
 
 
 def printable_evidence(evidence: ByName[Cell] | None) -> str:

@@ -119,3 +119,17 @@ def test_weights_and_outcomes_are_finite():
     table["w"][3] = np.inf
     with pytest.raises(DataError, match="weights must be finite"):
         lt.LatentModel("class").fit(table, sample_weight="w")
+
+
+def test_errors_tell_long_cells_by_their_ends(models):
+    """A number of 400 digits, or a text of a page, filled the screen."""
+    (model, _), rows = models
+    for odd in (10**400, 10**5000, "long " * 1000):
+        cells = np.empty(ROWS, dtype=object)
+        cells[:] = [odd, *rows["word"][1:]]
+        with pytest.raises(LatentiaError) as told:
+            model.predict({**rows, "word": cells}, "few")
+        assert len(str(told.value)) < 600
+        with pytest.warns(UnknownStateWarning) as warned:
+            model.predict({**rows, "word": cells}, "few", unknown="warn")
+        assert len(str(warned[0].message)) < 600

@@ -36,6 +36,7 @@ from latentia.inference.many_rows import (
     row_scores,
 )
 from latentia.inference.operators import Operators
+from latentia.spelling import shortened
 from latentia.typing import Array, Bools, ByName, Cell, CellArray, Label
 
 SCORE = "log_probability"
@@ -251,7 +252,7 @@ def note_unknown(unknown: Iterable[tuple[Label, int, Cell]]) -> None:
 def _unknown_text(name: Label, count: int, first: object) -> str:
     return (
         f"{count} cell(s) of {name!r} hold no state that was learned, such as "
-        f"{plain(first)!r}; they count as missing. Map them to known states, or ask with "
+        f"{shortened(plain(first))}; they count as missing. Map them to known states, or ask with "
         "unknown='missing'."
     )
 

@@ -29,6 +29,7 @@ from latentia.data.columns.scales import Knots, bend, steepness, straighten
 from latentia.data.columns.values import LENIENT, Values, are_measurable, first_odd
 from latentia.data.columns.values import to_values as to_values
 from latentia.errors import DataError
+from latentia.spelling import shortened
 from latentia.typing import Array, Bools, Cell, CellArray, Codes, Label
 
 POINTS = 128  # of the grid of a column in a leaf of its own
@@ -296,8 +297,9 @@ def _check_numbers(name: Label, values: Values) -> None:
     odd = first_odd(values)
     if odd is not None:
         raise DataError(
-            f"column {name!r} was continuous in training; expected numbers, got {odd[1]!r} "
-            f"({values.row(odd[0])}). Make such cells numbers, or missing (None or NaN){LENIENT}."
+            f"column {name!r} was continuous in training; expected numbers, got "
+            f"{shortened(odd[1])} ({values.row(odd[0])}). Make such cells numbers, or missing "
+            f"(None or NaN){LENIENT}."
         )
 
 

@@ -30,6 +30,7 @@ from latentia.data.sources.sketch import (
     sketch_numbers,
 )
 from latentia.errors import DataError
+from latentia.spelling import shortened
 from latentia.typing import Array, Cell, Label
 
 MOST_STATES = 1000  # of a discrete column that was not told to have more
@@ -146,8 +147,8 @@ def check_written(name: Label, sketch: ColumnSketch) -> None:
         unknown = np.full(len(numbers), 0.5)  # how often each of them came
         if np.isfinite(numbers).all() and is_measured(sketch_numbers(numbers, unknown)):
             raise DataError(
-                f"column {name!r} holds numbers, but some cell has {odd[0]!r}. Make such cells "
-                f"missing (None, NaN, an empty cell of a file) or numbers; or pass "
+                f"column {name!r} holds numbers, but some cell has {shortened(odd[0])}. Make such "
+                f"cells missing (None, NaN, an empty cell of a file) or numbers; or pass "
                 f"kinds={{{name!r}: 'discrete'}} to take every text as a state."
             )
 
@@ -159,7 +160,9 @@ def _only_numbers(name: Label, sketch: ColumnSketch, given: object) -> NumberSke
             f"Input contains infinity in column {name!r}, which is said to be continuous; expected "
             "finite numbers or missing cells (NaN). Replace infinite values."
         )
-    odd = "" if sketch.odd is None else f": row {sketch.odd[0]} has {plain(sketch.odd[1])!r}"
+    odd = (
+        "" if sketch.odd is None else f": row {sketch.odd[0]} has {shortened(plain(sketch.odd[1]))}"
+    )
     if given is not None or sketch.categories is not None or sketch.others:
         raise DataError(
             f"column {name!r} is said to be continuous, but its values are no numbers{odd} "
@@ -176,9 +179,9 @@ def _odd_cell(name: Label, sketch: ColumnSketch) -> DataError:
     assert sketch.odd is not None
     row, cell = sketch.odd
     return DataError(
-        f"column {name!r} holds numbers, but row {row} has {plain(cell)!r}. Make such cells "
-        f"missing (None or NaN) or numbers; or pass kinds={{{name!r}: 'discrete'}} to take every "
-        "value as a state."
+        f"column {name!r} holds numbers, but row {row} has {shortened(plain(cell))}. Make such "
+        f"cells missing (None or NaN) or numbers; or pass kinds={{{name!r}: 'discrete'}} to take "
+        "every value as a state."
     )
 
 
