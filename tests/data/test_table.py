@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 import latentia as lt
+from latentia.data.columns.values import to_values
+from latentia.data.sources.sketch import sketch_column
 from latentia.data.sources.table import _series_values, read_table
 from latentia.errors import DataError
 
@@ -83,8 +85,10 @@ def test_numbers_of_pandas_are_read_as_any_frame_reads_them(kind, alike):
         assert table.column(name) is found  # short: read once
 
 
-def test_a_column_of_pandas_with_infinity_is_refused_only_where_it_is_read():
+def test_a_column_of_pandas_with_infinity_is_refused_only_where_it_is_measured():
     table = read_table(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.inf]}))
     assert table.column("a").cells.tolist() == [1.0, 2.0]
-    with pytest.raises(DataError, match="infinity in column 'b'"):
-        table.column("b")
+    with pytest.raises(DataError, match=r"infinity in column 'b' \(row 1\)"):
+        sketch_column(table.column("b"), name="b")
+    with pytest.raises(DataError, match=r"infinity in column 'b' \(row 1\)"):
+        to_values(table.column("b"), "b")
