@@ -118,3 +118,46 @@ def test_work_ends_by_an_exception() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "tidied up\n", "")
+
+
+LATE = """
+import atexit, os
+
+class Late:
+    def __del__(self):
+        os.abort()
+
+late = Late()  # which lives until the interpreter takes itself apart
+atexit.register(print, "tidied up")
+"""
+
+
+@pytest.mark.parametrize("way", ["module", "script"])
+@pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["score", "no", "no.csv"], 3)])
+def test_nothing_runs_after_the_end(way: str, words: list[str], code: int, tmp_path: Path) -> None:
+    """Threads of Arrow that outlived Python aborted a process that had answered."""
+    (tmp_path / "sitecustomize.py").write_text(LATE)
+    script = Path(sys.executable).with_name("latentia")
+    if way == "script" and not script.exists():
+        pytest.skip("the script is not installed")
+    started = [sys.executable, "-m", "latentia"] if way == "module" else [str(script)]
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [*started, *words], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stdout.endswith("tidied up\n")  # what was to be done at the end is done
+
+
+def test_other_programs_end_as_they_like() -> None:
+    code = (
+        "import sys\n"
+        "from latentia.cli import main\n"
+        "sys.argv = ['latentia', '--version']\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        "    sys.exit(7)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 7

@@ -10,10 +10,11 @@ import sys  # and nothing else: what is loaded here comes before anyone listens 
 def main() -> None:
     """Run the command line; ends the process with 0, 1, 2, 3 or 130 (see `latentia --help`)."""
     try:
-        from latentia.cli.leaving import leave_when_interrupted
+        from latentia.cli.leaving import leave_when_interrupted, leaving_at_once
 
         leave_when_interrupted()
-        _run()
+        with leaving_at_once():
+            _run()
     except KeyboardInterrupt:
         sys.exit(130)
 

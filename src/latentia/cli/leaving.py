@@ -1,13 +1,15 @@
-"""How the command line ends: what it lacks, who still reads it, and Ctrl-C."""
+"""How the command line ends: what it lacks, who still reads it, Ctrl-C, and what is left to do."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 NEEDED = ("typer", "rich", "pyarrow")
@@ -26,6 +28,37 @@ def flush_quietly() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def leaving_at_once() -> Iterator[None]:
+    """The process of the command ends as soon as all that is to be done at its end has been done.
+
+    The interpreter would go on and take itself apart, while threads of Arrow may still be at work:
+    one that then wants to give back a buffer of Python's aborts the process, answered as it is.
+    """
+    code = 0
+    try:
+        yield
+    except SystemExit as ended:
+        if isinstance(ended.code, str) or not _is_the_process():
+            raise
+        code = ended.code or 0
+    if _is_the_process():
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
+                stream.flush()
+        os._exit(code)
+
+
+def _is_the_process() -> bool:
+    """Is this the script `latentia` or `python -m latentia`, and no other program that calls it?"""
+    own = sys.modules["__main__"]
+    name = getattr(getattr(own, "__spec__", None), "name", None)
+    return (
+        name == "latentia.__main__" or Path(getattr(own, "__file__", None) or "").stem == "latentia"
+    )
 
 
 def leave_when_interrupted() -> None:
