@@ -64,6 +64,8 @@ HOLES_CLOSER = 0.1  # … times as much with holes, where the start is of other 
 PRECISELY, MOST_PRECISE_STEPS = 1e-7, 4000  # both where the very maximum is looked for …
 PRECISE_FINALISTS = 6  # … and who may come to rest there
 PRECISE_REST = 0.03  # … times as near to rest, where compiled classes climb: then equals are seen
+REDRAWN_STARTS = 6  # of a later round of several latents, that are the best with one at random …
+REDRAWN_ROUNDS, REDRAWN_WORK = 2, 8  # … times as many rounds then, and as much work: they gain
 CHANGED_STARTS = 5  # … and starts of a later round of them that are near the best, not at random
 EASY_PIECE = 20_000  # numbers of an E-step: other starts cost less than the closed form
 EASY_WORK = 2**20  # numbers of an E-step of classes that numpy does at once, without any wiring
@@ -180,15 +182,22 @@ def _race(
     if settings.precise and small.classes is not None:
         enough *= PRECISE_REST
     cost = small.width * small.rows + 4 * sum(t.size for t in first.values()) + 30_000
+    rounds, work = settings.rounds, RACE_WORK
+    if whole.weight < FEW_ROWS * effective and not settings.precise:
+        rounds = 1
+    elif _redraws(whole, settings):
+        rounds, work = REDRAWN_ROUNDS * rounds, REDRAWN_WORK * work
     found = race(
         course_of(small, enough),
         lambda turn, best: (
             Runner(start.kind, small.shrink(start.tables))
-            for start in _starts(maker, whole, settings, rng, turn, best)
+            for start in _starts(
+                maker, whole, settings, rng, turn, best and small.grow(best.tables)
+            )
         ),
         effective,
-        1 if whole.weight < FEW_ROWS * effective and not settings.precise else settings.rounds,
-        RACE_WORK / cost,
+        rounds,
+        work / cost,
         bool(settings.precise),
     )
     return Raced(small, found, effective)
@@ -252,14 +261,18 @@ def _starts(
     settings: TableSettings,
     rng: np.random.Generator,
     turn: int,
-    best: Runner | None,
+    best: Tables | None,
 ) -> Iterator[Runner]:
     """The starts of a round, in agreement with what is known."""
     local, random = settings.later_local, settings.later_random
     alone = bool(settings.precise) and maker.classes is not None
     if alone and best is not None and random > CHANGED_STARTS:
         random -= CHANGED_STARTS
-        for start in maker.changed(whole.grow(best.tables), CHANGED_STARTS, rng):
+        for start in maker.changed(best, CHANGED_STARTS, rng):
+            yield _agreeing(whole, start)
+    elif best is not None and _redraws(whole, settings):
+        random -= REDRAWN_STARTS
+        for start in maker.redrawn(best, REDRAWN_STARTS, rng):
             yield _agreeing(whole, start)
     if turn == 0:
         local, random = settings.local, settings.random
@@ -269,6 +282,12 @@ def _starts(
             yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
     for start in (*maker.local_classes(local, rng), *maker.at_random(random, rng)):
         yield _agreeing(whole, start)
+
+
+def _redraws(whole: PieceProblem, settings: TableSettings) -> bool:
+    """Do later rounds look around the best tables so far?"""
+    several = len(whole.piece.graph.latent) > 1 and settings.later_random > REDRAWN_STARTS
+    return several and not settings.precise
 
 
 def _agreeing(problem: PieceProblem, start: Runner) -> Runner:

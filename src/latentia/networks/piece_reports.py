@@ -127,7 +127,7 @@ def _report(piece: Piece, raced: Sequence[Raced], tables: Tables) -> PieceReport
 
 
 def _agreed(raced: Raced) -> int:
-    """Starts that came to where the winner stands."""
+    """Starts that came to where the winner stands: itself, and fresh ones."""
     near = agreement(raced.effective)
     top = raced.race.winner.level
-    return sum(result.count_within(near, top) for result in raced.race.rounds)
+    return max(1, sum(result.count_within(near, top) for result in raced.race.rounds))

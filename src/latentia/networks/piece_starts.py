@@ -7,7 +7,8 @@ summed over the rows, are the first tables. No kind is best everywhere, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import final
 
@@ -17,7 +18,7 @@ from latentia.closed_form.solving import gather_statistics
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import LatentiaError
-from latentia.exact.estep_wiring import compile_estep
+from latentia.exact.estep_wiring import Scope, compile_estep
 from latentia.exact.pieces import Piece
 from latentia.exact.row_posteriors import latent_posteriors
 from latentia.networks.accelerate import LaterTables, Prior, Tables, normalised
@@ -38,6 +39,7 @@ BLUR = 1e-3  # rows added to every cell of the first counts
 MOST_LATENTS, MOST_LEAVES = 12, 40  # of a piece that the closed form is asked for …
 MOST_RANK = 16  # … and joint states of its separators: it would cost more than all other starts
 LEAST_SEEDS = 6
+PAIRS = 3  # of so many redrawn starts one has two latents redrawn
 MOST_STATES = 64  # of a latent that local classes are asked for
 
 
@@ -76,6 +78,23 @@ class StartMaker:
             for tables in changed_tables(self.classes, best, count, rng):
                 yield Runner(CHANGED, tables)
 
+    def redrawn(self, best: Tables, count: int, rng: np.random.Generator) -> Iterator[Runner]:
+        """The best tables so far, those around one latent at random, or around two that are tied.
+
+        A start at random has all latents of a large piece right only by luck, and most of the best
+        so far may be right.
+        """
+        graph = self.piece.graph
+        parents, order = graph.parents(), rng.permutation(sorted(graph.latent))
+        families = {v: (*parents[v], v) for v in best}
+        for k, drawn in enumerate(drawn_tables(self.piece, rng, count)):
+            h = int(order[k % len(order)])
+            own, tied = {h}, _tied_to(h, graph.latent, families.values())
+            if tied and k % PAIRS == PAIRS - 1:
+                own.add(int(rng.choice(tied)))
+            anew = {v for v, family in families.items() if not own.isdisjoint(family)}
+            yield Runner(CHANGED, {v: drawn[v] if v in anew else t for v, t in best.items()})
+
     def _classes(self, h: int, count: int, rng: np.random.Generator) -> list[Array]:
         graph = self.piece.graph
         states = graph.states[h] or 1
@@ -100,6 +119,11 @@ class StartMaker:
         """Tables from P(state | row) of the latents, (states, n) each."""
         counts = membership_counts(self.piece, soft, self.rows)
         return Runner(kind, normalised({v: n + BLUR for v, n in counts.items()}, self.prior))
+
+
+def _tied_to(h: int, latent: AbstractSet[int], families: Iterable[Scope]) -> list[int]:
+    """Other latents that share a family with one."""
+    return sorted({u for family in families if h in family for u in family if u in latent} - {h})
 
 
 def drawn_tables(piece: Piece, rng: np.random.Generator, count: int = 1) -> list[Tables]:
