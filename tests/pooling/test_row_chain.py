@@ -13,7 +13,7 @@ from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.pooling import learning_chain
 from latentia.pooling.learned_rows import LearnedRows
-from latentia.pooling.learning_chain import learn_row_chain, rows_by_weight
+from latentia.pooling.learning_chain import learn_row_chain, nearer_by, rows_by_weight
 from latentia.pooling.lines_and_heaps import PULLS, find_heaps, fit_line
 from latentia.pooling.node_rows import grow_nodes
 
@@ -115,6 +115,20 @@ def test_heaps_are_met_as_often_as_in_rows_and_the_rest_is_as_round():
     bare = find_heaps(np.array([1.5, 2.25]))
     assert not len(bare.values)
     assert np.isnan(bare.found(np.array([1.5]), 1.0)).all()
+
+
+def test_one_odd_value_does_not_make_numbers_round():
+    """Of 1 to 9, each several times, and one 10, all were rounded to tens once: to 0, mostly."""
+    whole = np.append(np.repeat(np.arange(1.0, 10.0), 4), 10.0)
+    drawn = find_heaps(whole).settled(np.arange(1.0, 11.0), np.random.default_rng(0))
+    np.testing.assert_array_equal(drawn, np.arange(1.0, 11.0))
+    whole = np.append(whole, 20.0)  # tens by chance: what comes again is not rounded
+    drawn = find_heaps(whole).settled(np.arange(1.0, 10.0), np.random.default_rng(0))
+    np.testing.assert_array_equal(drawn, np.arange(1.0, 10.0))
+    cents = np.append(np.repeat([0.25, 0.5], 9), [0.35, 0.71])
+    assert find_heaps(cents).step == 0.01
+    tens = np.append(np.arange(10.0, 90.0, 10.0), [33.0, 47.0])
+    assert (find_heaps(tens).step, find_heaps(tens).share) == (10.0, 0.8)
 
 
 def test_rows_come_as_often_as_they_weigh():
@@ -223,6 +237,31 @@ def test_draws_are_no_nearer_to_rows_than_rows_are(model):
     ]
     real = float(np.median(own.between(np.arange(N))))
     assert float(np.median(own.nearest(measures))) >= 0.93 * real  # medians of 400 and 1000 rows
+
+
+def test_a_column_that_none_tells_is_drawn_from_large_nodes(short_search):
+    """Small ones held the rows next to one in other columns: drawn rows came near it in all.
+
+    The chain was given up for that, and a near-linear tie with it.
+    """
+    frame = tied_table(N, seed=1)[["x", "near", "kind", "month"]]
+    model = lt.LatentModel().fit(frame)
+    chain, columns = model.pool_.chain, model.columns_
+    sizes = dict(zip([c.name for c in columns], [k.least for k in chain.links], strict=True))
+    assert sizes["month"] >= 50
+    rows = LearnedRows.of(columns, Rows(tuple(_places(c, frame) for c in columns)))
+    drawn = chain.measures(columns, model.pool_.scores, 4000, np.random.default_rng(9))
+    near, far = rows.nearest(drawn), rows.between(np.arange(N))
+    assert nearer_by(near, far) < 0.02  # .10 before
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_chances_to_be_nearer_are_those_of_all_pairs(seed):
+    rng = np.random.default_rng(seed)
+    near, far = rng.integers(5, size=30) / 4.0, rng.integers(5, size=20) / 4.0
+    below, alike = (near[:, None] < far).mean(), (near[:, None] == far).mean()
+    assert nearer_by(near, far) == pytest.approx(below + alike / 2 - 0.5)
+    assert nearer_by(far, far) == pytest.approx(0.0)
 
 
 def _values(frame, name):

@@ -35,12 +35,13 @@ LUMP = 0.05  # of the rows at one value, which a line would miss
 PART = 0.7  # of the rows that a tree learns from, where others judge it
 CELLS, FEWEST = 24_000, 500  # rows times columns, at most; but not fewer rows than this
 MOST_TRIED = 20  # features that a split looks at, about
-SIZES = (3, 6, 12, 25)  # of nodes, that are tried
-FLOORS = (SMALLEST, 6, 12, 25)  # … and below which none is, so that rows are no copies
+SIZES = (3, 6, 12, 25, 50, 100, 200)  # of nodes, that are tried
+FINER = 1.4  # steps of floors below which no node is, so that rows are no copies …
+LARGEST = 0.125  # … up to so many of the rows
 JUDGED = 400  # rows by which links are chosen, at most
 DRAWS = 24  # of each of them
 LEAST_SHARE = 1e-3  # of a state
-COMPARED = 500  # rows drawn, and real ones, to see whether those are too near
+COMPARED, DRAWN = 1000, 1500  # real rows and drawn ones, to see whether those are too near
 SECONDS = 0.05, 0.0005  # for each column, and each other one, about
 KNOWN = 30  # rows of a part of the table that know a column, where the table has as many
 FEW = 8  # rows that tell nothing of a column but which values it has
@@ -109,20 +110,52 @@ def _kept_apart(
     rng: np.random.Generator,
     left: TimeLeft,
 ) -> RowChain | None:
-    """The smallest nodes whose rows are as far from real ones as these are from each other."""
+    """The smallest nodes whose rows are as far from real ones as these are from each other.
+
+    Larger nodes draw rows that are farther away: halves of the floors are gone through. Where even
+    the largest ones are nearer, these distances of real rows are likely large by chance, and a
+    standard error of chance is allowed.
+    """
     learned = LearnedRows.of(columns, rows)
     some = rng.choice(len(rows), min(COMPARED, len(rows)), replace=False)
-    apart = float(np.median(learned.between(some)))
-    most = 0.5 + 0.5 * np.sqrt(1.0 / len(some) + 1.0 / COMPARED)  # a standard error of chance
-    pace = Pace(left)
-    for floor in FLOORS:
-        if not pace.goes_on():
-            return None
-        found = replace(chain, least=floor)
-        near = learned.nearest(found.measures(columns, scores, COMPARED, rng))
-        if float((near < apart).mean()) <= most:
-            return found
+    far = learned.between(some)
+    floors, excess = _floors(len(rows)), dict[int, float]()
+    pace, error = Pace(left), float(np.sqrt((1.0 / len(some) + 1.0 / DRAWN) / 12.0))
+    for allowed in (0.0, error):
+        low, high = (
+            0,
+            len(floors),
+        )  # those before `low` are too near; `high` is not, if there is one
+        asked = low
+        while low < high:
+            if asked not in excess:
+                if not pace.goes_on():
+                    return None
+                found = replace(chain, least=floors[asked])
+                near = learned.nearest(found.measures(columns, scores, DRAWN, rng))
+                excess[asked] = nearer_by(near, far)
+            low, high = (asked + 1, high) if excess[asked] > allowed else (low, asked)
+            asked = (low + high) // 2
+        if low < len(floors):
+            return replace(chain, least=floors[low])
     return replace(chain, links=())
+
+
+def _floors(rows: int) -> list[int]:
+    """Sizes of nodes, rising by `FINER`, up to a part of the rows."""
+    many = int(np.log(max(LARGEST * rows / SMALLEST, 1.0)) / np.log(FINER))
+    return [round(SMALLEST * FINER**k) for k in range(many + 1)]
+
+
+def nearer_by(near: Array, far: Array) -> float:
+    """P(one of the first < one of the others) + P(equal) / 2, beyond one half.
+
+    >>> nearer_by(np.array([0.0, 1.0]), np.array([1.0, 1.0, 1.0, 2.0]))
+    0.3125
+    """
+    ordered = np.sort(far)
+    up_to = [np.searchsorted(ordered, near, side) for side in ("left", "right")]
+    return 0.5 - float(np.mean(up_to)) / len(far)
 
 
 def _all_heaps(columns: Sequence[Column], rows: Rows, seen: Sequence[Array]) -> tuple[Heaps, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.special import bdtrc
 
 from latentia.linear_algebra import eigh
 from latentia.pooling.row_chain import Heaps, nearest_of, rounded
@@ -18,7 +19,8 @@ from latentia.typing import Array
 PULLS = (0.01, 0.1, 1.0, 10.0, 100.0)  # rows of no slope that are tried
 AGAIN = 3  # rows that have a value which comes again
 ROUNDINGS = 10.0 ** np.arange(6, -7, -1)  # that are looked at
-OFTEN = 0.5  # of the values that do not come again: so many are that round
+OFTEN = 0.5  # of the values that do not come again: so many are that round …
+CHANCE = 0.03  # … which chance would hardly have made
 
 
 @final
@@ -55,7 +57,7 @@ def find_heaps(x: Array) -> Heaps:
     values, count = np.unique(x, return_counts=True)
     again = count >= AGAIN
     own, rest = values[again], values[~again]
-    step, share = _roundness(rest)
+    step, share = _roundness(rest, values)
     middle = (own[1:] + own[:-1]) / 2
     first = 2.0 * own[:1] - (middle if len(middle) else own)[:1]
     last = 2.0 * own[-1:] - (middle if len(middle) else own)[-1:]
@@ -66,14 +68,20 @@ def find_heaps(x: Array) -> Heaps:
     return Heaps(own, low, high, count[again] / np.maximum(ends[1] - ends[0], 1), step, share)
 
 
-def _roundness(values: Array) -> tuple[float, float]:
-    """The largest power of ten of which many values are multiples, and how many; 0: none."""
-    if not len(values):
+def _roundness(rest: Array, values: Array) -> tuple[float, float]:
+    """The largest power of ten of which many of the rest are multiples, and how many; 0: none.
+
+    A tenth of them are multiples of the next larger one anyway: that they are is no chance, or all
+    values are.
+    """
+    if not len(rest):
         return 0.0, 0.0
     for step in ROUNDINGS:
-        share = float((rounded(values, step) == values).mean())
-        if share >= OFTEN:
-            return float(step), share
+        many = int((rounded(rest, step) == rest).sum())
+        if many < OFTEN * len(rest):
+            continue
+        if bdtrc(many - 1, len(rest), 0.1) < CHANCE or (rounded(values, step) == values).all():
+            return float(step), many / len(rest)
     return 0.0, 0.0
 
 

@@ -37,12 +37,13 @@ class Heaps:
 
     def settled(self, x: Array, rng: np.random.Generator) -> Array:
         """As many of x at values that come again as rows are, others as round as other values."""
-        x = self.as_round(x, rng)
+        other = self.as_round(x, rng)
         if not len(self.values):
-            return x
+            return other
         at = np.maximum(np.searchsorted(self.low, x, side="right") - 1, 0)
         inside = (x >= self.low[at]) & (x <= self.high[at])
-        return np.where(inside & (rng.random(len(x)) < self.chance[at]), self.values[at], x)
+        again = inside & (rng.random(len(x)) < self.chance[at])
+        return np.where(again, self.values[at], other)
 
     def as_round(self, x: Array, rng: np.random.Generator) -> Array:
         """As many of x rounded as values are that do not come again."""
