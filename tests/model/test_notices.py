@@ -232,3 +232,20 @@ def test_healthy_fits_raise_none(graph: lt.LatentGraph, drawn: Any, learner: str
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lt.LatentModel(plain, learner=made, state_names=states).fit(data)
+
+
+@pytest.mark.parametrize("learner", ["pbp", "tables", "em"])
+def test_latents_without_columns_below_are_told_of(learner: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = {c: rng.integers(2, size=200) for c in "abc"}
+    rows["b"] = rows["a"] ^ (rng.random(200) < 0.2)
+    graph = [("h", "a"), ("h", "b"), ("h", "c"), ("h", "idle"), ("idle", "idler")]
+    model = lt.LatentModel(graph, {"h": 2, "idle": 2, "idler": 3}, learner=learner)
+    with pytest.warns(
+        errors.IdentifiabilityWarning, match="nothing of idle, idler: no column lies below"
+    ):
+        model.fit(rows)
+    for ask in (lambda: model.query("idle"), lambda: model.predict_proba(rows, "idler")):
+        with pytest.raises(errors.EvidenceError, match="no column lies below 'idle"):
+            ask()
+    assert model.query("h").table.sum() == pytest.approx(1.0)

@@ -15,7 +15,7 @@ from latentia.data.sources.progress import ProgressLike, as_progress, show_progr
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
-from latentia.model.notices import note_plan, note_restart
+from latentia.model.notices import note_plan, note_restart, note_silent
 from latentia.model.state_names import (
     OrderBy,
     arranging,
@@ -24,6 +24,7 @@ from latentia.model.state_names import (
     with_ordered_states,
 )
 from latentia.parameters import offered_if, unfitted
+from latentia.structure.graph import silent_latents
 from latentia.typing import ByName, Cell, Given, Label, TableLike, WeightLike
 
 if TYPE_CHECKING:
@@ -150,7 +151,8 @@ class Learning(Learned):
         if opened.wish is not None:
             wish = opened.wish
             self.structure_, opened, given = find_graph(opened, wish, learner, groups, progress)
-        self._ignored = opened.ignored
+        self._ignored, self._silent = opened.ignored, silent_latents(opened.graph)
+        note_silent(self._silent)
         learn = partial(self._learned_by, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, given, learn)
         self._keep_learned(training, learner, operators, replicates)
@@ -166,6 +168,7 @@ class Learning(Learned):
     structure_: FoundStructure  # where no graph was given
 
     _ignored: Sequence[Label] = ()  # columns that fit has told of already
+    _silent: Sequence[Label] = ()  # latents of the graph that the model does without
 
     def _learn(self, training: Training, learner: Learner, groups: int = 0) -> Self:
         """From rows on their columns to what the model keeps."""

@@ -52,6 +52,17 @@ def note_ignored(names: Sequence[Label]) -> None:
         )
 
 
+def note_silent(names: Sequence[Label]) -> None:
+    """Latents below which no column lies."""
+    if names:
+        shown = ", ".join(str(n) for n in names[:10]) + (" …" if len(names) > 10 else "")
+        warn(
+            f"rows tell nothing of {shown}: no column lies below, so that the model does without. "
+            "Tie such latents to columns that they act on, or leave them out of the graph.",
+            IdentifiabilityWarning,
+        )
+
+
 def note_plan(notes: Sequence[str]) -> None:
     """What the plan says of the graph: states that cannot be told apart, features left out."""
     for note in notes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from latentia.errors import DataError, NotLearnedError, UnknownNameError
+from latentia.errors import DataError, EvidenceError, NotLearnedError, UnknownNameError
 from latentia.inference.questions import column_place
 from latentia.model.learning import Learning
 from latentia.model.notices import note_not_asked
@@ -191,4 +191,9 @@ class ScoreQuestions(Learning):
 
     def _place(self, name: Label) -> int:
         self._check_fitted()
+        if name in tuple(self._silent):
+            raise EvidenceError(
+                f"no column lies below {name!r}: rows tell nothing of it, and the model does "
+                "without. Tie it to columns that it acts on, or leave it out of the graph."
+            )
         return column_place(name, self.columns_, self._graph.names)

@@ -136,6 +136,12 @@ class LatentGraph:
         return "; ".join(parts + [show(v) for v in range(len(self.names)) if v not in tied])
 
 
+def silent_latents(graph: LatentGraph) -> tuple[Label, ...]:
+    """Names of the latents that say nothing about any column."""
+    left = set(relevant(graph).names)
+    return tuple(name for name in graph.names if name not in left)
+
+
 def relevant(graph: LatentGraph) -> LatentGraph:
     """The graph without latents that say nothing about any column.
 
