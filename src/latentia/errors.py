@@ -12,6 +12,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataError",
     "DatasetError",
+    "DateColumnWarning",
     "EffectWarning",
     "EvidenceError",
     "EvidenceWarning",
@@ -148,6 +149,10 @@ class IgnoredColumnWarning(ColumnWarning):
 
 class ConstantColumnWarning(ColumnWarning):
     """Columns with a single value, which cannot teach anything."""
+
+
+class DateColumnWarning(ColumnWarning):
+    """Columns of dates, each of which is read as a state of its own."""
 
 
 class IdentifiabilityWarning(LatentiaWarning):

@@ -139,9 +139,16 @@ def effect() -> None:
     fit(class_rows(), "H->w,x,y,z; w->x", learner=learner).effect("w", "x")
 
 
+def dates() -> None:
+    rng = np.random.default_rng(0)
+    first, days = np.datetime64("2024-01-01"), rng.integers(60, size=2000)
+    fit({**class_rows(), "day": first + days}, "H->w,x,y,z,day")
+
+
 CAUSES: dict[type[LatentiaWarning], Callable[[], None]] = {
     errors.IgnoredColumnWarning: ignored,
     errors.ConstantColumnWarning: constant,
+    errors.DateColumnWarning: dates,
     errors.IdentifiabilityWarning: told_apart,
     errors.FeatureWarning: features,
     errors.ConvergenceWarning: unfinished,
@@ -249,3 +256,20 @@ def test_latents_without_columns_below_are_told_of(learner: str) -> None:
         with pytest.raises(errors.EvidenceError, match="no column lies below 'idle"):
             ask()
     assert model.query("h").table.sum() == pytest.approx(1.0)
+
+
+def test_dates_that_were_said_to_be_states_are_no_news() -> None:
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + rng.integers(60, size=500)
+    rows = {"a": rng.integers(2, size=500), "b": rng.integers(2, size=500), "day": days}
+    text = {**rows, "day": days.astype(str)}
+    for table, kinds, told in (
+        (rows, {"day": "discrete"}, 0),
+        (text, None, 1),
+        ({**text, "day": np.char.add("no ", days.astype(str))}, None, 0),
+        ({**rows, "day": np.datetime64("2024-01-01") + rng.integers(7, size=500)}, None, 0),
+    ):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            lt.LatentModel("H->a,b,day", {"H": 2}, kinds=kinds).fit(table)
+        assert sum(w.category is errors.DateColumnWarning for w in heard) == told

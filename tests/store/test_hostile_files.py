@@ -175,7 +175,14 @@ STRANGE: list[Any] = [
     ),
     *("", "x", "nan", [], {}, [0], [[0]], [1, 0], {"tuple": []}, {"tuple": [[]]}, {"float": "inf"}),
     *({"float": "1"}, {"numpy": ["int8", 300]}, {"numpy": ["float16", 1e9]}, {"dict": [[[], 1]]}),
-    *({"frozenset": [{"dict": []}]}, {"numpy": ["object", 1]}, "é" * 40, [[]] * 50),
+    *({"datetime": "soon"}, {"date": 3}, {"datetime": []}),
+    *(
+        {"frozenset": [{"dict": []}]},
+        {"numpy": ["object", 1]},
+        {"date": "2024-13-01"},
+        "é" * 40,
+        [[]] * 50,
+    ),
 ]
 
 

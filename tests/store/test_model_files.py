@@ -127,6 +127,12 @@ STATES: dict[str, dict[str, list[Any]]] = {
         "c": [(("n", 1),), ((1.5,),)],
         "d": [frozenset({"a"}), frozenset()],
     },
+    "dates": {
+        "a": [datetime.date(2024, 2, 29), datetime.date(1, 1, 1)],
+        "b": [datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 1, 12, 30, 0, 5)],
+        "c": [("from", datetime.date(2024, 1, 1)), ("to", datetime.date(2024, 1, 2))],
+        "d": [0, 1],
+    },
     "mixed": {"a": [1, "1"], "b": [2.5, "x", ("t", 1)], "c": [False, 2, "two"], "d": [0, 1]},
 }
 
@@ -151,6 +157,23 @@ def test_answers_are_the_same_bit_for_bit(states: Any, learner: Any, tmp_path: P
 def round_trip(model: lt.LatentModel, folder: Path) -> lt.LatentModel:
     model.save(folder / "m.latentia")
     return lt.load(folder / "m.latentia")
+
+
+def test_timestamps_come_back_as_the_times_they_equal(tmp_path: Path) -> None:
+    days = [pd.Timestamp("2024-01-01 08:00"), pd.Timestamp("2024-03-01")]
+    data = pd.DataFrame(rows({**{x: ["no", "yes"] for x in "abc"}, "d": days}))
+    data["d"] = pd.to_datetime(data["d"])
+    model = fitted(data)
+    loaded = round_trip(model, tmp_path)
+    np.testing.assert_array_equal(loaded.score_samples(data), model.score_samples(data))
+    assert loaded.predict(data, "d").equals(model.predict(data, "d"))
+    assert loaded.query("d").states[0] == (
+        datetime.datetime(2024, 1, 1, 8),
+        datetime.datetime(2024, 3, 1),
+    )
+    data["d"] = data["d"].dt.tz_localize("Europe/Berlin")
+    with pytest.raises(StoreError, match=r"'d' cannot be kept .*Timestamp"):
+        fitted(data).save(tmp_path / "zone.latentia")
 
 
 FOREST = "H->a,b,c; G->d,e,f; K->g,h; i; H->G"
@@ -256,9 +279,9 @@ def test_pickle_and_joblib(way: str, tmp_path: Path) -> None:
 
 
 def test_a_label_that_cannot_be_kept_is_named(tmp_path: Path) -> None:
-    days = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)]
-    model = fitted(rows({"a": days, "b": [0, 1], "c": [0, 1], "d": [0, 1]}))
-    with pytest.raises(StoreError, match=r"state of column 'a'.*datetime\.date\(2020, 1, 1\)"):
+    hours = [datetime.time(1), datetime.time(2)]
+    model = fitted(rows({"a": hours, "b": [0, 1], "c": [0, 1], "d": [0, 1]}))
+    with pytest.raises(StoreError, match=r"state of column 'a'.*datetime\.time\(1, 0\)"):
         model.save(tmp_path / "m")
     deep: Any = 1
     for _ in range(5000):

@@ -15,7 +15,7 @@ from latentia.data.sources.progress import ProgressLike, as_progress, show_progr
 from latentia.errors import DataError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.model.contract import Learned
-from latentia.model.notices import note_plan, note_restart, note_silent
+from latentia.model.notices import note_dates, note_plan, note_restart, note_silent
 from latentia.model.state_names import (
     OrderBy,
     arranging,
@@ -153,6 +153,7 @@ class Learning(Learned):
             self.structure_, opened, given = find_graph(opened, wish, learner, groups, progress)
         self._ignored, self._silent = opened.ignored, silent_latents(opened.graph)
         note_silent(self._silent)
+        note_dates(opened.columns, self.kinds or {})
         learn = partial(self._learned_by, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, given, learn)
         self._keep_learned(training, learner, operators, replicates)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,7 @@ from latentia.data.columns.continuous import dense_columns
 from latentia.errors import (
     ConstantColumnWarning,
     ConvergenceWarning,
+    DateColumnWarning,
     FeatureWarning,
     IdentifiabilityWarning,
     IgnoredColumnWarning,
@@ -30,6 +33,10 @@ from latentia.typing import ByName, Cell, Label
 
 if TYPE_CHECKING:
     from latentia.networks.learner import Learner
+
+
+MANY_DATES = 20  # more than months, and so many that rows of each are few
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")  # as ISO 8601 spells them
 
 
 def note_constant(names: Sequence[Label]) -> None:
@@ -50,6 +57,25 @@ def note_ignored(names: Sequence[Label]) -> None:
             "Tie them into the graph, or drop them.",
             IgnoredColumnWarning,
         )
+
+
+def note_dates(columns: Sequence[Column], kinds: ByName[str]) -> None:
+    """Columns of many dates, unless they were said to be discrete."""
+    for column in columns:
+        if column.continuous or column.name in kinds or column.cells <= MANY_DATES:
+            continue
+        if all(map(_is_date, column.labels)):
+            warn(
+                f"{column.name!r} holds dates, each of its {column.cells:,} is a state of its own "
+                "that knows nothing of the next. To have time measured pass a number instead, "
+                "such as the days since the first; months or weekdays are states. "
+                f"kinds={{{column.name!r}: 'discrete'}} keeps the dates.",
+                DateColumnWarning,
+            )
+
+
+def _is_date(label: Cell) -> bool:
+    return isinstance(label, date) or (isinstance(label, str) and bool(DATE.match(label)))
 
 
 def note_silent(names: Sequence[Label]) -> None:

@@ -7,6 +7,7 @@ everything else is an object with one field that names its type: {"tuple": ["a",
 from __future__ import annotations
 
 import math
+from datetime import date, datetime
 
 import numpy as np
 
@@ -23,6 +24,7 @@ NUMPY_KINDS = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
 )
 NUMPY: dict[str, Given] = {name: np.dtype(name).type for name in NUMPY_KINDS}
+DATES: dict[str, type[date]] = {"date": date, "datetime": datetime}
 BOX_NAMES = {kind: name for name, kind in BOXES.items()}
 NUMPY_NAMES = {kind: name for name, kind in NUMPY.items()}
 
@@ -52,11 +54,23 @@ def pack(value: Given, what: str, depth: int = 0) -> object:
         return {BOX_NAMES[kind]: [pack(v, what, depth + 1) for v in ordered]}
     if kind in NUMPY_NAMES:
         return {"numpy": [NUMPY_NAMES[kind], pack(value.item(), what, depth + 1)]}
+    if kind is date:
+        return {"date": value.isoformat()}
+    if isinstance(value, datetime) and _is_plain_time(value):
+        return {"datetime": datetime(*value.timetuple()[:6], value.microsecond).isoformat()}
     raise StoreError(
         f"{what} cannot be kept in a model file: {value!r:.80} of type {kind.__module__}."
-        f"{kind.__qualname__}. Expected text, numbers (whole ones within 64 bits), booleans, or "
-        "tuples and frozensets of these. Rename it, for example to str(…), and fit again."
+        f"{kind.__qualname__}. Expected text, numbers (whole ones within 64 bits), booleans, "
+        "dates, tuples and frozensets of these. Rename it, for example to str(…), and fit again."
     )
+
+
+def _is_plain_time(value: datetime) -> bool:
+    """Without a zone, and nothing finer than the microseconds that `datetime` has.
+
+    pandas' Timestamp is a `datetime`, equal to the plain one that is read.
+    """
+    return value.tzinfo is None and not getattr(value, "nanosecond", 0)
 
 
 def unpack(value: object) -> Cell:
@@ -84,6 +98,8 @@ def _unpack_tagged(tag: str, inner: object) -> Cell:
         return {unpack(k): unpack(v) for k, v in (items(pair, 2) for pair in items(inner))}
     if tag == "numpy":
         return _unpack_numpy(*items(inner, 2))
+    if tag in DATES:
+        return _unpack_date(DATES[tag], text(inner))
     raise StoreError(f"expected a plain value, got {{{tag!r:.40}: {inner!r:.80}}}.")
 
 
@@ -95,6 +111,13 @@ def _unpack_numpy(name: object, inner: object) -> Cell:
         if type(made.item()) is type(value) and repr(made.item()) == repr(value):
             return made
     raise StoreError(f"expected a number of type {name!r:.40}, got {value!r:.80}.")
+
+
+def _unpack_date(kind: type[date], spelled: str) -> Cell:
+    try:
+        return kind.fromisoformat(spelled)
+    except ValueError:
+        raise StoreError(f"expected a {kind.__name__}, got {spelled!r:.80}.") from None
 
 
 def fields(record: object, *names: str) -> list[Given]:
