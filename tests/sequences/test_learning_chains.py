@@ -190,3 +190,18 @@ def test_finalists_differ_and_the_highest_come_first() -> None:
     ]
     assert [c.start for c in _best(climbs, 3, 0.0)] == ["1", "2", "3"]
     assert [c.start for c in _best(climbs, 3, 0.5)] == ["1", "3", "0"]  # 4.9 is as good as 5
+
+
+@pytest.mark.parametrize("steps", range(1, 13))
+def test_sequences_may_be_short(steps):
+    """Of six steps each has one window: no two in a row, from which eigenvectors start."""
+    rng = np.random.default_rng(steps)
+    z = rng.integers(2, size=(30, steps))
+    rows = {
+        "id": np.repeat(np.arange(30), steps),
+        "a": np.where(rng.random(z.shape) < 0.8, z, 2).ravel(),
+        "b": np.where(rng.random(z.shape) < 0.7, 1 - z, z).ravel(),
+    }
+    model = lt.SequenceModel("z -> z', z -> a, b", latents={"z": 2}, random_state=0)
+    model.fit(rows, sequence="id")
+    assert np.isfinite(model.score(rows))

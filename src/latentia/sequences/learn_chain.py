@@ -242,8 +242,9 @@ def _closed_form(
     windows: StepWindows, few: Sequences, count: int, how: ChainLearning, rng: np.random.Generator
 ) -> Iterator[tuple[str, Callable[[], Array]]]:
     steps, first = few.steps, few.first_steps()
+    paired = bool((np.diff(windows.positions) == 1).any())  # short sequences have one window each
     full = len(windows.found.d) == count
-    for _ in range(how.eigen if full else 0):
+    for _ in range(how.eigen if full and paired else 0):
         yield "eigenvectors", lambda: eigen_beliefs(windows, steps, first, rng)
     for k in range(how.clusters):
         Z, late = (windows.states(), 1) if k % 2 == 0 else (windows.both(), 0)
