@@ -155,6 +155,10 @@ class IslandClimb:
                 self._look()
         return spent
 
+    def settle(self) -> None:
+        """A step of EM on all rows: of batches, the last ones weigh most, and chance with them."""
+        self._begun().count_all()
+
     def likelihoods(self) -> Array:
         """log P(row) of the rows held out, after the last round."""
         return self._begun().likelihoods()

@@ -256,10 +256,14 @@ def _fits(climb: IslandClimb, search: Search, rows: Rows, left: TimeLeft) -> boo
 
 
 def _again(climb: IslandClimb, rows: Known, seed: int) -> IslandCounts:
-    """The climb goes on from its best tables, on all rows of the sample, by a few rounds."""
+    """The climb goes on from its best tables, on all rows of the sample, by a few rounds.
+
+    A step on all rows at once ends it: then the model's marginals are those of the rows.
+    """
     again = IslandClimb(climb.layout, rows, Known(rows.codes[:0]), climb.pseudo_count, seed)
     again.go_on_from(climb)
     again.advance(min(climb.best_round, MORE_ROUNDS), watched=False)
+    again.settle()
     return again.counts
 
 
