@@ -185,7 +185,7 @@ def _race(
     rounds, work = settings.rounds, RACE_WORK
     if whole.weight < FEW_ROWS * effective and not settings.precise:
         rounds = 1
-    elif _redraws(whole, settings):
+    elif rounds > 1 and _redraws(whole, settings):  # one round was asked for where it is enough
         rounds, work = REDRAWN_ROUNDS * rounds, REDRAWN_WORK * work
     found = race(
         course_of(small, enough),
