@@ -21,6 +21,7 @@ from latentia.data.columns.values import (
     is_missing,
     word_values,
 )
+from latentia.data.sources.column_names import ColumnNames
 from latentia.data.sources.pandas_numbers import (
     SHORT,
     float_values,
@@ -52,6 +53,9 @@ class Table:
     known: dict[Label, Values] = field(default_factory=dict, compare=False)  # once found
     pools: frozenset[Label] = frozenset()  # columns whose dictionaries declare no states
     matrix: CellArray | None = None  # of a frame that is one, all numbers of one type
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", ColumnNames.of(self.names))
 
     def beside(self, name: Label, values: CellArray) -> Table:
         """The same rows with one more column."""
