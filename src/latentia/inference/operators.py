@@ -173,6 +173,16 @@ def independent(plan: Plan, marginals: Sequence[Array], weight: float) -> Operat
     )
 
 
+def answered_marginal(operators: Operators, v: int) -> Array:
+    """P(column) as the model answers it, (states,): of a leaf of several columns, this one's."""
+    plan, states = operators.plan, operators.plan.graph.states
+    leaf = next(x for x, k in enumerate(plan.leaves) if v in plan.nodes[k].columns)
+    members = plan.nodes[plan.leaves[leaf]].columns
+    table = operators.targets[v][:, 0] if v in operators.targets else operators.marginals[leaf]
+    others = tuple(axis for axis, u in enumerate(members) if u != v)
+    return np.asarray(table.reshape([states[u] or 1 for u in members]).sum(axis=others))
+
+
 def smooth_unseen(mu: Array, N: float) -> Array:
     """Marginal of a column in which a state never seen counts as half a row.
 

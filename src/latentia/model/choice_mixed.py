@@ -15,7 +15,7 @@ from latentia.data.rows import Rows, Source
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows, split_rows
 from latentia.errors import PlanError
-from latentia.inference.operators import Operators, independent
+from latentia.inference.operators import Operators, answered_marginal, independent
 from latentia.inference.provenance import Choice
 from latentia.kernels.choose_settings import choose_settings
 from latentia.kernels.embedding import learn_embedded
@@ -134,16 +134,13 @@ def _trial(closed: Operators, refined: Operators | str | None, large: Rows, held
 
 def _marginals(operators: Operators) -> list[Array]:
     """Of every leaf, as its columns answer one by one: P(x) = Π P(x_i), within a leaf, too."""
-    plan, states = operators.plan, operators.plan.graph.states
+    plan = operators.plan
     found = []
-    for x, k in enumerate(plan.leaves):
-        members = plan.nodes[k].columns
+    for k in plan.leaves:
         joint = np.ones(1)
-        for axis, v in enumerate(members):
-            table = operators.targets[v][:, 0] if v in operators.targets else operators.marginals[x]
-            others = tuple(a for a in range(len(members)) if a != axis)
-            mu = table.reshape([states[u] or 1 for u in members]).sum(axis=others)
-            mu = np.maximum(mu, 0.0) + 1e-9 / len(mu)
+        for v in plan.nodes[k].columns:
+            mu = np.maximum(answered_marginal(operators, v), 0.0)
+            mu = mu + 1e-9 / len(mu)
             joint = np.outer(joint, mu / mu.sum()).ravel()
         found.append(joint)
     return found

@@ -21,7 +21,7 @@ from latentia.data.columns.levelling import count_steps, ladder_of, levelled
 from latentia.data.rows import Source
 from latentia.data.sources.sketch import ColumnSketch
 from latentia.exact.estep_wiring import check_graph
-from latentia.inference.operators import Operators
+from latentia.inference.operators import Operators, answered_marginal
 from latentia.networks.learner import Abilities
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.kept_plans import plan_again
@@ -29,6 +29,8 @@ from latentia.structure.plan import Plan, checked_groups
 from latentia.typing import Label
 
 FEW = 6  # states that stand for a continuous column while ranks are planned
+KERNELS_JUDGED = (0.04, 0.96)  # levels: kernels smooth beyond the ends of the rows …
+KERNELS_LEVELLED = 2000.0  # … and rows, below which a curve tells more of chance than of levels
 UNKNOWN = 6  # … and for a latent whose number of states is not known
 
 
@@ -123,22 +125,24 @@ def level_columns(
     source: Source,
     tied: Collection[Label],
 ) -> tuple[Column, ...]:
-    """Columns whose levels Gaussian leaves miss, on curves on which they meet them: one pass."""
+    """Columns whose levels bells or kernels miss, on curves on which they meet them: one pass."""
     plan, ladders = operators.plan, {}
     for i, (v, c) in enumerate(zip(plan.graph.observed, columns, strict=True)):
         numbers = sketches[c.name].numbers if c.name in sketches else None
-        if numbers is None or not _of_bells(operators, v) or c.name in tied:
+        smoothed = v in operators.targets and operators.weight >= KERNELS_LEVELLED
+        smoothed = smoothed or _of_bells(operators, v)
+        if numbers is None or not smoothed or c.name in tied:
             continue
         if isinstance(c, ContinuousColumn):
             ladders[i] = ladder_of(c, numbers)
     if not ladders:
         return tuple(columns)
     steps = source.fold(partial(count_steps, ladders)).sums
-    leaf = {v: i for i, k in enumerate(plan.leaves) for v in plan.nodes[k].columns}
     found = list(columns)
     for i, ladder in ladders.items():
-        masses = operators.marginals[leaf[plan.graph.observed[i]]]
-        found[i] = levelled(ladder, steps[str(i)], masses)
+        v = plan.graph.observed[i]
+        judged = KERNELS_JUDGED if v in operators.targets else (0.0, 1.0)
+        found[i] = levelled(ladder, steps[str(i)], answered_marginal(operators, v), judged)
     return tuple(found)
 
 

@@ -339,7 +339,8 @@ def learn_opened(
     operators, rest = learn(training)
     missed = missed_levels(operators, training.columns, opened.seen.columns)
     if not missed:
-        return training, operators, rest
+        kept = planned or not operators.targets
+        return (training if kept else _levelled(opened, training, operators)), operators, rest
     bent = [name for name, share in missed.items() if share > 1.0]
     other = plan_training(opened, learner, bent, planned) if bent else training
     if other.columns != training.columns:

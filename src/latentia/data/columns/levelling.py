@@ -67,14 +67,20 @@ def count_steps(ladders: Mapping[int, Ladder], rows: Rows) -> Moments:
     return Moments("steps", float(rows.weights.sum()), len(rows), sums)
 
 
-def levelled(ladder: Ladder, steps: Array, found: Array) -> ContinuousColumn:
-    """The column on a curve on which `found` masses meet its levels; as it is, if they do."""
+def levelled(
+    ladder: Ladder, steps: Array, found: Array, judged: tuple[float, float] = (0.0, 1.0)
+) -> ContinuousColumn:
+    """The column on a curve on which `found` masses meet its levels; as it is, if they do.
+
+    By those between two levels that are `judged`.
+    """
     column, rows = ladder.column, float(steps.sum())
     share = np.cumsum(steps)[:-1] / rows - ladder.tied
     inner = found[: column.points] / found[: column.points].sum()
     told = masses.cdf(replace(column, atoms=()), inner, ladder.x)
     error = np.sqrt(np.maximum(share * (1.0 - share), 0.01) / min(rows, ladder.rows))
-    if (np.abs(told - share) <= np.maximum(MISSED * error, CLOSE)).all():
+    inside = (share >= judged[0]) & (share <= judged[1])
+    if (np.abs(told - share) <= np.maximum(MISSED * error, CLOSE))[inside].all():
         return column
     plain = replace(column, centre=0.0, scale=1.0, warped=False, knots=(), atoms=(), lattice=(0, 1))
     z = np.linspace(column.low, column.high, FINE * column.points + 1)
