@@ -41,7 +41,7 @@ LARGEST = 0.125  # … up to so many of the rows
 JUDGED = 400  # rows by which links are chosen, at most
 DRAWS = 24  # of each of them
 LEAST_SHARE = 1e-3  # of a state
-COMPARED, DRAWN = 1000, 1500  # real rows and drawn ones, to see whether those are too near
+COMPARED, DRAWN = 3000, 2000  # real rows and drawn ones, to see whether those are too near
 SECONDS = 0.05, 0.0005  # for each column, and each other one, about
 KNOWN = 30  # rows of a part of the table that know a column, where the table has as many
 FEW = 8  # rows that tell nothing of a column but which values it has
@@ -112,20 +112,20 @@ def _kept_apart(
 ) -> RowChain | None:
     """The smallest nodes whose rows are as far from real ones as these are from each other.
 
-    Larger nodes draw rows that are farther away: halves of the floors are gone through. Where even
-    the largest ones are nearer, these distances of real rows are likely large by chance, and a
-    standard error of chance is allowed.
+    Larger nodes draw rows that are farther away: halves of the floors are gone through. Allowed is
+    a standard error of the draws; where even the largest nodes are nearer, distances of real rows
+    are likely large by chance, and their standard error is allowed, too.
     """
     learned = LearnedRows.of(columns, rows)
     some = rng.choice(len(rows), min(COMPARED, len(rows)), replace=False)
     far = learned.between(some)
     floors, excess = _floors(len(rows)), dict[int, float]()
-    pace, error = Pace(left), float(np.sqrt((1.0 / len(some) + 1.0 / DRAWN) / 12.0))
-    for allowed in (0.0, error):
+    pace, error = Pace(left), np.sqrt(1.0 / 12.0)  # of one level between 0 and 1
+    for allowed in error * np.sqrt([1.0 / DRAWN, 1.0 / DRAWN + 1.0 / len(some)]):
         low, high = (
             0,
             len(floors),
-        )  # those before `low` are too near; `high` is not, if there is one
+        )  # floors before `low` are too near; `high` is not, if there is one
         asked = low
         while low < high:
             if asked not in excess:
