@@ -1,12 +1,14 @@
 """Choosing a model of continuous and mixed columns on held-out rows (design 6, 7).
 
 Candidates are the plain marginals, the kernel embedding and, where the numbers of states are known,
-the positive network with smooth leaves. Losses are of densities at points.
+the positive network with smooth leaves; of a latent class, tables whose states are sought on rows
+held out, where the marginals would be kept. Losses are of densities at points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from latentia.kernels.choose_settings import choose_settings
 from latentia.kernels.embedding import learn_embedded
 from latentia.kernels.settings import KernelSettings
 from latentia.model.mixed_plans import known_ranks
+from latentia.model.sought_class import sought_class
 from latentia.model.trials import (
     HELD_OUT,
     Trial,
@@ -57,7 +60,7 @@ def learn_best_mixed(
     settings = choose_settings(plan, columns, large, settings, rng, fixed).settings
     closed = learn_embedded(plan, columns, LocalRows(large), large, settings)
     refined = _network(plan, columns, large, settings, rng) if known_ranks(plan) else None
-    choice = decide([_trial(closed, refined, large, held)])
+    choice = _decided(plan, columns, [_trial(closed, refined, large, held)], [(large, held)])
     # the bandwidth that suited the pool, unless there are many more rows: then chosen anew
     more = len(sample) > MANY_MORE * len(large)
     kept = None if more or not isinstance(refined, Operators) else refined.blur[0]
@@ -84,8 +87,29 @@ def _learn_best_of_few(
         closed = learn_embedded(plan, columns, LocalRows(large), large, settings)
         refined = _network(plan, columns, large, settings, rng) if known_ranks(plan) else None
         trials.append(_trial(closed, refined, large, held))
-    choice = decide(trials)
+    choice = _decided(plan, columns, trials, deals)
     return _finished(choice, plan, columns, source, sample, settings, SmoothSettings(), rng)
+
+
+def _decided(
+    plan: Plan,
+    columns: Sequence[Column],
+    trials: Sequence[Trial],
+    deals: Sequence[tuple[Rows, Rows]],
+) -> Choice:
+    """The candidate of least loss; a class is sought where the marginals would be kept."""
+    choice = decide(trials)
+    if choice.chosen != "marginal":
+        return choice
+    more = []
+    for trial, (large, held) in zip(trials, deals, strict=True):
+        own = sought_class(plan, columns, LocalRows(large), large.total)
+        if own is None:
+            return choice
+        more.append(replace(trial, losses={**trial.losses, "tables": left_out_loss(own, held)}))
+    found = decide(more)
+    # the tables stand in for a network that could not be made
+    return replace(found, left_out={}) if found.chosen == "tables" else found
 
 
 def _finished(
@@ -105,6 +129,8 @@ def _finished(
         found = learn_embedded(plan, columns, source, sample, settings)
         if choice.chosen == "marginal":
             found = independent(plan, _marginals(found), found.weight)
+        if choice.chosen == "tables":
+            found = sought_class(plan, columns, source, found.weight) or found
     return found.told(choice=choice)
 
 
