@@ -216,7 +216,7 @@ def test_what_a_line_draws_beyond_an_end_is_no_heap_there(short_search):
     model = lt.LatentModel().fit(frame)
     first, second = model.columns_
     features = np.column_stack([np.zeros(len(frame)), first.coordinates(_places(first, frame))])
-    link = learning_chain._link(second, _places(second, frame), features, 400, rng)
+    link, _ = learning_chain._link(second, _places(second, frame), features, 400, rng)
     assert link.line is not None
     tree = rng.integers(link.forest.trees, size=len(frame))
     drawn = link.draw(second, model.pool_.chain.heaps[1], features, tree, 3, rng)
@@ -253,6 +253,17 @@ def test_a_column_that_none_tells_is_drawn_from_large_nodes(short_search):
     drawn = chain.measures(columns, model.pool_.scores, 4000, np.random.default_rng(9))
     near, far = rows.nearest(drawn), rows.between(np.arange(N))
     assert nearer_by(near, far) < 0.02  # .10 before
+
+
+def test_what_is_given_up_for_distance_is_no_exact_tie(model):
+    """Nodes of all columns were raised alike: a logarithm of another column was none any more."""
+    chain = model.pool_.chain
+    exact, loose = [0.01, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5], [1.0, 0.99, 1.0, 1.0, 1.01, 1.02, 1.04]
+    losses = [exact, loose, *([[]] * (len(chain.links) - 2))]
+    for share, sizes in ((0.0, [3, 6]), (0.02, [3, 50]), (0.1, [6, 200]), (2.0, [200, 200])):
+        eased = learning_chain._eased(chain, losses, share)
+        assert [link.least for link in eased.links[:2]] == sizes
+        assert eased.links[2:] == chain.links[2:]
 
 
 @pytest.mark.parametrize("seed", [0, 1])

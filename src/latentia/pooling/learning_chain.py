@@ -36,8 +36,8 @@ PART = 0.7  # of the rows that a tree learns from, where others judge it
 CELLS, FEWEST = 24_000, 500  # rows times columns, at most; but not fewer rows than this
 MOST_TRIED = 20  # features that a split looks at, about
 SIZES = (3, 6, 12, 25, 50, 100, 200)  # of nodes, that are tried
-FINER = 1.4  # steps of floors below which no node is, so that rows are no copies …
-LARGEST = 0.125  # … up to so many of the rows
+# shares of the loss that may be given up, so that rows are no copies
+GIVEN_UP = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.06, 0.09, 0.13, 0.18, 0.25)
 JUDGED = 400  # rows by which links are chosen, at most
 DRAWS = 24  # of each of them
 LEAST_SHARE = 1e-3  # of a state
@@ -66,17 +66,19 @@ def learn_row_chain(
     rows = rows_by_weight(rows, rng)
     if not all(is_present(np.asarray(codes)).any() for codes in rows.codes):
         return heaps_alone(columns, rows, seen)  # known where weights are 0
-    links, pace = list[ChainLink](), Pace(left)
+    links, losses, pace = list[ChainLink](), list[list[float]](), Pace(left)
     features = np.zeros((len(rows), 1))
     for column, codes, own in zip(
         columns, rows.codes, _all_features(columns, scores, rows, rng), strict=True
     ):
         if not pace.goes_on(len(columns) - len(links)):
             return None
-        links.append(_link(column, codes, features, judged, rng))
+        link, own_losses = _link(column, codes, features, judged, rng)
+        links.append(link)
+        losses.append(own_losses)
         features = np.column_stack([features, own])
     chain = RowChain(_all_heaps(columns, rows, seen), tuple(links), SMALLEST)
-    return _kept_apart(chain, columns, scores, rows, rng, left)
+    return _kept_apart(chain, losses, columns, scores, rows, rng, left)
 
 
 def seconds_to_chain(columns: int) -> float:
@@ -104,47 +106,53 @@ def _some_rows(rows: Rows, most: int, rng: np.random.Generator) -> Codes:
 
 def _kept_apart(
     chain: RowChain,
+    losses: Sequence[Sequence[float]],
     columns: Sequence[Column],
     scores: TableScores,
     rows: Rows,
     rng: np.random.Generator,
     left: TimeLeft,
 ) -> RowChain | None:
-    """The smallest nodes whose rows are as far from real ones as these are from each other.
+    """The best nodes whose rows are as far from real ones as these are from each other.
 
-    Larger nodes draw rows that are farther away: halves of the floors are gone through. Allowed is
-    a standard error of the draws; where even the largest nodes are nearer, distances of real rows
-    are likely large by chance, and their standard error is allowed, too.
+    Larger nodes draw rows that are farther away, and tell columns worse: shares of loss that are
+    given up are gone through by halves. Allowed is a standard error of the draws; where rows are
+    nearer still, distances of real rows are likely large by chance, and their standard error is
+    allowed, too.
     """
     learned = LearnedRows.of(columns, rows)
     some = rng.choice(len(rows), min(COMPARED, len(rows)), replace=False)
-    far = learned.between(some)
-    floors, excess = _floors(len(rows)), dict[int, float]()
-    pace, error = Pace(left), np.sqrt(1.0 / 12.0)  # of one level between 0 and 1
-    for allowed in error * np.sqrt([1.0 / DRAWN, 1.0 / DRAWN + 1.0 / len(some)]):
+    far, excess = learned.between(some), dict[int, float]()
+    pace, one = Pace(left), 1.0 / 12.0  # variance of a level between 0 and 1
+    for allowed in np.sqrt([one / DRAWN, one / DRAWN + one / len(some)]):
         low, high = (
             0,
-            len(floors),
-        )  # floors before `low` are too near; `high` is not, if there is one
+            len(GIVEN_UP),
+        )  # before `low` rows are too near; at `high` not, if there is one
         asked = low
         while low < high:
             if asked not in excess:
                 if not pace.goes_on():
                     return None
-                found = replace(chain, least=floors[asked])
+                found = _eased(chain, losses, GIVEN_UP[asked])
                 near = learned.nearest(found.measures(columns, scores, DRAWN, rng))
                 excess[asked] = nearer_by(near, far)
             low, high = (asked + 1, high) if excess[asked] > allowed else (low, asked)
             asked = (low + high) // 2
-        if low < len(floors):
-            return replace(chain, least=floors[low])
+        if low < len(GIVEN_UP):
+            return _eased(chain, losses, GIVEN_UP[low])
     return replace(chain, links=())
 
 
-def _floors(rows: int) -> list[int]:
-    """Sizes of nodes, rising by `FINER`, up to a part of the rows."""
-    many = int(np.log(max(LARGEST * rows / SMALLEST, 1.0)) / np.log(FINER))
-    return [round(SMALLEST * FINER**k) for k in range(many + 1)]
+def _eased(chain: RowChain, losses: Sequence[Sequence[float]], share: float) -> RowChain:
+    """Links with the largest nodes that lose no more than a share of what the largest of all do."""
+    links = []
+    for link, own in zip(chain.links, losses, strict=True):
+        if len(own):
+            most = min(own) + share * abs(own[-1])
+            link = replace(link, least=max(s for s, x in zip(SIZES, own, strict=True) if x <= most))
+        links.append(link)
+    return replace(chain, links=tuple(links))
 
 
 def nearer_by(near: Array, far: Array) -> float:
@@ -196,21 +204,21 @@ def _all_features(
 
 def _link(
     column: Column, codes: CellArray, features: Array, judged: int, rng: np.random.Generator
-) -> ChainLink:
-    """The better of values and leftovers, drawn from nodes of the best size."""
+) -> tuple[ChainLink, list[float]]:
+    """The better of values and leftovers, from nodes of the best size; losses of `SIZES`."""
     there = is_present(np.asarray(codes))
     own, x = np.asarray(codes)[there], features[there]
     if len(own) < FEW:
         nothing, states = np.zeros((len(own), 1)), not column.continuous
         forest, _ = grow_nodes(nothing, own, own, 1, 1.0, states, 1.0, rng)
-        return ChainLink(forest, SMALLEST, None)
+        return ChainLink(forest, SMALLEST, None), []
     tried = min(1.0, MOST_TRIED / x.shape[1])
     if not isinstance(column, ContinuousColumn):
         forest, unseen = grow_nodes(x, own, own, TREES, tried, True, PART, rng)
         losses = _log_losses(forest, _judged(unseen, judged, rng), unseen, x, own)
-        return ChainLink(forest, SIZES[int(np.argmin(losses))], None)
+        return ChainLink(forest, SIZES[int(np.argmin(losses))], None), losses
     z = column.coordinates(own)
-    best, level = None, np.inf
+    best, least = None, [np.inf]
     lumped = np.unique(own, return_counts=True)[1].max() > LUMP * len(own)
     for line in [None] if lumped or x.shape[1] == 1 else [None, fit_line(x, z)]:
         left = z if line is None else line.left
@@ -227,11 +235,10 @@ def _link(
             column if line is None else z - left,
             rng,
         )
-        if min(losses) < level:
-            level = min(losses)
-            best = ChainLink(forest, SIZES[int(np.argmin(losses))], slopes)
+        if min(losses) < min(least):
+            best, least = ChainLink(forest, SIZES[int(np.argmin(losses))], slopes), losses
     assert best is not None
-    return best
+    return best, least
 
 
 def _judged(unseen: Bools, most: int, rng: np.random.Generator) -> Codes:
