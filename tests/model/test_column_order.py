@@ -5,6 +5,7 @@ The closed form's plan went by the order of columns: answers moved by up to .6 a
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import latentia as lt
 from latentia.data.rows import Rows
@@ -14,6 +15,11 @@ from latentia.structure.renumbering import plan_in_order
 
 KINDS = ("discrete", "mixed", "holes", "mixed with holes", "weights")
 COUNTS = (2, 3, 4, 3, 2, 3)
+MODELS = {
+    "no graph": lt.LatentModel(),
+    "class of three": lt.LatentModel("class", {"H": 3}),
+    "callable": lt.LatentModel(lambda columns: [("A", c) for c in columns], {"A": 2}),
+}
 SETTLED = 1e-5  # networks of few rows climb along nearly flat ways; seen: 1e-6, most 1e-15
 
 
@@ -54,16 +60,20 @@ def is_there(cell):
 
 
 @pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")
-@pytest.mark.parametrize("kind", KINDS)
-def test_tables_of_few_rows(kind):
+@pytest.mark.parametrize(
+    ("kind", "which"),
+    [*((kind, "no graph") for kind in KINDS), *(("mixed", which) for which in [*MODELS][1:])],
+)
+def test_tables_of_few_rows(kind, which):
     for n in (10, 21, 30, 39):
         for seed in range(2):
             rng = np.random.default_rng([seed, n])
             table = drawn(kind, n, rng)
             weight = rng.integers(1, 3, n) if kind == "weights" else np.ones(n)
             other, moved, states = turned(table, weight, rng)
-            one = lt.LatentModel().fit(table, sample_weight=weight)
-            two = lt.LatentModel().fit(other, sample_weight=moved)
+            one, two = clone(MODELS[which]), clone(MODELS[which])
+            one.fit(table, sample_weight=weight)
+            two.fit(other, sample_weight=moved)
             for row, target in zip(range(0, n, 5), sorted(states), strict=False):
                 evidence = {x: c[row] for x, c in table.items() if x != target and is_there(c[row])}
                 told = {x: states[x][c] if x in states else c for x, c in evidence.items()}

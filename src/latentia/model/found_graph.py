@@ -85,7 +85,8 @@ def find_graph(
             "Bring more rows, or graph='class' to have a model all the same.",
             IndependenceWarning,
         )
-    narrow = replace(opened, graph=_without_sizes(found.graph), counted=False)
+    graph = _without_sizes(found.graph)
+    narrow = replace(opened, graph=graph, counted=False, as_in_table=False)
     kept = seeks(learner) and not groups
     return found, narrow, FoundTables(found) if kept else learner
 

@@ -43,6 +43,7 @@ class Opened:
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
     left_out: Mapping[Label, str] = field(default_factory=dict)  # ids, where a graph is sought
     began: float = field(default_factory=time.perf_counter)  # when it was opened
+    as_in_table: bool = False  # the graph has its columns in the order of the table's
 
     @property
     def left(self) -> TimeLeft:
@@ -96,7 +97,8 @@ def look_at(
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
     counted, told = wanted.graph is None, wanted.indicators
-    return Opened(graph, counted, columns, rows, seen, (*ignored, *ids), wanted.wish, told, ids)
+    found = Opened(graph, counted, columns, rows, seen, (*ignored, *ids), wanted.wish, told, ids)
+    return replace(found, as_in_table=not isinstance(wanted.graph, LatentGraph))
 
 
 def rows_again(

@@ -190,11 +190,11 @@ def choose_road(
 
 
 def content_of(opened: Opened, first: Source) -> ContentOrder | None:
-    """Columns and states by what their rows hold, where no graph gives them an order.
+    """Columns and states by what their rows hold, where they have their order from the table.
 
     None of large tables.
     """
-    if not opened.counted or opened.seen.weight * len(opened.columns) > MOST_CELLS:
+    if not opened.as_in_table or opened.seen.weight * len(opened.columns) > MOST_CELLS:
         return None
     rows = first.sample(MOST_CELLS, np.random.default_rng(0))
     sizes = [0 if c.continuous else c.cells for c in opened.columns]

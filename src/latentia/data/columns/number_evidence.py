@@ -6,6 +6,7 @@ import numpy as np
 
 from latentia.data.columns.masses import Grid, cell_values, interval_likelihood
 from latentia.errors import EvidenceError
+from latentia.spelling import shortened
 from latentia.typing import Array, Cell, Label
 
 
@@ -15,7 +16,8 @@ def read_number(name: Label, value: Cell) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise EvidenceError(
-            f"{name!r} is continuous: expected a number, or an interval (low, high), got {value!r}."
+            f"{name!r} is continuous: expected a number, or an interval (low, high), got "
+            f"{shortened(value)}."
         ) from None
     if not np.isfinite(number):
         raise EvidenceError(f"{name!r} is continuous: expected a finite number, got {value}.")
