@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -252,3 +253,24 @@ def test_classes_of_few_rows_are_the_same_with_another_seed():
     ]
     first, second = (np.asarray(model.predict(data, "class")) for model in found)
     assert (first == second).mean() > 0.98
+
+
+@pytest.mark.parametrize("learner", [lt.PBP(), lt.PBP(refine=True)])
+@pytest.mark.parametrize(
+    "graph", ["L--a; L--c; L--M; L--b; M--c; M--d", "L--a; L--b; L--M; M--c; M--d; a--c"]
+)
+def test_latents_of_undirected_graphs_have_names_however_edges_are_spelled(graph, learner):
+    """An edge from a column that was named before its latent was taken for an arrow."""
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=400)
+    rows = {c: np.where(rng.random(400) < 0.8, h, rng.integers(2, size=400)) for c in "abcd"}
+    turned = "; ".join("--".join(reversed(edge.split("--"))) for edge in graph.split("; "))
+    found = []
+    for text in (graph, turned):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = lt.LatentModel(text, {"L": 2, "M": 2}, learner).fit(rows)
+        assert model.query("M").table.sum() == pytest.approx(1.0)
+        found.append(model.query("L", {"a": 0, "d": 1}).table)
+        assert len(model.predict(rows, "L")) == 400
+    np.testing.assert_allclose(np.sort(found[0]), np.sort(found[1]), atol=0.2)

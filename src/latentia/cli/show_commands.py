@@ -118,7 +118,7 @@ def _plan_of(graph: LatentGraph, kinds: dict[str, str]) -> Plan:
 
 def _discrete_plan(graph: LatentGraph) -> Plan:
     """As the default takes it: tables where columns are parents, or no messages can pass."""
-    if graph.directed and has_column_parents(graph):
+    if has_column_parents(graph):
         return column_plan(relevant(graph))
     try:
         return make_plan(graph)

@@ -77,8 +77,11 @@ def tables_instead(learner: Learner, graph: LatentGraph) -> Tables | None:
 
 
 def has_column_parents(graph: LatentGraph) -> bool:
-    """Do columns tell of each other directly? What they tell is counted then."""
-    return any(parent not in graph.latent for parent, _ in graph.edges)
+    """Do columns tell of each other directly? What they tell is counted then.
+
+    An edge without a direction has no parent, whichever end was named first.
+    """
+    return graph.directed and any(parent not in graph.latent for parent, _ in graph.edges)
 
 
 class PBP(Parameters):
