@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from network_files import read_network
@@ -41,8 +42,9 @@ class Task:
     test: np.ndarray
     columns: tuple[int, ...]  # that are asked for
 
-    @property
+    @cached_property
     def source(self) -> LocalRows:
+        """Made once: nobody's seconds of learning."""
         codes = tuple(np.ascontiguousarray(c.astype(np.int16)) for c in self.train.T)
         return LocalRows(Rows(codes), threads=1)
 

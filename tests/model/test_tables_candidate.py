@@ -280,3 +280,18 @@ def test_states_are_numbered_as_rows_show_them():
             assert orders[v].tolist() == order
             assert new.tolist() == [order.index(x) if x >= 0 else -1 for x in codes.tolist()]
             assert new.dtype == codes.dtype
+
+
+def test_tables_are_a_candidate_where_separators_of_lower_rank_do_not_tell_them() -> None:
+    """A number of states that is one too many: its separator has the rank that data can show."""
+    chain = templates.hidden_markov(5, 3)
+    truth = chain.with_states(dict.fromkeys((chain.names[v] for v in chain.observed), 4))
+    model = random_model(truth, np.random.default_rng(3))
+    codes = model.sample(4_000, np.random.default_rng(4)).astype(np.int8)
+    source = LocalRows(Rows(tuple(np.ascontiguousarray(c) for c in codes.T)))
+    middle = sorted(truth.latent)[2]
+    plan = make_plan(truth.with_states({truth.names[middle]: 4}))
+    assert discrete_network.plan_refinement(plan)[0].graph != plan.graph
+    found = lt.PBP().learn(plan, source).provenance.choice
+    assert found is not None
+    assert found.losses["tables"] <= found.losses["refined"] + 0.01

@@ -57,6 +57,7 @@ from latentia.networks.tables_candidate import (
     candidate_operators,
     finish_candidate,
     has_one_start,
+    has_tables,
     learn_candidate,
     raced_start,
     tables_promise,
@@ -178,7 +179,7 @@ def _learn_best_of_few(
         best = replace(made, network=network)
         if choice.chosen == "tables":
             network = climbed(network, source, ENOUGH, PATIENCE)[0]
-            best = replace(made, tables=_told_tables(plan, network, source, smoothing))
+            best = replace(made, tables=_own_tables(plan, network, source, smoothing, rng))
     return _finished(choice.chosen, plan, source, best, smoothing).told(choice=choice), best
 
 
@@ -212,7 +213,7 @@ def _candidates(
         return Candidates(network, learn_candidate(plan, source, rng, smoothing), raced)
     if isinstance(network, str):
         return Candidates(network)
-    return Candidates(network, _told_tables(plan, network, source, smoothing), raced)
+    return Candidates(network, _own_tables(plan, network, source, smoothing, rng), raced)
 
 
 def _raced_class(
@@ -225,18 +226,19 @@ def _raced_class(
     return race_small_class(plan.graph, few, smoothing, network.tables)
 
 
-def _told_tables(
-    plan: Plan, network: Network, source: Source, smoothing: Smoothed
-) -> LearnedTables | None:
-    """The graph's own tables, as a network of separators tells them; None: it has or tells none.
+def _own_tables(
+    plan: Plan, network: Network, source: Source, smoothing: Smoothed, rng: np.random.Generator
+) -> LearnedTables | str | None:
+    """The graph's own tables, as a network of separators tells them; None: it has them.
 
-    They have fewer parameters, and as many pseudo-counts as their counts ask for.
+    They have fewer parameters, and as many pseudo-counts as their counts ask for. Separators of
+    lower rank than latents have states do not tell them: they race.
     """
     if network.plan.graph == plan.graph or not plan.graph.directed:
         return None
     start = first_tables(plan, network.plan.graph, network.tables)
     if start is None:
-        return None
+        return learn_candidate(plan, source, rng, smoothing) if has_tables(plan) else None
     settings = TableSettings(smoothing=smoothing, closely=ENOUGH)
     return climb_tables(plan.graph, source, start, settings, PATIENCE, rested=False)
 

@@ -41,6 +41,11 @@ def tables_promise(plan: Plan, rows: float) -> bool:
     return _times_as_many(plan) > (1.0 if rows < FEW_ROWS else MANY_TIMES)
 
 
+def has_tables(plan: Plan) -> bool:
+    """Can the graph's tables answer by messages?"""
+    return _times_as_many(plan) > 0
+
+
 def _times_as_many(plan: Plan) -> float:
     """Parameters of the network of separators over the graph's; 0: its tables are of no use."""
     graph = plan.graph
