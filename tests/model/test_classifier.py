@@ -187,6 +187,7 @@ class TestSettings:
             alone = lt.LatentModel(graph, latents, lt.PBP(refine=refine)).fit(X[y == label])
             np.testing.assert_allclose(own.score_samples(X), alone.score_samples(X))
 
+    @pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")  # of EM's seeds
     @pytest.mark.parametrize("learner", ["em", lt.PBP(refine=False), lt.PBP(refine=True)])
     def test_nothing_to_choose(self, learner):
         X, y = discrete_rows(300)
