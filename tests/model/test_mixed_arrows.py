@@ -254,3 +254,24 @@ def test_what_cannot_be_learned_is_told():
         lt.LatentModel(TOLD, {"class": 2}, learner="em", link={"class": "logit"}).fit(frame[ITEMS])
     with pytest.raises(DataError, match="smoothing"):
         lt.LatentModel(graph, {"class": 2}, learner=lt.Tables(smoothing={"y": 1.0})).fit(frame)
+
+
+@pytest.mark.parametrize("graph", ["L--a; L--b; L--c", "a--L; b--L; L--M; M--a; M--c; L--c"])
+def test_latents_of_undirected_graphs_over_mixed_columns_have_names(graph, tmp_path):
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=300)
+    rows = {c: np.where(rng.random(300) < 0.8, h, 1 - h) for c in "bc"}
+    rows["a"] = h + 0.5 * rng.normal(size=300)
+    latents = [name for name in "LM" if name in graph]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = lt.LatentModel(graph, dict.fromkeys(latents, 2)).fit(rows)
+        model.save(tmp_path / "model")
+        again = lt.load(tmp_path / "model")
+    for name in latents:
+        found = model.query(name, {"b": 1}).table
+        assert found.sum() == pytest.approx(1.0)
+        np.testing.assert_allclose(again.query(name, {"b": 1}).table, found)
+        assert len(model.predict(rows, name)) == 300
+        assert model.profile(name)
+    assert np.isfinite(model.score_samples(rows)).all()

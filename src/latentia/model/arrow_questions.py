@@ -148,19 +148,24 @@ class ArrowQuestions(LinkedQuestions):
         from latentia.model.mixed_plans import has_continuous
 
         graph = opened.graph
-        if not graph.latent or not graph.directed or not has_continuous(opened.columns):
+        if not graph.latent or not has_continuous(opened.columns):
             return False
         own = self._own_tables()
         names = {graph.names[v] for v in graph.latent}
         return not opened.counted and (own is None or not names <= {*own.hidden})
 
     def _add_names(self, opened: Opened) -> None:
-        """Arrows beside what answers for the columns, so that latents can be asked for."""
+        """Arrows beside what answers for the columns, so that latents can be asked for.
+
+        Edges without a direction are turned into arrows that say the same.
+        """
         from latentia.data.sources.table_rows import missing_shares
         from latentia.model.arrow_learning import asked_links, learn_arrows
         from latentia.model.holed_covariates import class_arrows
         from latentia.model.logits_beside import holed_class
+        from latentia.structure.directing import with_arrows
 
+        opened = replace(opened, graph=with_arrows(opened.graph)[0])
         holed = holed_class(opened.graph, opened.columns, missing_shares(opened.seen))
         try:
             linked = asked_links(opened.graph, opened.columns, self.link)

@@ -27,7 +27,7 @@ from latentia.networks.small_classes import race_small_class, small_class_rows
 from latentia.networks.state_order import local_orders
 from latentia.networks.tables import told_pieces
 from latentia.networks.to_operators import renumbered
-from latentia.structure.directing import directed_alike, with_chords
+from latentia.structure.directing import with_arrows
 from latentia.structure.generic_rank import calibrated
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
@@ -61,28 +61,24 @@ def with_tables_beside(
     if not graph.latent:
         return operators.told(nameless="there are no latents.")
     try:
-        alike, chords = _with_arrows(graph)
+        alike, chords = with_arrows(graph)
         refined = (operators if operators.tables else network) if alike is graph else None
         graph = alike
         first = start or (refined and first_tables(plan, refined.plan.graph, refined.tables))
         found = _learned(graph, source, smoothing, pool, first)
     except LatentiaError as error:  # the model of the columns stands all the same
         return operators.told(nameless=str(error))
-    told = tuple(f"latents: {line}" for line in (*told_pieces(found), *chords))
+    told = tuple(f"latents: {line}" for line in (*told_pieces(found), *_told_chords(graph, chords)))
     return _beside(operators, graph, found.tables).told(pieces=told)
 
 
-def _with_arrows(graph: LatentGraph) -> tuple[LatentGraph, tuple[str, ...]]:
-    """Arrows for the edges, and a line about chords that cycles needed for it."""
-    alike = directed_alike(graph)
-    if alike is not None:
-        return alike, ()
-    chordal, chords = with_chords(graph)
-    found = directed_alike(chordal)
-    assert found is not None  # every cycle has a chord now
+def _told_chords(graph: LatentGraph, chords: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """A line about chords that cycles needed to have arrows, if any."""
+    if not chords:
+        return ()
     shown = ", ".join(f"{graph.names[a]} -- {graph.names[b]}" for a, b in chords[:6])
     more = " …" if len(chords) > 6 else ""
-    return found, (f"edges in cycles have no tables: chords were added, {shown}{more}",)
+    return (f"edges in cycles have no tables: chords were added, {shown}{more}",)
 
 
 def _beside(operators: Operators, graph: LatentGraph, tables: Tables) -> Operators:

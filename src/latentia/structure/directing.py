@@ -41,3 +41,14 @@ def with_chords(graph: LatentGraph) -> tuple[LatentGraph, tuple[tuple[int, int],
     ties = {(min(a, b), max(a, b)) for _, own in cliques for a, b in combinations(own, 2)}
     chords = tuple(sorted(ties - {(min(a, b), max(a, b)) for a, b in graph.edges}))
     return replace(graph, edges=(*graph.edges, *chords)), chords
+
+
+def with_arrows(graph: LatentGraph) -> tuple[LatentGraph, tuple[tuple[int, int], ...]]:
+    """Arrows for the edges, and the chords that cycles needed for it."""
+    alike = directed_alike(graph)
+    if alike is not None:
+        return alike, ()
+    chordal, chords = with_chords(graph)
+    found = directed_alike(chordal)
+    assert found is not None  # every cycle has a chord now
+    return found, chords
