@@ -33,6 +33,8 @@ PUBLISHED = {"nltcs": -6.00, "plants": -14.26, "jester": -52.46, "dna": -79.06}
 
 def load(name: str, part: str) -> np.ndarray:
     """Rows of a set: 0 and 1, (n, columns)."""
+    if "LATENTIA_DATA" not in os.environ:
+        raise SystemExit("the sets lie in a folder that LATENTIA_DATA names; it is not set")
     folder = Path(os.environ["LATENTIA_DATA"]) / name
     plain = folder / f"{name}.{part}.data"
     if plain.exists():
