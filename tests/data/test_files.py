@@ -205,6 +205,14 @@ def test_folders_without_or_with_too_many_kinds(tmp_path: Path) -> None:
     (tmp_path / "sheet.xlsx").write_bytes(b"PK\x03\x04" + bytes(100))
     with pytest.raises(FrameError, match=r"sheet\.xlsx"):
         open_files([tmp_path / "sheet.xlsx"])
+    for name, begin in (
+        ("r.jsonl", b'{"a": 1}'),
+        ("r.json", b'[{"a": 1}]'),
+        ("r.sav", b"$FL2@(#)"),
+    ):
+        (tmp_path / name).write_bytes(begin + b"\n" * 100)
+        with pytest.raises(FrameError, match=rf"expected a file of CSV, .*{name}.*Write it as one"):
+            open_files([tmp_path / name])
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

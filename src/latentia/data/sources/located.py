@@ -31,7 +31,10 @@ ENDINGS = {
     ".tab.gz": "CSV",
 }
 STARTS = {b"PAR1": "Parquet", b"ARROW1": "Arrow"}
-NO_TABLES = (b"PK\x03\x04", b"%PDF", b"\xd0\xcf\x11\xe0", b"SQLite")  # sheets, pages, databases
+NO_TABLES = (  # sheets, pages, databases; records of JSON, SPSS and Stata
+    *(b"PK\x03\x04", b"%PDF", b"\xd0\xcf\x11\xe0", b"SQLite"),
+    *(b'{"', b"[{", b"$FL2@(#)", b"<stata_d"),
+)
 
 
 @final
