@@ -273,3 +273,19 @@ def test_dates_that_were_said_to_be_states_are_no_news() -> None:
             warnings.simplefilter("always")
             lt.LatentModel("H->a,b,day", {"H": 2}, kinds=kinds).fit(table)
         assert sum(w.category is errors.DateColumnWarning for w in heard) == told
+
+
+def test_latents_without_columns_below_harm_no_continuous_parents() -> None:
+    """The road of arrows ended in an error about shapes."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    h = x + rng.normal(size=300) > 0
+    rows = {"x": x, **{c: np.where(rng.random(300) < 0.8, h, ~h).astype(int) for c in "abc"}}
+    graph = [("x", "h"), ("h", "a"), ("h", "b"), ("h", "c")]
+    plain = lt.LatentModel(graph, {"h": 2}, learner="em").fit(rows)
+    more = lt.LatentModel([*graph, ("h", "idle")], {"h": 2, "idle": 3}, learner="em")
+    with pytest.warns(errors.IdentifiabilityWarning, match="nothing of idle"):
+        more.fit(rows)
+    np.testing.assert_allclose(more.score_samples(rows), plain.score_samples(rows), atol=1e-6)
+    with pytest.raises(errors.LatentiaError, match="idle"):
+        more.query("idle")

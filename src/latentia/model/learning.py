@@ -24,7 +24,7 @@ from latentia.model.state_names import (
     with_ordered_states,
 )
 from latentia.parameters import offered_if, unfitted
-from latentia.structure.graph import silent_latents
+from latentia.structure.graph import relevant, silent_latents
 from latentia.typing import ByName, Cell, Given, Label, TableLike, WeightLike
 
 if TYPE_CHECKING:
@@ -137,6 +137,10 @@ class Learning(Learned):
             note_ids(opened.left_out)
             if free:
                 opened = sought_by_default(opened)
+            self._silent = silent_latents(opened.graph)
+            note_silent(self._silent)
+            note_dates(opened.columns, self.kinds or {})
+            opened = replace(opened, graph=relevant(opened.graph))  # whatever learns from it
             return self._fit_opened(opened, learner, groups, progress)
 
     def _fit_opened(
@@ -151,9 +155,7 @@ class Learning(Learned):
         if opened.wish is not None:
             wish = opened.wish
             self.structure_, opened, given = find_graph(opened, wish, learner, groups, progress)
-        self._ignored, self._silent = opened.ignored, silent_latents(opened.graph)
-        note_silent(self._silent)
-        note_dates(opened.columns, self.kinds or {})
+        self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, given, learn)
         self._keep_learned(training, learner, operators, replicates)

@@ -51,12 +51,16 @@ def note_constant(names: Sequence[Label]) -> None:
 
 def note_ignored(names: Sequence[Label]) -> None:
     if names:
-        shown = ", ".join(str(n) for n in names[:10]) + (" …" if len(names) > 10 else "")
         warn(
-            f"{len(names)} column(s) that the graph does not name are ignored: {shown}. "
+            f"{len(names)} column(s) that the graph does not name are ignored: {_ten(names)}. "
             "Tie them into the graph, or drop them.",
             IgnoredColumnWarning,
         )
+
+
+def _ten(names: Sequence[Label]) -> str:
+    """The first ten."""
+    return ", ".join(str(n) for n in names[:10]) + (" …" if len(names) > 10 else "")
 
 
 def note_dates(columns: Sequence[Column], kinds: ByName[str]) -> None:
@@ -81,9 +85,8 @@ def _is_date(label: Cell) -> bool:
 def note_silent(names: Sequence[Label]) -> None:
     """Latents below which no column lies."""
     if names:
-        shown = ", ".join(str(n) for n in names[:10]) + (" …" if len(names) > 10 else "")
         warn(
-            f"rows tell nothing of {shown}: no column lies below, so that the model does without. "
+            f"rows tell nothing of {_ten(names)}: no column lies below; the model does without. "
             "Tie such latents to columns that they act on, or leave them out of the graph.",
             IdentifiabilityWarning,
         )

@@ -191,7 +191,7 @@ class ScoreQuestions(Learning):
 
     def _place(self, name: Label) -> int:
         self._check_fitted()
-        if name in tuple(self._silent):
+        if name in self._silent:
             raise EvidenceError(
                 f"no column lies below {name!r}: rows tell nothing of it, and the model does "
                 "without. Tie it to columns that it acts on, or leave it out of the graph."
