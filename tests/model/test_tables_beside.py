@@ -271,6 +271,7 @@ def test_latents_of_undirected_graphs_have_names_however_edges_are_spelled(graph
             warnings.simplefilter("ignore")
             model = lt.LatentModel(text, {"L": 2, "M": 2}, learner).fit(rows)
         assert model.query("M").table.sum() == pytest.approx(1.0)
-        found.append(model.query("L", {"a": 0, "d": 1}).table)
+        found.append(model.query("L", {"a": 0, "b": 0}).table)
         assert len(model.predict(rows, "L")) == 400
-    np.testing.assert_allclose(np.sort(found[0]), np.sort(found[1]), atol=0.2)
+    # from other starts the climbs rest elsewhere near the top, and states may change places
+    np.testing.assert_allclose(np.sort(found[0]), np.sort(found[1]), atol=0.01)

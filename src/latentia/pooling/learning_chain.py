@@ -125,10 +125,7 @@ def _kept_apart(
     far, excess = learned.between(some), dict[int, float]()
     pace, one = Pace(left), 1.0 / 12.0  # variance of a level between 0 and 1
     for allowed in np.sqrt([one / DRAWN, one / DRAWN + one / len(some)]):
-        low, high = (
-            0,
-            len(GIVEN_UP),
-        )  # before `low` rows are too near; at `high` not, if there is one
+        low, high = 0, len(GIVEN_UP)  # before `low` rows are too near; at `high` they are not
         asked = low
         while low < high:
             if asked not in excess:
