@@ -172,6 +172,28 @@ def test_bins_and_back() -> None:
     assert bins.codes(np.array([np.nan, 0.0])).tolist() == [-1, 0]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_cells_of_lumpy_columns_keep_their_lumps(seed: int) -> None:
+    """The rule of thumb blurs by the standard deviation: here by half the room between lumps."""
+    from latentia.data.columns.values import Values
+    from latentia.data.rows import Rows
+
+    rng = np.random.default_rng(seed)
+    away = rng.random(800) < 0.4
+    person = np.where(away, rng.integers(170, 191, 800), rng.integers(1, 5, 800))
+    own = {"person": person[:400], "even": rng.normal(size=400)}
+    kinds = {"person": "continuous"}
+    columns = lt.LatentModel("class", kinds=kinds, learner=lt.PBP()).fit(own).columns_
+    places = tuple(np.asarray(c.place(Values(own[c.name]))) for c in columns)
+    (bins, _) = choose_bins(columns, Rows(places))
+    assert bins is not None
+    mass = bins.on_grid(np.bincount(bins.codes(places[0]), minlength=bins.cells) / 400)
+    at = np.asarray(columns[0].labels, dtype=float)
+    assert mass[(at > 7) & (at < 167)].sum() < 0.02
+    others = np.rint(np.asarray(columns[0].place(Values(person[400:])))).astype(int)
+    assert -np.log(mass[others]).mean() < 3.2
+
+
 def test_bells_of_the_pool_are_the_pool() -> None:
     pooled = np.random.default_rng(0).dirichlet(np.ones(8)).astype(np.float32)[None, :, None]
     counts = np.repeat(pooled * 1e6, 2, axis=2)

@@ -8,6 +8,7 @@ import latentia as lt
 from latentia.data.columns.values import Values
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
+from latentia.model import choice_mixed
 from latentia.model.sought_class import sought_class
 from latentia.structure.plan import make_plan
 from latentia.structure.reading_graphs import as_graph
@@ -86,3 +87,21 @@ def test_other_graphs_and_columns_that_tell_nothing_have_none(model):
     other = as_graph(tree, latents={"A": 2, "B": 2}).with_states(states)
     assert sought_class(make_plan(other), columns, source, 60.0) is None
     assert sought_class(class_plan, columns, source, 20.0) is None
+
+
+@pytest.mark.filterwarnings("ignore::latentia.errors.LatentiaWarning")
+@pytest.mark.parametrize("found", [False, True])
+def test_folds_without_a_class_answer_as_marginals(found, monkeypatch):
+    """One of five folds had none: the marginals were kept, whatever the others said."""
+    asked = []
+
+    def sometimes(plan, columns, source, weight):
+        asked.append(weight)
+        return sought_class(plan, columns, source, weight) if len(asked) != 2 and found else None
+
+    monkeypatch.setattr(choice_mixed, "sought_class", sometimes)
+    model = lt.LatentModel("class", kinds=KINDS).fit(told_table(80, seed=1))
+    choice = model.operators_.provenance.choice
+    assert choice.chosen == ("tables" if found else "marginal")
+    assert ("tables" in choice.losses) == found
+    assert len(asked) == (6 if found else 5)

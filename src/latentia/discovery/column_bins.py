@@ -23,7 +23,9 @@ Sum = TypeVar("Sum", bound=Additive)
 FEWEST_CELLS, MOST_CELLS = 4, 24  # of a column
 ALL_CELLS = 8_000  # of all columns together: pairs of cells are counted
 ROWS_A_CELL = 40.0
-RULE_OF_THUMB = 0.9  # bandwidth in standard deviations of one row (Silverman 1986)
+RULE_OF_THUMB = 0.9  # bandwidth in standard deviations of one row (Silverman 1986) …
+PARTS = (1.0, 0.5, 0.25, 0.125)  # … or part of it, where a column is lumpy or long-tailed
+CLEARLY = 2.0  # nats by which a narrower one must tell rows left out better
 EVEN = 0.01  # share of a cell that is spread evenly: no grid point is impossible
 
 
@@ -96,11 +98,26 @@ def _bins(column: ContinuousColumn, places: Array, weight: Array, most: int) -> 
 
 
 def _spread(column: ContinuousColumn, mass: Array, cell: Codes) -> Array:
-    """How a cell's rows lie on its grid points: smoothed by the rule of thumb for so many rows."""
-    total = max(float(mass.sum()), 1.0)
-    blur = smoothing(column, RULE_OF_THUMB * total**-0.2)
-    smooth = mass if blur is None else blur[: column.points, : column.points] @ mass
+    """How a cell's rows lie on its grid points: smoothed as wide as tells rows left out best."""
+    smooth = _smoothed(column, mass)
     within = np.bincount(cell, smooth)
     even = np.bincount(cell)
     share = np.where(within[cell] > 0, smooth / np.maximum(within[cell], 1e-300), 1.0 / even[cell])
     return np.asarray((1.0 - EVEN) * share + EVEN / even[cell])
+
+
+def _smoothed(column: ContinuousColumn, mass: Array) -> Array:
+    """Rows at grid points, smoothed by the rule of thumb for so many rows, or by part of it."""
+    total = max(float(mass.sum()), 1.0)
+    best, level = mass, -np.inf
+    for part in PARTS:
+        blur = smoothing(column, part * RULE_OF_THUMB * total**-0.2)
+        if blur is None:
+            return mass
+        own = blur[: column.points, : column.points]
+        smooth = own @ mass
+        rest = np.maximum(smooth - np.minimum(mass, 1.0) * np.diagonal(own), 0.0) / total
+        told = float(mass @ np.log((1.0 - EVEN) * rest + EVEN / column.points))
+        if told > level + CLEARLY:
+            best, level = smooth, told
+    return best

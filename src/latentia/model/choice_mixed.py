@@ -38,6 +38,7 @@ from latentia.typing import Array
 
 POOL = 3000  # rows on which candidates are compared
 FEW = 100  # rows: fewer are dealt …
+DOUBTFUL = 300  # … and so many where those held out would have the marginals kept …
 FOLDS = 5  # … so that each is held out once
 MANY_MORE = 1.5  # times the rows of the pool
 
@@ -61,6 +62,8 @@ def learn_best_mixed(
     closed = learn_embedded(plan, columns, LocalRows(large), large, settings)
     refined = _network(plan, columns, large, settings, rng) if known_ranks(plan) else None
     choice = _decided(plan, columns, [_trial(closed, refined, large, held)], [(large, held)])
+    if choice.chosen == "marginal" and len(sample) < DOUBTFUL:
+        return _learn_best_of_few(plan, columns, source, sample, settings, rng)
     # the bandwidth that suited the pool, unless there are many more rows: then chosen anew
     more = len(sample) > MANY_MORE * len(large)
     kept = None if more or not isinstance(refined, Operators) else refined.blur[0]
@@ -97,16 +100,20 @@ def _decided(
     trials: Sequence[Trial],
     deals: Sequence[tuple[Rows, Rows]],
 ) -> Choice:
-    """The candidate of least loss; a class is sought where the marginals would be kept."""
+    """The candidate of least loss; a class is sought where the marginals would be kept.
+
+    Where none is found in a fold it answers as the marginals do there.
+    """
     choice = decide(trials)
     if choice.chosen != "marginal":
         return choice
+    sought = [sought_class(plan, columns, LocalRows(rows), rows.total) for rows, _ in deals]
+    if not any(sought):
+        return choice
     more = []
-    for trial, (large, held) in zip(trials, deals, strict=True):
-        own = sought_class(plan, columns, LocalRows(large), large.total)
-        if own is None:
-            return choice
-        more.append(replace(trial, losses={**trial.losses, "tables": left_out_loss(own, held)}))
+    for trial, own, (_, held) in zip(trials, sought, deals, strict=True):
+        loss = left_out_loss(own, held) if own else trial.losses["marginal"]
+        more.append(replace(trial, losses={**trial.losses, "tables": loss}))
     found = decide(more)
     # the tables stand in for a network that could not be made
     return replace(found, left_out={}) if found.chosen == "tables" else found
@@ -130,7 +137,9 @@ def _finished(
         if choice.chosen == "marginal":
             found = independent(plan, _marginals(found), found.weight)
         if choice.chosen == "tables":
-            found = sought_class(plan, columns, source, found.weight) or found
+            sought = sought_class(plan, columns, source, found.weight)
+            choice = choice if sought else replace(choice, chosen="marginal")
+            found = sought or independent(plan, _marginals(found), found.weight)
     return found.told(choice=choice)
 
 
