@@ -6,7 +6,7 @@ from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.exact.pieces import cut_graph
 from latentia.exact.table_answers import TableAnswers
-from latentia.networks import piece_learning
+from latentia.networks import piece_learning, piece_starts
 from latentia.networks.accelerate import Prior
 from latentia.networks.own_tables import learn_tables
 from latentia.networks.piece_learning import TableSettings
@@ -62,3 +62,19 @@ def test_more_is_found_than_by_fresh_starts_alone(monkeypatch):
     monkeypatch.setattr(piece_learning, "REDRAWN_STARTS", 100)  # none
     before = [learn_tables(graph, source, TableSettings(), s).pieces[0] for s in range(2)]
     assert sum(p.level for p in found) > sum(p.level for p in before) + 20
+
+
+def test_no_local_classes_cost_nothing(monkeypatch):
+    graph = hidden_steps(3)
+    (piece,) = cut_graph(graph, graph.latent).pieces
+    maker = StartMaker(piece, drawn_rows(graph, 10, 0), Prior({}))
+    monkeypatch.setattr(piece_starts, "class_memberships", None)  # nobody asks for any
+    assert not [*maker.local_classes(0, np.random.default_rng(0))]
+
+
+def test_equal_names_of_other_types_have_cuts_of_their_own():
+    """1 and True are equal, and so are graphs that differ in nothing else: cuts are kept."""
+    for column in (1, True, 1.0):
+        graph = LatentGraph(("h", column, "y"), ((0, 1), (0, 2)), frozenset({0}), (2, 2, 2))
+        (piece,) = cut_graph(graph, graph.latent).pieces
+        assert type(piece.graph.names[1]) is type(column)

@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar, final
 
 from latentia.exact.estep_wiring import EStep, Scope, compile_estep
 from latentia.structure.graph import LatentGraph
 
 T = TypeVar("T")
+
+KEPT_NAMES = 200  # variables of a graph whose cut is kept
 
 
 @final
@@ -91,7 +93,7 @@ def cut_graph(
     together: Iterable[Sequence[int]] = (),
     latent: AbstractSet[int] | None = None,
 ) -> Cut:
-    """Cut at all that is not `unknown`.
+    """Cut at all that is not `unknown`; the last cuts are kept, for several fits of one graph.
 
     `kept`: these families only, which must hold all ancestors of each (what lies below them sums to
     one). `together`: families that must end up in one piece, as those that share a table must.
@@ -99,8 +101,34 @@ def cut_graph(
     with holes. A piece that would be without columns has one all the same, with nothing but holes.
     """
     never = graph.latent if latent is None else latent
-    parents = graph.parents()
-    alive = range(len(graph.names)) if kept is None else sorted(kept)
+    alive = range(len(graph.names)) if kept is None else kept
+    ties = tuple(tuple(group) for group in together)
+    asked = (graph, frozenset(unknown), frozenset(alive), ties, frozenset(never))
+    if len(graph.names) > KEPT_NAMES:
+        return _cut(*asked)
+    return _kept_cut(tuple(map(type, graph.names)), *asked)  # names 1 and True are equal
+
+
+@lru_cache(maxsize=8)
+def _kept_cut(
+    kinds: tuple[type, ...],
+    graph: LatentGraph,
+    unknown: frozenset[int],
+    kept: frozenset[int],
+    together: tuple[Scope, ...],
+    never: frozenset[int],
+) -> Cut:
+    return _cut(graph, unknown, kept, together, never)
+
+
+def _cut(
+    graph: LatentGraph,
+    unknown: frozenset[int],
+    kept: frozenset[int],
+    together: tuple[Scope, ...],
+    never: frozenset[int],
+) -> Cut:
+    parents, alive = graph.parents(), sorted(kept)
     ties = _Ties(len(graph.names))
     loose = {v: [u for u in (*parents[v], v) if u in unknown] for v in alive}
     for members in loose.values():

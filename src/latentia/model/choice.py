@@ -28,6 +28,7 @@ from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows, keep_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent, smooth_unseen
+from latentia.inference.provenance import Choice
 from latentia.model.trials import (
     FLOOR,
     HELD_OUT,
@@ -61,6 +62,7 @@ from latentia.networks.tables_candidate import (
     learn_candidate,
     raced_start,
     tables_promise,
+    tables_suffice,
 )
 from latentia.networks.to_operators import operators_of, planned_ranks
 from latentia.structure.plan import Plan
@@ -82,7 +84,7 @@ PATIENCE = 30.0  # E-steps after which more and more is small enough
 class Candidates:
     """Valid distributions, of a part of the rows; or why there is none."""
 
-    network: Network | str
+    network: Network | str | None  # None: tables suffice
     tables: LearnedTables | str | None = None  # None: the network has no more parameters
     raced: LearnedTables | None = None  # of a small latent class: of all rows already
 
@@ -134,12 +136,9 @@ def choose_best(
     statistics = gather_statistics(plan, part)
     made = _candidates(statistics, part, rng, smoothing, NEARLY, source)
     trial = _trial(statistics, part, made, held)
-    choice, network = decide([trial]), made.network
-    if isinstance(network, Network) and choice.chosen not in VALID:  # it may have rested too early
-        network = climbed(network, part, patience=PATIENCE)[0]
-        made = replace(made, network=network)
-        losses = {**trial.losses, "refined": _network_loss(network, held)}
-        choice = decide([replace(trial, losses=losses)])
+    choice = decide([trial])
+    if choice.chosen not in VALID:
+        made, choice = _second_look(statistics, part, rng, smoothing, made, trial, held)
     found = _finished(choice.chosen, plan, source, made, smoothing)
     found = found.told(choice=choice, notes=state_notes(statistics))
     return _chosen(found, made, pool, source)
@@ -183,6 +182,38 @@ def _learn_best_of_few(
     return _finished(choice.chosen, plan, source, best, smoothing).told(choice=choice), best
 
 
+def _second_look(
+    found: Statistics,
+    part: LocalRows,
+    rng: np.random.Generator,
+    smoothing: Smoothed,
+    made: Candidates,
+    trial: Trial,
+    held: Rows,
+) -> tuple[Candidates, Choice]:
+    """Where no distribution was chosen: the network may have rested too early, or was not made."""
+    network = made.network
+    if network is None:
+        network = _started_network(found, part, rng, smoothing)
+    if isinstance(network, str):
+        return made, decide([trial])
+    network = climbed(network, part, patience=PATIENCE)[0]
+    losses = {**trial.losses, "refined": _network_loss(network, held)}
+    left_out = {name: why for name, why in trial.left_out.items() if name != "refined"}
+    choice = decide([replace(trial, losses=losses, left_out=left_out)])
+    return replace(made, network=network), choice
+
+
+def _started_network(
+    found: Statistics, source: LocalRows, rng: np.random.Generator, smoothing: Smoothed
+) -> Network | str:
+    """The network of separators where it starts; or why there is none."""
+    try:
+        return started(found, source, rng, least_smoothing(smoothing))
+    except PlanError as error:  # its tables would be too large
+        return str(error)
+
+
 def _candidates(
     found: Statistics,
     source: LocalRows,
@@ -196,6 +227,10 @@ def _candidates(
     A small latent class races once, on the `whole`: the part climbs from there.
     """
     plan = found.layout.plan
+    if tables_suffice(plan, source.rows.total):
+        tables = learn_candidate(plan, source, rng, smoothing)
+        if isinstance(tables, LearnedTables):
+            return Candidates(None, tables)
     network: Network | str
     raced = None
     try:
@@ -252,7 +287,7 @@ def _trial(found: Statistics, part: LocalRows, made: Candidates, held: Rows) -> 
     left_out = {}
     if isinstance(made.network, Network):
         losses["refined"] = _network_loss(made.network, held)
-    else:
+    elif made.network is not None:
         left_out["refined"] = made.network
     if isinstance(made.tables, LearnedTables):
         operators = candidate_operators(found.layout.plan, made.tables)

@@ -136,13 +136,14 @@ def _learn_pieces(
 ) -> LearnedTables:
     telling = with_ancestors(graph.parents(), graph.observed)
     latent, tied = graph.latent & telling, knowledge.tied
-    seen = count_once(graph, source, cut_graph(graph, latent, telling, tied).closed)
+    cut = cut_graph(graph, latent, telling, tied)
+    seen = count_once(graph, source, cut.closed)
     prior = _prior(graph, seen.marginals, settings, knowledge)
     leans = leans_by_itself(settings.smoothing)
     problem = TableProblem(graph, source, seen.weight, seen.holes, prior, knowledge, leaves, leans)
     barren = [v for v in sorted(graph.latent) if v not in telling]
-    children = {a for a, b in graph.edges if b in telling}
-    cut = cut_graph(graph, latent | children.intersection(seen.holes), telling, tied)
+    if gaps := {a for a, b in graph.edges if b in telling}.intersection(seen.holes):
+        cut = cut_graph(graph, latent | gaps, telling, tied)
     counts = seen.counts_of(cut.closed)
     own = leaning_counts(problem, counts) if leans else prior
     tables = with_bells(tables_of_counts(counts, own, knowledge), leaves)

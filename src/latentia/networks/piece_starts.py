@@ -63,7 +63,9 @@ class StartMaker:
 
         A latent class alone is all there is to climb: it starts from seeds, twice as many.
         """
-        if self.classes is not None and count:
+        if not count:
+            return
+        if self.classes is not None:
             seeds = seeded_tables(self.classes, max(LEAST_SEEDS, 2 * count), rng)
             yield from (Runner("seeds", tables) for tables in seeds)
             return

@@ -258,8 +258,8 @@ def _calibrate(
 
 
 def _marginal(table: Array, axes: Sequence[int], keep: frozenset[int]) -> Array:
-    gone = tuple(k for k, v in enumerate(axes) if v not in keep)
-    return np.asarray(table.sum(axis=gone), dtype=float)
+    gone = tuple([k for k, v in enumerate(axes) if v not in keep])
+    return np.asarray(np.add.reduce(table, axis=gone), dtype=float) if gone else table
 
 
 def _spread(table: Array, variables: frozenset[int], axes: Sequence[int]) -> Array:
