@@ -27,8 +27,8 @@ from latentia.networks.small_classes import race_small_class, small_class_rows
 from latentia.networks.state_order import local_orders
 from latentia.networks.tables import told_pieces
 from latentia.networks.to_operators import renumbered
+from latentia.structure.calibrating import calibrated
 from latentia.structure.directing import with_arrows
-from latentia.structure.generic_rank import calibrated
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan
 from latentia.structure.state_network import own_network

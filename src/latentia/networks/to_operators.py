@@ -19,7 +19,8 @@ from latentia.errors import PlanError
 from latentia.exact.tabular_model import TabularModel
 from latentia.inference.operators import Operators
 from latentia.inference.provenance import Ascent, Provenance, SeparatorReport
-from latentia.structure.generic_rank import calibrated, push
+from latentia.structure.calibrating import calibrated
+from latentia.structure.generic_rank import push
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree
 from latentia.structure.plan import Plan

@@ -16,6 +16,7 @@ import numpy as np
 
 from latentia.errors import PlanError
 from latentia.linear_algebra import singular_values, svd
+from latentia.structure.calibrating import calibrated, summed
 from latentia.structure.graph import LatentGraph
 from latentia.structure.junction import JunctionTree, leaf_counts, leaf_intervals
 from latentia.structure.triangulate import Adjacency, degeneracy, maximal_cliques
@@ -180,24 +181,6 @@ def draw_generic(
     return replace(model, spans=_spans(model))
 
 
-def calibrated(
-    tree: JunctionTree, states: Sequence[int], factors: Iterable[tuple[tuple[int, ...], Array]]
-) -> tuple[tuple[tuple[int, ...], ...], list[Array]]:
-    """Variables of each clique, and P(clique) ∝ the product of all factors, summed over the rest.
-
-    A factor comes with its variables, one for each of its axes; some clique holds all of them.
-    """
-    axes = tuple(tuple(sorted(clique)) for clique in tree.cliques)
-    potentials = [np.ones([states[v] for v in ax]) for ax in axes]
-    homes = _homes(tree)
-    for family, factor in factors:
-        i = _home(family, homes, tree)
-        shape = [states[v] if v in family else 1 for v in axes[i]]
-        aligned = np.transpose(factor, np.argsort(family)).reshape(shape)
-        potentials[i] = potentials[i] * aligned
-    return axes, _calibrate(tree, axes, potentials)
-
-
 def _random_factors(
     graph: LatentGraph, tree: JunctionTree, states: tuple[int, ...], rng: np.random.Generator
 ) -> list[tuple[tuple[int, ...], Array]]:
@@ -220,46 +203,9 @@ def _random_factors(
     return factors
 
 
-def _homes(tree: JunctionTree) -> dict[int, list[int]]:
-    homes: dict[int, list[int]] = {}
-    for i, clique in enumerate(tree.cliques):
-        for v in clique:
-            homes.setdefault(v, []).append(i)
-    return homes
-
-
-def _home(family: Sequence[int], homes: Mapping[int, list[int]], tree: JunctionTree) -> int:
-    members = frozenset(family)
-    scarce = min(family, key=lambda v: len(homes[v]))
-    return next(i for i in homes[scarce] if members <= tree.cliques[i])
-
-
-def _calibrate(
-    tree: JunctionTree, axes: Sequence[tuple[int, ...]], potentials: list[Array]
-) -> list[Array]:
-    """P(clique) for every clique: collect to the roots, then distribute."""
-    order = tree.order()
-    beliefs = list(potentials)
-    sent: dict[int, Array] = {}
-    for i in reversed(order):
-        up = tree.parent[i]
-        if up != i:
-            message = _marginal(beliefs[i], axes[i], tree.shared[i])
-            sent[i] = message / message.sum()
-            beliefs[up] = beliefs[up] * _spread(sent[i], tree.shared[i], axes[up])
-    for i in order:
-        up = tree.parent[i]
-        if up != i:
-            shared = tree.shared[i]
-            now = _marginal(beliefs[up], axes[up], shared) / np.maximum(sent[i], 1e-300)
-            beliefs[i] = beliefs[i] * _spread(now, shared, axes[i])
-        beliefs[i] = beliefs[i] / beliefs[i].sum()
-    return beliefs
-
-
 def _marginal(table: Array, axes: Sequence[int], keep: frozenset[int]) -> Array:
     gone = tuple([k for k, v in enumerate(axes) if v not in keep])
-    return np.asarray(np.add.reduce(table, axis=gone), dtype=float) if gone else table
+    return summed(table, gone)
 
 
 def _spread(table: Array, variables: frozenset[int], axes: Sequence[int]) -> Array:
