@@ -18,6 +18,7 @@ from latentia.inference.operators import Operators, independent
 from latentia.model import choice
 from latentia.networks import discrete_network, tables_candidate
 from latentia.networks.accelerate import Prior
+from latentia.networks.own_tables import LearnedTables
 from latentia.networks.small_classes import race_small_class
 from latentia.networks.tables_candidate import _has_loops, as_met, tables_promise
 from latentia.structure import templates
@@ -220,6 +221,28 @@ def test_where_no_tables_convince_the_network_is_made_after_all(
     assert made
     assert found.chosen == "refined"
     assert not found.left_out
+
+
+def test_tables_that_a_closed_form_beats_race_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables on a poor optimum are not the last word: of many starts others are better."""
+    chain = templates.hidden_markov(5, 3)
+    chain = chain.with_states({chain.names[v]: 5 for v in chain.observed})
+    truth = random_model(chain, np.random.default_rng(0), 0.3)
+    codes = np.asarray(truth.sample(4000, np.random.default_rng(1)))
+    data = dict(zip([chain.names[v] for v in chain.observed], codes.T, strict=True))
+    learn = choice._own_tables
+
+    def poor(*x: Any) -> Any:
+        found = learn(*x)
+        assert isinstance(found, LearnedTables)
+        alike = {v: np.full(t.shape, 1.0 / t.shape[-1]) for v, t in found.tables.items()}
+        return replace(found, tables=alike)
+
+    monkeypatch.setattr(choice, "_own_tables", poor)
+    monkeypatch.setattr(choice, "_network_loss", lambda _, held: np.full(len(held), 99.0))
+    found = lt.LatentModel(chain).fit(data).diagnostics_.choice
+    assert found.chosen == "tables"
+    assert found.losses["tables"] < found.losses["closed"]
 
 
 def flattened(operators: Operators) -> Operators:

@@ -60,6 +60,7 @@ from latentia.networks.tables_candidate import (
     has_one_start,
     has_tables,
     learn_candidate,
+    raced_again,
     raced_start,
     tables_promise,
     tables_suffice,
@@ -191,7 +192,10 @@ def _second_look(
     trial: Trial,
     held: Rows,
 ) -> tuple[Candidates, Choice]:
-    """Where no distribution was chosen: the network may have rested too early, or was not made."""
+    """Where no distribution was chosen: the network may have rested too early, or was not made.
+
+    And where a closed form is still ahead, tables may rest on a poor optimum: they race.
+    """
     network = made.network
     if network is None:
         network = _started_network(found, part, rng, smoothing)
@@ -200,8 +204,38 @@ def _second_look(
     network = climbed(network, part, patience=PATIENCE)[0]
     losses = {**trial.losses, "refined": _network_loss(network, held)}
     left_out = {name: why for name, why in trial.left_out.items() if name != "refined"}
-    choice = decide([replace(trial, losses=losses, left_out=left_out)])
-    return replace(made, network=network), choice
+    trial, made = replace(trial, losses=losses, left_out=left_out), replace(made, network=network)
+    choice = decide([trial])
+    if choice.chosen != "closed" or not has_tables(found.layout.plan):
+        return made, choice
+    return _third_look(found.layout.plan, part, rng, smoothing, made, trial, held)
+
+
+def _third_look(
+    plan: Plan,
+    part: LocalRows,
+    rng: np.random.Generator,
+    smoothing: Smoothed,
+    made: Candidates,
+    trial: Trial,
+    held: Rows,
+) -> tuple[Candidates, Choice]:
+    """Tables against many starts."""
+    network, tables = made.network, made.tables
+    own = isinstance(network, Network) and network.plan.graph == plan.graph
+    first = tables if isinstance(tables, LearnedTables) else network if own else None
+    if not isinstance(first, LearnedTables | Network):
+        return made, decide([trial])
+    found = raced_again(plan, part, rng, smoothing, first.tables)
+    if isinstance(found, str):
+        return made, decide([trial])
+    loss = left_out_loss(candidate_operators(plan, found), held)
+    if isinstance(network, Network) and own:
+        made = replace(made, network=replace(network, tables=dict(found.tables)))
+    else:
+        made = replace(made, tables=found)
+    losses = {**trial.losses, "refined" if own else "tables": loss}
+    return made, decide([replace(trial, losses=losses)])
 
 
 def _started_network(
