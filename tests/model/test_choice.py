@@ -89,7 +89,8 @@ class TestHowOftenStatisticsAreGathered:
 
 class TestTheChoice:
     def test_a_clear_signal_is_refined(self):
-        model = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, 3000)))
+        compared = lt.PBP(smoothing=1.0)  # by default such a class would be settled at once
+        model = lt.LatentModel(CLASS, learner=compared).fit(frame(drawn(CLASS, 3000)))
         choice = model.diagnostics_.choice
         assert choice.chosen == "refined"
         assert set(choice.losses) == {"marginal", "closed", "refined"} == set(choice.errors)
@@ -185,6 +186,7 @@ class TestTheChoice:
             raise PlanError("a clique of 1.0e+09 cells is too large.")
 
         monkeypatch.setattr("latentia.model.choice.plan_refinement", refuse)
+        monkeypatch.setattr("latentia.model.choice.race_to_settle", lambda *given: None)
         with pytest.warns(LeftOutWarning, match="no refined model .* 1.0e[+]09 cells"):
             model = lt.LatentModel(CLASS).fit(frame(drawn(CLASS, count)))
         choice = model.diagnostics_.choice

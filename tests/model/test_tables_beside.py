@@ -62,6 +62,7 @@ def fitted(
         return replace(decide(trials), chosen=winner)
 
     monkeypatch.setattr(choice, "decide", decided)
+    monkeypatch.setattr(choice, "race_to_settle", lambda *given: None)
     model = lt.LatentModel(graph, **options).fit(data)
     assert model.diagnostics_.choice.chosen == winner
     return model, data

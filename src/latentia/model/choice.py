@@ -29,6 +29,7 @@ from latentia.data.sources.row_sample import deal_rows, keep_rows, split_rows
 from latentia.errors import PlanError
 from latentia.inference.operators import Operators, independent, smooth_unseen
 from latentia.inference.provenance import Choice
+from latentia.model.settled_class import RacedClass, agreed, higher_class, race_to_settle
 from latentia.model.trials import (
     FLOOR,
     HELD_OUT,
@@ -123,6 +124,10 @@ def choose_best(
     if whole:  # the pool is all there is: every kind of source is learned from alike
         source = LocalRows(pool)
     few = pool.total < FEW and len(plan.leaves) < ENOUGH_COLUMNS
+    enough = pool.total >= FEW
+    raced = race_to_settle(plan, source, pool, whole, smoothing) if enough else None
+    if raced is not None and raced.settled is not None:
+        return Chosen(raced.settled, None, None, pool, source)
     deals = deal_rows(pool, FOLDS, rng) if few else [split_rows(pool, HELD_OUT, rng)]
     deals = deals[:TWO_FOLDS] if len(plan.leaves) >= WIDE else deals
     why = incomparable(pool.total, deals)
@@ -135,7 +140,7 @@ def choose_best(
     ((large, held),) = deals
     part = LocalRows(large)
     statistics = gather_statistics(plan, part)
-    made = _candidates(statistics, part, rng, smoothing, NEARLY, source)
+    made = _candidates(statistics, part, rng, smoothing, NEARLY, source, raced)
     trial = _trial(statistics, part, made, held)
     choice = decide([trial])
     if choice.chosen not in VALID:
@@ -255,10 +260,11 @@ def _candidates(
     smoothing: Smoothed,
     enough: float = ENOUGH,
     whole: Source | None = None,
+    own: RacedClass | None = None,
 ) -> Candidates:
     """The valid distributions, of a part of the rows; or why there are none.
 
-    A small latent class races once, on the `whole`: the part climbs from there.
+    A latent class has raced on its `own`: the part climbs from there.
     """
     plan = found.layout.plan
     if tables_suffice(plan, source.rows.total):
@@ -270,9 +276,11 @@ def _candidates(
     try:
         plan_refinement(plan)
         network = started(found, source, rng, least_smoothing(smoothing))
-        raced = None if whole is None else _raced_class(plan, network, whole, smoothing)
+        raced = None if whole is None else _raced_class(plan, network, whole, smoothing, own)
         if raced is None:
-            network = raced_start(plan, network, source, rng, smoothing, source.rows.total)
+            before = None if own is None else own.tables.tables
+            rows = source.rows.total
+            network = raced_start(plan, network, source, rng, smoothing, rows, before)
         else:
             network = replace(network, tables=dict(raced.tables))
         network = climbed(network, source, enough, PATIENCE)[0]
@@ -286,13 +294,24 @@ def _candidates(
 
 
 def _raced_class(
-    plan: Plan, network: Network, source: Source, smoothing: Smoothed
+    plan: Plan,
+    network: Network,
+    source: Source,
+    smoothing: Smoothed,
+    own: RacedClass | None = None,
 ) -> LearnedTables | None:
-    """A small latent class at its very maximum, so that seeds do not matter; None for others."""
+    """A small latent class at its very maximum, so that seeds do not matter; None for others.
+
+    Where starts of its `own` race disagreed, the closed form's may lead higher.
+    """
     few = small_class_rows(plan.graph, source) if network.plan.graph == plan.graph else None
     if few is None:
         return None
-    return race_small_class(plan.graph, few, smoothing, network.tables)
+    if own is None:
+        return race_small_class(plan.graph, few, smoothing, network.tables)
+    if agreed(own.tables):
+        return own.tables
+    return higher_class(plan, few, smoothing, own.tables, network.tables)
 
 
 def _own_tables(

@@ -15,6 +15,7 @@ from latentia.exact.pieces import Piece
 from latentia.native.loading import kernel
 from latentia.networks.accelerate import Tables
 from latentia.networks.shared_products import SharedProducts, share_products
+from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, Codes
 
 WHOLE = 4  # as in native/level.h
@@ -52,6 +53,33 @@ class SurveyRows:
         marks = np.zeros((len(self.seen), self.codes + 1))
         np.put_along_axis(marks, self.seen.astype(np.int64), 1.0, axis=1)  # holes, -1, come last
         return np.ascontiguousarray(marks[:, : self.codes])
+
+    @cached_property
+    def lengths(self) -> Codes:
+        """States of each column."""
+        return np.array([self.states[v] for v in self.columns])
+
+    @cached_property
+    def begin(self) -> Codes:
+        """Where each column's codes begin among those of all."""
+        return self.lengths.cumsum() - self.lengths
+
+    @cached_property
+    def column(self) -> Codes:
+        """The column, by place, of every code."""
+        return np.arange(len(self.columns)).repeat(self.lengths)
+
+    @cached_property
+    def pairs(self) -> Array:
+        """Weight of rows that have two codes, (codes, codes)."""
+        return (self.marks * self.weight[:, None]).T @ self.marks
+
+    @cached_property
+    def met_together(self) -> Array:
+        """Weight of rows in which the columns of two codes are both there, (codes, codes)."""
+        rows = np.add.reduceat(self.pairs, self.begin, axis=0)
+        blocks = np.add.reduceat(rows, self.begin, axis=1)
+        return np.asarray(blocks[self.column][:, self.column])
 
     @cached_property
     def shared(self) -> SharedProducts:
@@ -105,11 +133,24 @@ def _places(
 def class_rows(piece: Piece, rows: Rows) -> SurveyRows | None:
     """The rows of a piece that is one latent and its columns; None for all others."""
     graph = piece.graph
-    if len(graph.latent) != 1 or piece.given or len(piece.families) != len(graph.names):
+    if piece.given or len(piece.families) != len(graph.names):
+        return None
+    return survey_rows(graph, rows)
+
+
+def is_latent_class(graph: LatentGraph) -> bool:
+    """One latent above every column, and nothing else?"""
+    if len(graph.latent) != 1 or not graph.directed:
+        return False
+    (h,) = graph.latent
+    return all(graph.parents()[v] == (() if v == h else (h,)) for v in range(len(graph.names)))
+
+
+def survey_rows(graph: LatentGraph, rows: Rows) -> SurveyRows | None:
+    """Rows of a graph that is one latent and its columns, by its own numbers; None for others."""
+    if not is_latent_class(graph):
         return None
     (h,) = graph.latent
-    if graph.parents()[h] or any(graph.parents()[v] != (h,) for v in graph.observed):
-        return None
     states = {v: count or 1 for v, count in enumerate(graph.states)}
     if states[h] < 2 or not graph.observed:
         return None

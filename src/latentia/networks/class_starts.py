@@ -12,7 +12,7 @@ import numpy as np
 from latentia.networks.accelerate import LaterTables, Tables
 from latentia.networks.class_rows import SurveyRows
 from latentia.networks.far_rows import draw_far_rows
-from latentia.typing import Array, Codes
+from latentia.typing import Array
 
 PSEUDO_COUNT = 0.5
 SAMPLE = 1500  # different rows that are looked at
@@ -31,7 +31,7 @@ def seeded_tables(rows: SurveyRows, count: int, rng: np.random.Generator) -> lis
     share *= weight / share.sum(axis=1, keepdims=True)
     met = share @ marks + PSEUDO_COUNT  # (starts, classes, states of all columns)
     sizes = share.sum(axis=2) + PSEUDO_COUNT
-    begin, lengths = _columns(rows)
+    begin, lengths = rows.begin, rows.lengths
     met /= np.add.reduceat(met, begin, axis=2).repeat(lengths, axis=2)
     return _each(rows, sizes, met)
 
@@ -48,7 +48,7 @@ def changed_tables(
     reached = (rows.weight * (chance.max() - chance + 1e-9)).cumsum()
     drawn = np.searchsorted(reached, rng.random(count) * reached[-1], side="right")
     drawn, moved = np.minimum(drawn, len(reached) - 1), rng.integers(rows.classes, size=count)
-    (begin, lengths), turn = _columns(rows), np.arange(count)
+    begin, lengths, turn = rows.begin, rows.lengths, np.arange(count)
     seen = rows.marks[drawn]
     hole = 1.0 - np.add.reduceat(seen, begin, axis=1).repeat(lengths, axis=1)  # like all rows
     tables = np.repeat(flat[None], count, axis=0)  # (starts, classes, states of all columns)
@@ -71,12 +71,6 @@ def _log_chances(rows: SurveyRows, size: Array, flat: Array) -> Array:
     logs = rows.marks @ np.log(flat.T + TINY) + np.log(size + TINY)
     top = logs.max(axis=1)
     return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
-
-
-def _columns(rows: SurveyRows) -> tuple[Codes, Codes]:
-    """Where each column's states begin among those of all, and how many they are."""
-    lengths = np.array([rows.states[v] for v in rows.columns])
-    return lengths.cumsum() - lengths, lengths
 
 
 def _each(rows: SurveyRows, sizes: Array, tables: Array) -> list[Tables]:

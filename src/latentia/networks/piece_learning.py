@@ -98,6 +98,7 @@ class TableSettings:
     closely: float = CLOSELY  # … and the climb on all rows
     precise: bool | None = None  # look for the very maximum; None: of a likelihood only
     seeded: bool = False  # a latent class alone starts from rows far apart, as where precise
+    pairs: bool = False  # … and from what pairs of columns tell
     given: Sequence[Tables] = ()  # more starts of the first round, of the whole graph
 
     def __post_init__(self) -> None:
@@ -278,6 +279,8 @@ def _starts(
         local, random = settings.local, settings.random
         for tables in settings.given:
             yield _agreeing(whole, Runner("given", whole.piece.inside(tables)))
+        for start in maker.of_pairs() if settings.pairs else ():
+            yield _agreeing(whole, start)
         for _ in range(0 if alone or easy(whole) else settings.closed_form):
             yield from (_agreeing(whole, start) for start in maker.closed_form(rng))
     for start in (*maker.local_classes(local, rng), *maker.at_random(random, rng)):

@@ -26,6 +26,7 @@ from latentia.networks.class_rows import SurveyRows
 from latentia.networks.class_starts import changed_tables, seeded_tables
 from latentia.networks.discrete_network import started
 from latentia.networks.local_classes import class_memberships
+from latentia.networks.pair_start import pair_tables
 from latentia.networks.race import CHANGED, Runner
 from latentia.structure.graph import LatentGraph
 from latentia.structure.kept_plans import plan_again
@@ -39,6 +40,8 @@ BLUR = 1e-3  # rows added to every cell of the first counts
 MOST_LATENTS, MOST_LEAVES = 12, 40  # of a piece that the closed form is asked for …
 MOST_RANK = 16  # … and joint states of its separators: it would cost more than all other starts
 LEAST_SEEDS = 6
+MOST_CODES = 300  # states of all columns whose pairs are looked at
+OF_PAIRS = "pairs"  # the kind of start that pairs of columns tell
 PAIRS = 3  # of so many redrawn starts one has two latents redrawn
 MOST_STATES = 64  # of a latent that local classes are asked for
 
@@ -73,6 +76,11 @@ class StartMaker:
         for k in range(count):
             drawn = {h: k if k == 0 else int(rng.integers(len(x))) for h, x in found.items()}
             yield self.from_memberships("local", {h: found[h][i] for h, i in drawn.items()})
+
+    def of_pairs(self) -> Iterator[Runner]:
+        """What pairs of columns tell, of a latent class alone."""
+        if self.classes is not None and self.classes.codes <= MOST_CODES:
+            yield Runner(OF_PAIRS, pair_tables(self.classes))
 
     def changed(self, best: Tables, count: int, rng: np.random.Generator) -> Iterator[Runner]:
         """The best tables so far with one class elsewhere; of a latent class alone."""

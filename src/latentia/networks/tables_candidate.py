@@ -122,8 +122,12 @@ def raced_start(
     rng: np.random.Generator,
     smoothing: float | str,
     rows: float,
+    before: Tables | None = None,
 ) -> Network:
-    """The network, or tables that climb higher than it on a sample, where it starts badly."""
+    """The network, or tables that climb higher than it on a sample, where it starts badly.
+
+    `before` are tables that won a race without it: no more are needed then.
+    """
     if not _starts_badly(plan, network, rows):
         return network
     one = has_one_start(plan, network)
@@ -138,7 +142,10 @@ def raced_start(
         seeded=True,
     )
     sample, met = as_met(plan.graph, source.sample(RACE_ROWS, rng))
-    settings = replace(settings, given=[renumbered(plan.graph, network.tables, met)])
+    given = [network.tables] if before is None else [network.tables, before]
+    settings = replace(settings, given=[renumbered(plan.graph, one, met) for one in given])
+    if before is not None:
+        settings = replace(settings, local=0, random=1)
     found = learn_tables(plan.graph, LocalRows(sample, threads=1), settings, rng)
     back = {v: np.argsort(order) for v, order in met.items()}
     return replace(network, tables=renumbered(plan.graph, found.tables, back))
