@@ -245,6 +245,18 @@ def test_tables_that_a_closed_form_beats_race_again(monkeypatch: pytest.MonkeyPa
     assert found.losses["tables"] < found.losses["closed"]
 
 
+def test_many_rows_race_where_a_closed_form_tells_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not clearly more, so that tables were kept; of so many rows they should tell more."""
+    raced: list[int] = []
+    again = choice.raced_again
+    monkeypatch.setattr(choice, "raced_again", lambda *x: (raced.append(1), again(*x))[1])
+    monkeypatch.setattr(choice, "_behind", lambda _: True)
+    for n, times in ((2000, 0), (30_000, 1)):
+        _, data = drawn(n, seed=6)
+        assert lt.LatentModel(CAUSES).fit(data).diagnostics_.choice.chosen in choice.VALID
+        assert len(raced) == times
+
+
 def flattened(operators: Operators) -> Operators:
     """Every column by itself, as shares of its marginal's complement: worse than the marginals."""
     worse = [(1 - mu) / (1 - mu).sum() for mu in operators.marginals]

@@ -77,6 +77,7 @@ FEW = 250  # rows; below, a fifth of them cannot tell candidates apart
 FOLDS = 5  # then all rows do, fold by fold
 WIDE, TWO_FOLDS = 20, 2  # columns from which two folds are enough: each takes long and tells more
 ENOUGH_COLUMNS = 500  # … and from which a fifth of the rows is: each row judges by all its cells
+MANY_ROWS = 20_000.0  # of which a closed form tells less than tables, unless optima are poor
 NEARLY = 2e-2  # gain per free parameter at which a candidate rests; the winner climbs on
 PATIENCE = 30.0  # E-steps after which more and more is small enough
 
@@ -145,6 +146,8 @@ def choose_best(
     choice = decide([trial])
     if choice.chosen not in VALID:
         made, choice = _second_look(statistics, part, rng, smoothing, made, trial, held)
+    elif part.rows.total >= MANY_ROWS and _behind(choice) and made.raced is None:
+        made, choice = _third_look(plan, part, rng, smoothing, made, trial, held)
     found = _finished(choice.chosen, plan, source, made, smoothing)
     found = found.told(choice=choice, notes=state_notes(statistics))
     return _chosen(found, made, pool, source)
@@ -211,9 +214,14 @@ def _second_look(
     left_out = {name: why for name, why in trial.left_out.items() if name != "refined"}
     trial, made = replace(trial, losses=losses, left_out=left_out), replace(made, network=network)
     choice = decide([trial])
-    if choice.chosen != "closed" or not has_tables(found.layout.plan):
+    if choice.chosen != "closed":
         return made, choice
     return _third_look(found.layout.plan, part, rng, smoothing, made, trial, held)
+
+
+def _behind(choice: Choice) -> bool:
+    """Does a closed form lose less than what was chosen? It tells less of many rows by far."""
+    return choice.losses["closed"] < choice.losses[choice.chosen]
 
 
 def _third_look(
@@ -225,7 +233,9 @@ def _third_look(
     trial: Trial,
     held: Rows,
 ) -> tuple[Candidates, Choice]:
-    """Tables against many starts."""
+    """Tables against many starts: they may rest on a poor optimum."""
+    if not has_tables(plan):
+        return made, decide([trial])
     network, tables = made.network, made.tables
     own = isinstance(network, Network) and network.plan.graph == plan.graph
     first = tables if isinstance(tables, LearnedTables) else network if own else None
@@ -234,12 +244,15 @@ def _third_look(
     found = raced_again(plan, part, rng, smoothing, first.tables)
     if isinstance(found, str):
         return made, decide([trial])
+    name = "refined" if own else "tables"
     loss = left_out_loss(candidate_operators(plan, found), held)
+    if name in trial.losses and loss @ held.weights >= trial.losses[name] @ held.weights:
+        return made, decide([trial])
     if isinstance(network, Network) and own:
         made = replace(made, network=replace(network, tables=dict(found.tables)))
     else:
         made = replace(made, tables=found)
-    losses = {**trial.losses, "refined" if own else "tables": loss}
+    losses = {**trial.losses, name: loss}
     return made, decide([replace(trial, losses=losses)])
 
 
