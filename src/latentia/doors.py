@@ -7,6 +7,7 @@ rooms which draw and store; each goes through a door.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -77,10 +78,12 @@ def plot_posterior(posterior: Posterior) -> Drawing:
     return plot_posterior(posterior)
 
 
-def plot_density(grid: Array, density: Array, title: str, footnote: str = "") -> Drawing:
+def plot_density(
+    grid: Array, density: Array, title: str, footnote: str, shown: Callable[[float], str]
+) -> Drawing:
     from latentia.draw.answers import plot_density
 
-    return plot_density(grid, density, title, footnote)
+    return plot_density(grid, density, title, footnote, shown)
 
 
 def draw_check(report: CheckReport) -> Drawing:

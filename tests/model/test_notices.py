@@ -141,7 +141,7 @@ def effect() -> None:
 
 def dates() -> None:
     rng = np.random.default_rng(0)
-    first, days = np.datetime64("2024-01-01"), rng.integers(60, size=2000)
+    first, days = np.datetime64("2024-01-01"), rng.integers(30, size=2000)
     fit({**class_rows(), "day": first + days}, "H->w,x,y,z,day")
 
 
@@ -260,7 +260,7 @@ def test_latents_without_columns_below_are_told_of(learner: str) -> None:
 
 def test_dates_that_were_said_to_be_states_are_no_news() -> None:
     rng = np.random.default_rng(0)
-    days = np.datetime64("2024-01-01") + rng.integers(60, size=500)
+    days = np.datetime64("2024-01-01") + rng.integers(30, size=500)
     rows = {"a": rng.integers(2, size=500), "b": rng.integers(2, size=500), "day": days}
     text = {**rows, "day": days.astype(str)}
     for table, kinds, told in (

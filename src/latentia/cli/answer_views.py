@@ -95,8 +95,10 @@ def density_facts(density: Density, given: ByName[Cell], soft: ByName[Cell]) -> 
         "std": density.std,
         "mode": density.mode,
         "quantiles": {f"{q:g}": density.quantile(q) for q in QUANTILES},
-        "atoms": {f"{a:g}": p for a, p in density.atoms.items()},
-        "density": {"x": x, "p": p},
+        "atoms": {
+            f"{a:g}" if isinstance(a, float) else str(a): p for a, p in density.atoms.items()
+        },
+        "density": {"x": density.column.spelled(x), "p": p},
         "given": given,
         "soft": soft,
         "log_evidence": density.log_evidence,
@@ -110,7 +112,7 @@ def density_view(density: Density) -> View:
     _, picture, axis, *told = repr(density).splitlines()
     table = headed_table("mean", "std", "mode", *(f"{q:.0%}" for q in QUANTILES))
     numbers = (density.mean, density.std, density.mode, *map(density.quantile, QUANTILES))
-    add_cells(table, *(f"{number:.4g}" for number in numbers))
+    add_cells(table, *(f"{x:.4g}" if isinstance(x, float) else str(x) for x in numbers))
     return [
         heading(f"p({_asked(density.variables, density.evidence)})"),
         Text(picture, style="cyan"),

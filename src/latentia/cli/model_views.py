@@ -65,8 +65,8 @@ def _column_facts(column: Column) -> Facts:
         return {
             "name": column.name,
             "kind": "continuous",
-            "range": ends,
-            "atoms": list(column.atoms),
+            "range": column.spelled(np.array(ends)).tolist(),
+            "atoms": column.spelled(np.array(column.atoms)).tolist(),
             "points": column.points,
         }
     return {"name": column.name, "kind": "discrete", "states": list(column.labels)}
@@ -153,13 +153,17 @@ def model_view(facts: Facts, fits: Fits) -> View:
     ]
 
 
+def _end(x: Cell, digits: int) -> str:
+    return f"{x:.{digits}g}" if isinstance(x, float) else str(x)
+
+
 def _columns(facts: Facts) -> Table:
     columns = headed_table("column", "states", "", "missing")
     for c in facts["columns"]:
         missing = f"{c['missing']:.1%}" if c.get("missing") else ""
         if c["kind"] == "continuous":
-            count, states = "", "{:.4g} … {:.4g}".format(*c["range"])
-            states += "".join(f", often {a:g}" for a in c["atoms"])
+            count, states = "", " … ".join(_end(x, 4) for x in c["range"])
+            states += "".join(f", often {_end(a, 6)}" for a in c["atoms"])
         else:
             count, states = str(len(c["states"])), listed_names(c["states"], 12, ", ")
         add_cells(columns, c["name"], count, states, missing)

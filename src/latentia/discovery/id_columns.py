@@ -69,6 +69,8 @@ def note_ids(left_out: Mapping[Label, str]) -> None:
 def _why_id(name: Label, sketch: ColumnSketch, kind: str | None) -> str | None:
     numbers, enough = sketch.numbers, sketch.cells >= FEWEST_CELLS
     if kind is None and numbers is not None and is_measured(numbers):
+        if sketch.clock is not None:
+            return None  # days of a series are all different
         if sketch.others or not enough or not are_ids(numbers, sketch.cells):
             return None  # an odd cell among numbers is an error, of which discovering tells
         return NUMBERS

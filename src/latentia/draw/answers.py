@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from latentia.draw.svg import COLOURS, Canvas, Drawing, text_width
@@ -107,7 +109,13 @@ def _shade(share: float) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def plot_density(grid: Array, density: Array, title: str, footnote: str = "") -> Drawing:
+def plot_density(
+    grid: Array,
+    density: Array,
+    title: str,
+    footnote: str = "",
+    shown: Callable[[float], str] = "{:.4g}".format,
+) -> Drawing:
     """A density over a grid, with the middle 90 % of its mass shaded."""
     x, p = np.asarray(grid, dtype=float), np.asarray(density, dtype=float)
     if x.ndim != 1 or x.shape != p.shape or len(x) < 2 or (np.diff(x) <= 0).any():
@@ -133,7 +141,7 @@ def plot_density(grid: Array, density: Array, title: str, footnote: str = "") ->
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         value = x[0] + share * (x[-1] - x[0])
         canvas.line([(share * width, height), (share * width, height + 5)], COLOURS["line"], 1.0)
-        canvas.text((share * width, height + 15), f"{value:.4g}", 11, COLOURS["soft"])
+        canvas.text((share * width, height + 15), shown(float(value)), 11, COLOURS["soft"])
     note = f"shaded: the middle {COVERED:.0%}" + (f"; {footnote}" if footnote else "")
     canvas.text((0, height + 36), note, 11, COLOURS["soft"], "start")
     return canvas.finish(title)

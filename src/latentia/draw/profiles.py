@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from latentia.draw.svg import COLOURS, Canvas, Drawing, stack, text_width
-from latentia.model.profile import ColumnProfile, Link, Profile, figure
+from latentia.model.profile import DEVIATION, ColumnProfile, Link, Profile
 from latentia.spelling import printable
 from latentia.typing import Array
 
@@ -224,8 +224,10 @@ def _heat(profile: Profile) -> Canvas:
     left = middle + max(text_width(label, 11.5) for label in labels) + 12
     states = [_short(state, 14) for state in profile.states]
     cell = max(CELL, *(text_width(state, 12) + 12 for state in states))
-    numbers = [x for c, _, _ in rows if c.continuous for x in (c.overall, *c.table)]
-    cell = max([cell, *(text_width(_mean_and_spread(x), 11) + 12 for x in numbers)])
+    told = [
+        _mean_and_spread(c, x) for c, _, _ in rows if c.continuous for x in (c.overall, *c.table)
+    ]
+    cell = max([cell, *(text_width(words, 11) + 12 for words in told)])
     for k, state in enumerate(states):
         at = left + cell * (k + 0.5)
         canvas.text((at, -24), state, 12, _colour(k), font_weight="bold")
@@ -299,12 +301,12 @@ def _heat_cell(
     fill = COLOURS["paper"] if warm is None else _shade(warm)
     canvas.box(at, width - 2, ROW - 2, fill, fill if warm is not None else COLOURS["pale"], round=2)
     ink = COLOURS["paper"] if warm is not None and warm > 0.62 else COLOURS["ink"]
-    words = _mean_and_spread(numbers) if c.continuous else f"{numbers[j]:.0%}"
+    words = _mean_and_spread(c, numbers) if c.continuous else f"{numbers[j]:.0%}"
     canvas.text(at, words, 11, COLOURS["soft"] if warm is None else ink)
 
 
-def _mean_and_spread(numbers: Array) -> str:
-    return f"{figure(float(numbers[0]))} ± {figure(float(numbers[1]), 2)}"
+def _mean_and_spread(c: ColumnProfile, numbers: Array) -> str:
+    return f"{c.shown(0, float(numbers[0]), 3)} ± {c.shown(DEVIATION, float(numbers[1]), 2)}"
 
 
 def _shade(share: float) -> str:

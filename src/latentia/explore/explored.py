@@ -11,6 +11,7 @@ import numpy as np
 from latentia.assess.jackknife import jackknife_error
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import cell_values
 from latentia.errors import LatentiaError
 from latentia.exact.reading_evidence import labels_of
 from latentia.exact.tabular_model import TabularModel
@@ -219,7 +220,7 @@ def differing(labels: Iterable[Hashable]) -> list[str]:
 def _grid(column: ContinuousColumn) -> GridCells:
     ends = column.unscaled(np.linspace(column.low, column.high, column.points + 1))
     widths = [*np.diff(ends).tolist(), *(0.0 for _ in column.atoms)]
-    return GridCells(tuple(map(float, column.labels)), tuple(widths))
+    return GridCells(tuple(cell_values(column).tolist()), tuple(widths))
 
 
 def _plan_of(graph: LatentGraph) -> Plan | None:

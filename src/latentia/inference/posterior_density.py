@@ -49,72 +49,95 @@ class Density:
         return (self.column.name,)
 
     def pdf(self, x: ArrayLike) -> float | Array:
-        """Density at x, per unit of x; at an atom its probability."""
-        return _like(x, densities(self.column, self.masses, np.atleast_1d(x)))
+        """Density at x, per unit of x (a day, a second of times); at an atom its probability."""
+        own = self.column.read(x)
+        return _like(own, densities(self.column, self.masses, np.atleast_1d(own)))
 
     def cdf(self, x: ArrayLike) -> float | Array:
         """P(X ≤ x)."""
-        return _like(x, cdf(self.column, self.masses, np.atleast_1d(np.asarray(x, dtype=float))))
+        own = self.column.read(x)
+        return _like(own, cdf(self.column, self.masses, np.atleast_1d(own)))
 
-    def quantile(self, q: ArrayLike) -> float | Array:
-        """The smallest x with P(X ≤ x) ≥ q."""
+    def quantile(self, q: ArrayLike) -> Cell:
+        """The smallest x with P(X ≤ x) ≥ q; of times, a time, as are mean, median and mode."""
+        found = self._levels(q)
+        return self._told(float(found[0])) if np.ndim(q) == 0 else self.column.spelled(found)
+
+    def _told(self, x: float) -> Cell:
+        (found,) = self.column.spelled(np.array([x])).tolist()
+        return found
+
+    def _levels(self, q: ArrayLike) -> Array:
         levels = np.atleast_1d(np.asarray(q, dtype=float))
         if not ((levels >= 0) & (levels <= 1)).all():
             raise EvidenceError(f"quantiles are asked for between 0 and 1, got {q!r}.")
-        return _like(q, quantiles(self.column, self.masses[:, None], levels.tolist())[:, 0])
+        return quantiles(self.column, self.masses[:, None], levels.tolist())[:, 0]
 
-    def interval(self, coverage: float = 0.9) -> tuple[float, float]:
+    def interval(self, coverage: float = 0.9) -> tuple[Cell, Cell]:
         """Central interval with this probability."""
+        low, high = self._ends(coverage)
+        return self._told(low), self._told(high)
+
+    def _ends(self, coverage: float) -> tuple[float, float]:
         if not 0 < coverage < 1:
             raise EvidenceError(f"coverage lies between 0 and 1, got {coverage!r}.")
-        ends = np.asarray(self.quantile([(1 - coverage) / 2, (1 + coverage) / 2]))
-        return float(ends[0]), float(ends[1])
+        low, high = self._levels([(1 - coverage) / 2, (1 + coverage) / 2]).tolist()
+        return low, high
 
     @property
-    def mean(self) -> float:
+    def _mean(self) -> float:
         return float(means(self.column, self.masses[:, None])[0])
 
     @property
-    def std(self) -> float:
+    def mean(self) -> Cell:
+        return self._told(self._mean)
+
+    @property
+    def std(self) -> Cell:
+        """Of times, a stretch of time."""
+        return self.column.apart(self._std)
+
+    @property
+    def _std(self) -> float:
         return float(spreads(self.column, self.masses[:, None])[0])
 
     @property
-    def median(self) -> float:
-        return float(self.quantile(0.5))
+    def median(self) -> Cell:
+        return self.quantile(0.5)
 
     @property
-    def mode(self) -> float:
+    def mode(self) -> Cell:
         """The atom or the grid point of largest probability or density."""
         column = self.column
         x, inner = column.unscaled(column.grid), self.masses[: column.points]
         best = int(np.argmax(inner * column.slope(x)))  # per unit of x, not of z
         atoms = self.masses[column.points :]
         if len(atoms) and atoms.max() > inner[best]:
-            return column.atoms[int(atoms.argmax())]
-        return float(on_lattice(column, x[best : best + 1])[0])
+            return self._told(column.atoms[int(atoms.argmax())])
+        return self._told(float(on_lattice(column, x[best : best + 1])[0]))
 
     @property
-    def atoms(self) -> dict[float, float]:
+    def atoms(self) -> dict[Cell, float]:
         """Values with a probability of their own."""
         own = self.masses[self.column.points :]
-        return {a: float(p) for a, p in zip(self.column.atoms, own, strict=True)}
+        return {self._told(a): float(p) for a, p in zip(self.column.atoms, own, strict=True)}
 
-    def sample(self, size: int = 1, random_state: Seed = None) -> Array:
+    def sample(self, size: int = 1, random_state: Seed = None) -> CellArray:
         """Values drawn from the density."""
         rng = as_generator(random_state)
         p = self.masses / self.masses.sum()
-        return draw(self.column, rng.choice(len(p), size, p=p), rng)
+        return self.column.spelled(draw(self.column, rng.choice(len(p), size, p=p), rng))
 
     def grid(self, count: int = 200) -> tuple[Array, Array]:
-        """x and density at evenly spaced points of the grid, for plots."""
+        """x and density at evenly spaced points of the grid, for plots; of times, their numbers."""
         z = np.linspace(self.column.low, self.column.high, count)
         x = self.column.unscaled(z)
-        return x, np.asarray(self.pdf(x))
+        return x, densities(self.column, self.masses, x)
 
     def plot(self) -> Drawing:
         """The density as a curve, with its middle 90 % shaded."""
         x, p = self.grid(256)
-        return doors.plot_density(x, p, self._title(), "; ".join(self._facts()))
+        return doors.plot_density(x, p, self._title(), "; ".join(self._facts()), self.column.shown)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> CellArray:
         return np.array(self.masses, dtype=dtype or float)
@@ -124,13 +147,16 @@ class Density:
         return f"p({name} | {given})" if given else f"p({name})"
 
     def _facts(self) -> Sequence[str]:
-        low, high = self.interval(0.9)
+        shown, own = self.column.shown, self.masses[self.column.points :].tolist()
+        low, high = map(shown, self._ends(0.9))
+        middle = shown(float(self._levels(0.5)[0]))
+        spread = self.column.shown_apart(self._std)
         facts = [
-            f"mean {self.mean:.4g}, std {self.std:.4g}, median {self.median:.4g}, "
-            f"90 % in [{low:.4g}, {high:.4g}]"
+            f"mean {shown(self._mean)}, std {spread}, median {middle}, 90 % in [{low}, {high}]"
         ]
         name = printable(self.column.name)
-        facts += [f"P({name} = {a:.4g}) = {p:.4f}" for a, p in self.atoms.items()]
+        alone = zip(self.column.atoms, own, strict=True)
+        facts += [f"P({name} = {shown(a)}) = {p:.4f}" for a, p in alone]
         if self.evidence:
             facts.append(f"log p(evidence) = {self.log_evidence:.4f}")
         if self.fallback:
@@ -141,7 +167,7 @@ class Density:
         x, p = self.grid(WIDE)
         top = max(float(p.max()), 1e-300)
         picture = "".join(BLOCKS[min(int(v / top * 7.999), 7)] if v > 0 else " " for v in p)
-        left, right = f"{x[0]:.4g}", f"{x[-1]:.4g}"
+        left, right = map(self.column.shown, (float(x[0]), float(x[-1])))
         axis = left + right.rjust(WIDE - len(left))
         return "\n".join(
             [self._title(), f"  {picture}", f"  {axis}", *map("  {}".format, self._facts())]
@@ -155,12 +181,13 @@ class Density:
         u = (np.linspace(0, 320, len(x))).round(1)
         line = " ".join(f"{a},{100 - 95 * b / top:.1f}" for a, b in zip(u, p, strict=True))
         facts = "<br>".join(escape(f) for f in self._facts())
+        left, right = map(self.column.shown, (float(x[0]), float(x[-1])))
         return (
             f"<div>{escape(self._title())}<br><svg width='320' height='115' "
             f"role='img' aria-label='{escape(self._title())}'>"
             f"<polygon points='0,100 {line} 320,100' fill='#4477aa' fill-opacity='.35' "
-            f"stroke='#4477aa'/><text x='0' y='113' font-size='11'>{x[0]:.4g}</text>"
-            f"<text x='320' y='113' font-size='11' text-anchor='end'>{x[-1]:.4g}</text></svg>"
+            f"stroke='#4477aa'/><text x='0' y='113' font-size='11'>{escape(left)}</text>"
+            f"<text x='320' y='113' font-size='11' text-anchor='end'>{escape(right)}</text></svg>"
             f"<br><small>{facts}</small></div>"
         )
 

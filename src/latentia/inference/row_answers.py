@@ -145,7 +145,7 @@ class Asking:
         found = every_column(self.operators, self.columns, self.read(table), summary, self.pool)
         note_impossible(found.impossible, table.first)
         return {
-            c.name: dict(zip(c.summary_names, values, strict=True))
+            c.name: dict(zip(c.summary_names, c.spelled(values), strict=True))
             for c, values in zip(self.columns, found.values, strict=True)
         }
 
@@ -166,7 +166,8 @@ class Asking:
         asked = self.read(table, place)
         found = one_column(self.operators, self.columns, asked, place, reduce, self.pool)
         note_impossible(found.impossible, table.first)
-        return {f"{q:g}": found.values[0][j] for j, q in enumerate(levels)}
+        told = self.columns[place].spelled(found.values[0])
+        return {f"{q:g}": told[j] for j, q in enumerate(levels)}
 
     def filled(self, table: Table) -> Found:
         """The columns with their missing cells filled in, given the present ones of the row."""
@@ -206,7 +207,7 @@ class Asking:
 
     def one_kinds(self, place: int) -> dict[Label, type]:
         """Names and types of what `one` finds."""
-        return dict.fromkeys(self.columns[place].summary_names, float)
+        return dict.fromkeys(self.columns[place].summary_names, self.columns[place].summary_type)
 
 
 def filled_cells(

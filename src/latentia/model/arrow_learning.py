@@ -178,18 +178,19 @@ def straight_columns(opened: Opened) -> tuple[Column, ...]:
     codes, weight = codes_in_memory(opened, opened.columns)
     found: list[Column] = []
     for column, own in zip(opened.columns, codes, strict=True):
-        if not column.continuous:
+        if not isinstance(column, ContinuousColumn):
             found.append(column)
             continue
         there = ~np.isnan(own)
-        x = column.of_measures(column.of_places(own[there]))
+        x = column.unscaled(column.of_places(own[there]))
         mean = float(np.average(x, weights=weight[there])) if len(x) else 0.0
         sd = math.sqrt(float(np.average((x - mean) ** 2, weights=weight[there]))) if len(x) else 0.0
         sd = sd if sd > 0 else 1.0
         low = float(x.min() - mean) / sd - MARGIN if len(x) else -MARGIN
         high = float(x.max() - mean) / sd + MARGIN if len(x) else MARGIN
         points = int(np.clip(math.ceil((high - low) / FINE), FEWEST_POINTS, MOST_POINTS))
-        found.append(ContinuousColumn(column.name, mean, sd, False, low, high, 1.0, points))
+        laid = ContinuousColumn(column.name, mean, sd, False, low, high, 1.0, points)
+        found.append(column.on(laid))
     return tuple(found)
 
 

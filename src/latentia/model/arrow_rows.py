@@ -90,7 +90,7 @@ class ArrowAsking:
     def one(self, place: int, table: Table) -> Found:
         """Probabilities of a column's states, or its mean and quantiles, by name."""
         column = self.columns[place]
-        found = column.summary(self._column(place, self.read(table), table))
+        found = column.spelled(column.summary(self._column(place, self.read(table), table)))
         return dict(zip(column.summary_names, found, strict=True))
 
     def everything(self, table: Table) -> Found:
@@ -115,7 +115,7 @@ class ArrowAsking:
         """Quantiles of a continuous column."""
         column = self.columns[place]
         p = self._column(place, self.read(table), table)
-        found = quantiles(column, p, levels)  # type: ignore[arg-type]
+        found = column.spelled(quantiles(column, p, levels))  # type: ignore[arg-type]
         return {f"{q:g}": found[j] for j, q in enumerate(levels)}
 
     def filled(self, table: Table) -> Found:

@@ -12,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_feature_names_in
 
 from latentia.data.columns.column import Column
+from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import draw
 from latentia.data.sources.engine import OneBlock
 from latentia.data.sources.opening import open_question
 from latentia.data.sources.table import Table
@@ -183,7 +185,7 @@ def drawn_cells(
             level = rng.random(len(part)) * levels[-1]
             cells[start : start + len(part)] = np.minimum((levels <= level).sum(axis=0), len(p) - 1)
         best = _nothing_drawn(c, len(places[i]))
-        best[gone] = c.draw(cells, rng) if c.continuous else cells
+        best[gone] = draw(c, cells, rng) if isinstance(c, ContinuousColumn) else cells
         places[i] = places[i].copy()
         places[i][gone] = cells
         filled[c.name] = c.filled(values, best)

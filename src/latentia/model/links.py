@@ -14,6 +14,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from latentia.data.columns.column import Column, Places
+from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table import Table
@@ -102,8 +103,8 @@ def design_matrix(columns: Sequence[Column], places: Sequence[Places]) -> Array:
     """(n, features): 1, numbers in their own units, and marks of all states but the first."""
     features = [np.ones(len(places[0]))]
     for column, own in zip(columns, places, strict=True):
-        if column.continuous:
-            features.append(column.of_measures(column.of_places(own)))
+        if isinstance(column, ContinuousColumn):
+            features.append(column.unscaled(column.of_places(own)))
             continue
         for k in range(1, column.cells):
             features.append(np.where(own < 0, np.nan, own == k))

@@ -71,8 +71,8 @@ def note_dates(columns: Sequence[Column], kinds: ByName[str]) -> None:
         if all(map(_is_date, column.labels)):
             warn(
                 f"{column.name!r} holds dates, each of its {column.cells:,} is a state of its own "
-                "that knows nothing of the next. To have time measured pass a number instead, "
-                "such as the days since the first; months or weekdays are states. "
+                f"that knows nothing of the next. kinds={{{column.name!r}: 'continuous'}} has time "
+                "measured; months or weekdays are states. "
                 f"kinds={{{column.name!r}: 'discrete'}} keeps the dates.",
                 DateColumnWarning,
             )
@@ -167,10 +167,14 @@ def note_outside(columns: Sequence[Column], evidence: ByName[Cell]) -> None:
             continue
         told = c.told(value)
         if c.beyond(told)[0]:
-            low, high = c.unscaled(np.array([c.low, c.high]))
+            ends = c.unscaled(np.array([c.low, c.high])).tolist()
+            own = (*c.read([value]).tolist(), *ends)
+            shown, low, high = (
+                c.shown(x) if c.summary_type is not float else f"{x:.6g}" for x in own
+            )
             warn(
-                f"{c.name} = {told.cell(0):.6g} lies beyond the values of training, {low:.6g} to "
-                f"{high:.6g}; the nearest of these stands in. Leave it out if it is an error.",
+                f"{c.name} = {shown} lies beyond the values of training, {low} to "
+                f"{high}; the nearest of these stands in. Leave it out if it is an error.",
                 RangeWarning,
             )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from latentia import doors
+from latentia.data.columns.times import TimeColumn
 from latentia.errors import DataError
 from latentia.spelling import printable
 from latentia.typing import Array, Cell, Foreign, Label
@@ -23,6 +24,7 @@ MOST_TOLD = 3  # columns that tell a state from the others, in words
 MOST_COLUMNS = 12  # of the table, in words
 MOST_STATES = 8  # of a column, in words
 SPREAD = ("mean", "deviation", "0.05", "0.25", "0.5", "0.75", "0.95")  # of a continuous column
+DEVIATION = 1  # its place among these
 FRAMES = ("pandas", "polars", "pyarrow")
 LEAST_SHIFT = 0.2  # of a mean, in deviations of the column: less is neither high nor low
 BITS = float(np.log(2.0))
@@ -46,6 +48,24 @@ class ColumnProfile:
     errors: Array | None = None  # standard errors, shaped as the table
     information_error: float | None = None
     places: Array | None = None  # (states,): where each state's mean lies, from 0 to 1
+    times: TimeColumn | None = None  # whose figures are days or seconds
+
+    def told(self, j: int, x: float) -> Cell:
+        """A figure as a table has it: of times a time, or a stretch of time."""
+        if self.times is None:
+            return x
+        if j == DEVIATION:
+            return self.times.apart(x)
+        (found,) = self.times.spelled(np.array([x])).tolist()
+        return found
+
+    def shown(self, j: int, x: float, digits: int = 4) -> str:
+        """The same for people."""
+        if not self.continuous:
+            return f"{x:.3f}"
+        if self.times is None:
+            return figure(x, digits)
+        return self.times.shown_apart(x) if j == DEVIATION else self.times.shown(x)
 
     @property
     def bits(self) -> float:
@@ -112,11 +132,11 @@ class Profile:
                 found["column"].append(c.name)
                 found["state"].append(label)
                 for k, name in enumerate(names):
-                    found[name].append(float(c.table[k, j]))
+                    found[name].append(c.told(j, float(c.table[k, j])))
                     if self.errors is not None:
                         own = c.errors
                         found[f"± {name}"].append(float("nan") if own is None else float(own[k, j]))
-                found["all"].append(float(c.overall[j]))
+                found["all"].append(c.told(j, float(c.overall[j])))
                 found["bits"].append(c.bits)
         return found
 
@@ -165,7 +185,7 @@ class Profile:
             for j in _shown(c):
                 first = j == _shown(c)[0]
                 told = [_number(c, c.table[k, j], c.errors, k, j) for k in range(len(self.states))]
-                overall = _number(c, float(c.overall[j]))
+                overall = _number(c, float(c.overall[j]), None, 0, j)
                 bits = f"{c.bits:.3f}" if first else ""
                 name = printable(c.name) if first else ""
                 rows.append([name, printable(c.labels[j]), *told, overall, bits])
@@ -224,11 +244,10 @@ def figure(x: float, digits: int = 3) -> str:
 
 
 def _number(c: ColumnProfile, x: float, errors: Array | None = None, k: int = 0, j: int = 0) -> str:
-    told = figure(x, 4) if c.continuous else f"{x:.3f}"
+    told = c.shown(j, x)
     if errors is None:
         return told
-    error = float(errors[k, j])
-    return f"{told} ± {figure(error, 2) if c.continuous else f'{error:.3f}'}"
+    return f"{told} ± {c.shown(DEVIATION if c.times else j, float(errors[k, j]), 2)}"
 
 
 def _told(columns: Sequence[ColumnProfile], k: int) -> list[str]:
@@ -241,8 +260,8 @@ def _told(columns: Sequence[ColumnProfile], k: int) -> list[str]:
             away, shift = abs(place - 0.5), float(c.table[k, 0] - c.overall[0])
             if abs(shift) < LEAST_SHIFT * c.overall[1] or shift * (place - 0.5) <= 0:
                 continue  # the mean says something else than the middle: neither high nor low
-            mean, overall = figure(float(c.table[k, 0])), figure(float(c.overall[0]))
-            word = "high" if shift > 0 else "low"
+            mean, overall = (c.shown(0, float(x), 3) for x in (c.table[k, 0], c.overall[0]))
+            word = _word(c, shift > 0)
             found.append((away, f"{name} {word}, {mean} on average, overall {overall}"))
             continue
         j = int(np.argmax(c.table[k] - c.overall))
@@ -251,6 +270,12 @@ def _told(columns: Sequence[ColumnProfile], k: int) -> list[str]:
         found.append((away, f"{name} = {printable(c.labels[j])} in {share}, overall {overall}"))
     found = [(away, words) for away, words in found if away > 0.02]
     return [words for _, words in sorted(found, key=lambda each: -each[0])[:MOST_TOLD]]
+
+
+def _word(c: ColumnProfile, above: bool) -> str:
+    if c.times is not None:
+        return "late" if above else "early"
+    return "high" if above else "low"
 
 
 def _link_lines(link: Link) -> list[str]:

@@ -14,6 +14,7 @@ from latentia.assess.jackknife import jackknife_error
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.masses import cdf, means, quantiles, spreads
+from latentia.data.columns.times import TimeColumn
 from latentia.errors import IdentifiabilityWarning, UnknownNameError
 from latentia.exact.table_answers import TableAnswers
 from latentia.model.latent_questions import OwnTables
@@ -70,6 +71,7 @@ def make_profile(
                 _error([each.columns[v][0] for each in replicas]),
                 _scalar(_error([np.array(each.columns[v][2]) for each in replicas])),
                 _places(column, table, own, v),
+                column if isinstance(column, TimeColumn) else None,
             )
         )
     columns.sort(key=lambda c: -c.information)  # stable: ties in the order of the graph

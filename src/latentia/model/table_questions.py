@@ -193,7 +193,7 @@ class TableQuestions(ScoreQuestions):
         if not self.columns_[place].continuous:
             raise EvidenceError(f"{target!r} is discrete; use predict_proba for its states.")
         levels = read_levels(quantile)
-        kinds = dict.fromkeys((f"{q:g}" for q in levels), float)
+        kinds = dict.fromkeys((f"{q:g}" for q in levels), self.columns_[place].summary_type)
         return self._ask(X, partial(asking.spread, place, levels), kinds, place, unknown=unknown)
 
     def marginals(

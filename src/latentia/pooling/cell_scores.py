@@ -15,6 +15,7 @@ import scipy
 
 from latentia.data.columns.column import Column, Places
 from latentia.data.columns.continuous import ContinuousColumn
+from latentia.data.columns.masses import cell_values
 from latentia.data.rows import Rows
 from latentia.typing import Array, Bools, Codes
 
@@ -120,7 +121,7 @@ def _continuous(column: ContinuousColumn, places: Array, weight: Array) -> CellS
     for own, part in zip(cells, share, strict=True):
         np.add.at(mass, own, part * weight)
     mass = mass[: column.cells]
-    order = np.argsort(np.asarray(column.labels, dtype=float), kind="stable")
+    order = np.argsort(cell_values(column), kind="stable")
     level = np.cumsum(mass[order]) / mass.sum()
     above, below = np.empty(column.cells), np.empty(column.cells)
     above[order], below[order] = level, np.concatenate([[0.0], level[:-1]])

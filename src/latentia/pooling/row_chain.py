@@ -138,7 +138,8 @@ class RowChain:
         found: list[CellArray] = []
         for column, drawn in zip(columns, self.measures(columns, scores, n, rng), strict=True):
             if isinstance(column, ContinuousColumn):
-                found.append(drawn.astype(np.int64) if column.whole else drawn)
+                whole = column.whole and column.answer_type is float
+                found.append(column.spelled(drawn.astype(np.int64) if whole else drawn))
             else:
                 found.append(column.draw(drawn.astype(np.int64), rng))
         return found
@@ -163,7 +164,7 @@ class RowChain:
         """Rows that the joint model drew, with numbers as round as the table's."""
         found = []
         for column, heaps, x in zip(columns, self.heaps, drawn, strict=True):
-            if isinstance(column, ContinuousColumn):
+            if isinstance(column, ContinuousColumn) and column.answer_type is float:
                 own = heaps.settled(np.asarray(x, dtype=float), rng)
                 x = np.where(np.isin(x, column.atoms), x, own)
                 x = x.astype(np.int64) if column.whole else x

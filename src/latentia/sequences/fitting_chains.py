@@ -78,7 +78,7 @@ def prepare(
     X, naming = listed_sequences(X, naming, len(names))
     rows = open_rows(X, names)
     _check_names(rows, slice_, naming)
-    found = discover_columns(rows.look(names), names, kinds, state_names)
+    found = discover_columns(rows.look(names), names, kinds, state_names, timed=False)
     columns = {v: straightened(without_atoms(c)) for v, c in zip(slice_.told, found, strict=True)}
     steps = read_long(rows.engine, columns, naming)
     states = math.prod(slice_.states[v] or 1 for v in slice_.latent)

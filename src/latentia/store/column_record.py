@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
+
+from latentia.data.columns.clock import Clock, read_zone
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import ContinuousColumn
 from latentia.data.columns.discrete import DiscreteColumn
+from latentia.data.columns.masses import cell_values
 from latentia.data.columns.scales import Knots
-from latentia.errors import StoreError
-from latentia.store.plain import fields, items, number, pack, unpack, whole
+from latentia.data.columns.times import TimeColumn, time_column
+from latentia.errors import DataError, StoreError
+from latentia.store.plain import fields, items, number, pack, text, unpack, whole
 from latentia.typing import Given, Label
 
 OLDER = {
@@ -18,6 +23,7 @@ OLDER = {
     "walls": [False, False],
     "lattice": [0, 1],
     "cuts": [],
+    "clock": None,
 }  # what older files do not say
 MOST_KNOTS = 256  # of a curve
 SMALLEST_STEP = 1e-10  # between two knots
@@ -26,6 +32,8 @@ LARGEST = 1e100  # of values and scales, so that their squares are numbers …
 FARTHEST = 1e6  # … of scaled values
 FARTHEST_WARPED = 500.0  # … before sinh, where the scale is small …
 SLACK = 25.0  # … and room for the margins of a grid
+LONGEST_TIME = 26  # letters
+FARTHEST_DAY = 700_000.0  # from 1970, either way: the years 54 to 3886
 SMALLEST = 1e-6  # width of a grid and spread of a column, scaled
 
 
@@ -43,6 +51,7 @@ def write_column(column: Column) -> object:
             **({"walls": list(column.walls)} if any(column.walls) else {}),
             **({"lattice": list(column.lattice)} if column.lattice[0] else {}),
             **({"cuts": list(column.cuts)} if column.cuts else {}),
+            **({"clock": _write_clock(column.clock)} if isinstance(column, TimeColumn) else {}),
         }
     return [pack(state, f"a state of column {column.name!r}") for state in column.labels]
 
@@ -80,7 +89,7 @@ def _read_grid(record: Given, name: Label) -> ContinuousColumn:
         *("centre", "scale", "warped", "ends", "spread", "points", "atoms"),
         *OLDER,
     )
-    knots, walls, lattice, cuts = more
+    knots, walls, lattice, cuts, clock = more
     step, per = items(lattice, 2)
     for flag in (warped, *items(walls, 2)):
         if type(flag) is not bool:
@@ -92,7 +101,7 @@ def _read_grid(record: Given, name: Label) -> ContinuousColumn:
     curve = _read_knots(knots, FARTHEST_WARPED if warped else FARTHEST)
     reach = max(abs(y) for y, _ in curve) if curve else max(abs(low), abs(high))
     largest = LARGEST / math.exp(max(reach - SLACK, 0.0)) if warped else LARGEST
-    return ContinuousColumn(
+    laid = ContinuousColumn(
         name=name,
         centre=number(centre, -LARGEST, LARGEST),
         scale=number(scale, 1.0 / LARGEST, largest),
@@ -107,6 +116,30 @@ def _read_grid(record: Given, name: Label) -> ContinuousColumn:
         lattice=(whole(step, 2**53), whole(per, 1001, lowest=1)),
         cuts=tuple(number(cut, low, high) for cut in items(cuts)),
     )
+    return laid if clock is None else _read_times(laid, clock)
+
+
+def _write_clock(clock: Clock) -> list[Given]:
+    return [clock.form, clock.zone, clock.length, clock.between]
+
+
+def _read_times(laid: ContinuousColumn, record: Given) -> TimeColumn:
+    """A column of times: all of its grid and its atoms must be some."""
+    form, zone, length, between = items(record, 4)
+    try:
+        told = None if zone is None else text(zone)
+        clock = Clock(text(form), told, whole(length, LONGEST_TIME + 1), text(between))
+        if told is not None:
+            read_zone(told)
+    except DataError as error:
+        raise StoreError(f"expected how times are spelled: {error}") from None
+    column = time_column(laid, clock)
+    reach = np.abs(cell_values(column)).max()
+    if not reach <= FARTHEST_DAY * (1.0 if clock.daily else 86_400.0):
+        raise StoreError(
+            f"expected times of a calendar in column {laid.name!r:.80}, got {reach:g}."
+        )
+    return column
 
 
 def _read_knots(record: Given, far: float) -> Knots:

@@ -45,7 +45,7 @@ def bell_column(column: ContinuousColumn, numbers: NumberSketch, bells: int) -> 
     bells within each other would only be patches for a scale that is wrong. None: a curve.
     """
     own = measured(column.name, numbers)
-    laid = [lay_on(column.name, own, scale) for scale in candidates(own.x, own.w)]
+    laid = [column.on(lay_on(column.name, own, scale)) for scale in candidates(own.x, own.w)]
     missed = [missed_by_bells(each, own, 1) for each in laid]
     if bells and min(missed) <= 1.0:
         return laid[int(np.argmax(np.array(missed) <= 1.0))]
@@ -54,7 +54,8 @@ def bell_column(column: ContinuousColumn, numbers: NumberSketch, bells: int) -> 
             if missed_by_bells(each, own, count) <= 1.0:
                 return each
     best = laid[int(np.argmin(missed))]
-    return lay_on(column.name, own, _bent(Scale(best.centre, best.scale, best.warped), own))
+    scale = _bent(Scale(best.centre, best.scale, best.warped), own)
+    return column.on(lay_on(column.name, own, scale))
 
 
 def _bent(bare: Scale, own: Measured) -> Scale:

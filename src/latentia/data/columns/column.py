@@ -50,6 +50,11 @@ class Column(Protocol):
         ...
 
     @property
+    def summary_type(self) -> type:
+        """Of what `spelled` makes of a summary: float, but for times."""
+        ...
+
+    @property
     def answer_type(self) -> type:
         """Of a table's column that holds the column's values: float, int, bool or str."""
         ...
@@ -136,6 +141,10 @@ class Column(Protocol):
 
     def summary(self, p: Array) -> Array:
         """(cells, n) -> (k, n): probabilities of states, or mean and quantiles."""
+        ...
+
+    def spelled(self, x: Array) -> CellArray:
+        """Numbers that `summary` and quantiles tell, as a table has them."""
         ...
 
     def log_factor(self, values: Values) -> Array:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,7 +40,6 @@ FARTHEST = 1e120  # scaled values beyond this one are as good as it
 SUMMARY = ("mean", "0.05", "0.5", "0.95")
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class ContinuousColumn:
     """z = (x − centre) / scale, its asinh, or a curve of that; grid points low + (j + ½) step.
@@ -157,6 +156,29 @@ class ContinuousColumn:
             found = np.where(x == atom, 0.0, found)
         return np.where(np.isnan(x), 0.0, found)
 
+    def on(self, laid: ContinuousColumn) -> ContinuousColumn:
+        """Another grid for the same column."""
+        return laid
+
+    def spelled(self, x: Array) -> CellArray:
+        """Numbers as cells of a table."""
+        return x
+
+    def shown(self, x: float) -> str:
+        """A number for people."""
+        return f"{x:.4g}"
+
+    def apart(self, x: float) -> Cell:
+        """A difference of numbers."""
+        return x
+
+    def shown_apart(self, x: float) -> str:
+        return f"{x:.4g}"
+
+    def read(self, x: Cell) -> Array:
+        """What a user tells as numbers."""
+        return np.asarray(x, dtype=float)
+
     # --- what every column can do -----------------------------------------------------------------
 
     @property
@@ -167,6 +189,10 @@ class ContinuousColumn:
     @property
     def summary_names(self) -> tuple[Cell, ...]:
         return SUMMARY
+
+    @property
+    def summary_type(self) -> type:
+        return float
 
     @property
     def answer_type(self) -> type:

@@ -4,7 +4,8 @@ The rule for kinds, where none is given: numbers are continuous if they are deci
 10 different values (more than 4 if they have more than three decimals), or integers with more than
 40. Half as many are enough where one cell in two hundred is the only one with its value: then other
 rows are likely to bring new values (Good and Turing), which states cannot be. What one cell in a
-hundred does decides nothing: a decimal among integers leaves them integers. Everything else,
+hundred does decides nothing: a decimal among integers leaves them integers. Times are measured by
+the same rule, in days or seconds, unless they are declared to be categories. Everything else,
 and every column with given states or categories, is discrete. A column whose count of different
 values is near a limit may change its kind with the rows: give its kind.
 """
@@ -21,6 +22,7 @@ from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import FARTHEST
 from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.columns.grids import lay_grid
+from latentia.data.columns.times import time_column
 from latentia.data.columns.values import Values, distinct_states, plain, sorted_states
 from latentia.data.sources.cell_spelling import CODE
 from latentia.data.sources.sketch import (
@@ -28,6 +30,7 @@ from latentia.data.sources.sketch import (
     NumberSketch,
     sketch_column,
     sketch_numbers,
+    without_clock,
 )
 from latentia.errors import DataError
 from latentia.spelling import shortened
@@ -57,6 +60,10 @@ def discover(
     >>> discover("x", sketch_column(Values(np.linspace(0, 1, 50)))).kind
     'continuous'
     """
+    if sketch.clock is not None:
+        if given is None and (kind == "continuous" or (kind is None and _is_timed(sketch))):
+            return time_column(lay_grid(name, _only_numbers(name, sketch, given)), sketch.clock)
+        sketch = without_clock(sketch)
     if kind == "continuous":
         return lay_grid(name, _only_numbers(name, sketch, given))
     if given is not None:
@@ -104,6 +111,11 @@ def is_measured(numbers: NumberSketch) -> bool:
         return len(seen) > (MANY_FLOATS if _come_again(numbers.weights) else MANY_FINE)
     limit = MANY_INTEGERS if share[seen != np.rint(seen)].sum() <= ODD else MANY_FLOATS
     return len(seen) > (limit // 2 if _new_values(numbers.weights) > SINGLE else limit)
+
+
+def _is_timed(sketch: ColumnSketch) -> bool:
+    """Are there more different times than a discrete column has? The rule is that of numbers."""
+    return sketch.numbers is not None and is_measured(sketch.numbers)
 
 
 def _come_again(weights: Array) -> bool:

@@ -75,6 +75,10 @@ class DiscreteColumn:
         return printed_apart(self.states, f"the states of {self.name!r}")
 
     @property
+    def summary_type(self) -> type:
+        return float
+
+    @property
     def answer_type(self) -> type:
         kinds = {type(s) for s in self.states}
         if kinds <= {bool}:
@@ -172,6 +176,10 @@ class DiscreteColumn:
 
     def summary(self, p: Array) -> Array:
         return p
+
+    def spelled(self, x: Array) -> CellArray:
+        """Probabilities stay what they are."""
+        return x
 
     def log_factor(self, values: Values) -> Array:
         """Probabilities need no factor."""

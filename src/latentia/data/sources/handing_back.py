@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -97,6 +98,8 @@ def give_polars_lazy(
         int: pl.Int64,
         np.uint64: pl.UInt64,
         bool: pl.Boolean,
+        date: pl.Date,
+        datetime: pl.Datetime("us"),
     }
     schema = {str(name): types.get(kind, pl.String) for name, kind in kinds.items()}
     once = ToldOnce(work)
@@ -118,6 +121,8 @@ def arrow_schema(kinds: Kinds) -> Foreign:
         int: pa.int64(),
         np.uint64: pa.uint64(),
         bool: pa.bool_(),
+        date: pa.date32(),
+        datetime: pa.timestamp("us"),
     }
     return pa.schema([(str(name), types.get(kind, pa.string())) for name, kind in kinds.items()])
 

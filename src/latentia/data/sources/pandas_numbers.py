@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from latentia.data.columns.values import Values
-from latentia.typing import CellArray, TableLike
+from latentia.typing import CellArray, Foreign, Label, TableLike
 
 SHORT = 2**14  # rows: to read a column takes longer than to look at it, and to keep it no memory
 
@@ -54,3 +54,23 @@ def number_values(cells: CellArray) -> Values:
 def float_values(cells: CellArray, missing: CellArray) -> Values:
     """Floats, some of them missing; infinite ones are left to whoever measures them."""
     return Values(cells, missing if missing.any() else None)
+
+
+def pandas_times(frame: Foreign, name: Label, values: CellArray) -> Foreign:
+    """Times of the type that the frame's own column has; others as they are.
+
+    Days are Python's dates, for pandas has no type for them.
+    """
+    if values.dtype.kind != "M" and not _has_zone(values):
+        return values
+    own = frame[name].dtype if name in frame.columns else None
+    if getattr(own, "kind", "") == "M":
+        import pandas as pd
+
+        return pd.Series(values, index=frame.index).astype(own)
+    return values.astype(object) if values.dtype == "datetime64[D]" else values
+
+
+def _has_zone(values: CellArray) -> bool:
+    some = next((v for v in values if v is not None), None) if values.dtype == object else None
+    return getattr(some, "tzinfo", None) is not None

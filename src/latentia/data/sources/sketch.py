@@ -17,6 +17,7 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from latentia.data.columns.clock import Clock, told_clock
 from latentia.data.columns.values import (
     EXACT,
     Values,
@@ -81,9 +82,12 @@ class ColumnSketch:
     missing: float  # Σ w of those that have none
     numbers: NumberSketch | None = None
     others: tuple[Hashable, ...] = ()  # different values that are no numbers, sorted
-    odd: tuple[int, Cell] | None = None  # row and value of the first cell that is no number
+    odd: tuple[int, Cell] | None = (
+        None  # row and value of the first cell that is no number (a time)
+    )
     categories: tuple[Hashable, ...] | None = None  # declared states
     cells: int = 0  # that have a value, in rows of positive weight
+    clock: Clock | None = None  # of times, which are among the numbers
 
     @property
     def different(self) -> int:
@@ -93,6 +97,8 @@ class ColumnSketch:
     def __add__(self, other: ColumnSketch) -> ColumnSketch:
         if not isinstance(other, ColumnSketch):
             return NotImplemented
+        if self.clock != other.clock and self.cells and other.cells:
+            return without_clock(self) + without_clock(other)
         odd = self.odd
         if odd is None and other.odd is not None:
             odd = (self.rows + other.odd[0], other.odd[1])
@@ -106,6 +112,7 @@ class ColumnSketch:
             odd=odd,
             categories=_all_categories(self.categories, other.categories),
             cells=self.cells + other.cells,
+            clock=self.clock or other.clock,
         )
 
 
@@ -163,11 +170,28 @@ def sketch_column(
     return _sketch_words(blank, words, own, there)
 
 
+def without_clock(sketch: ColumnSketch) -> ColumnSketch:
+    """Times as states, each by itself."""
+    if sketch.clock is None or sketch.numbers is None:
+        return sketch
+    seen = sketch.clock.times(sketch.numbers.seen.astype(float)).tolist()
+    others = _cut(sorted_states(seen))
+    return replace(sketch, numbers=None, others=others, clock=None)
+
+
 def _sketch_words(
     blank: ColumnSketch, words: Words, own: Array | None, there: Bools
 ) -> ColumnSketch:
     """Words that are numbers like numbers, the others as they are."""
     met = words.met
+    times = told_clock(words.values[met]) if blank.categories is None else None
+    if times is not None:
+        clock, seen = times
+        table = np.zeros(len(met), dtype=seen.dtype)
+        table[met] = seen
+        odd = (int(np.flatnonzero(there)[0]), words.values[words.codes[0]])
+        told = sketch_numbers(words.taken(table, 0), own)
+        return replace(blank, numbers=told, odd=odd, clock=clock)
     is_one = met & np.fromiter(map(_is_finite, words.values), bool, len(met))
     found = _exact_numbers(words.values[is_one].tolist()) if is_one.any() else None
     if found is None:  # or beyond what numpy counts exactly: states like text

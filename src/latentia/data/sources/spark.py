@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import TypeVar, final
 
 from pyspark import TaskContext
@@ -24,7 +25,13 @@ Sum = TypeVar("Sum", bound=Additive)
 
 BRANCHES = 64  # sums that are added by one task
 SCHEMA = "part long, total binary"
-NAMES: dict[type, str] = {float: "double", int: "bigint", bool: "boolean"}
+NAMES: dict[type, str] = {
+    float: "double",
+    int: "bigint",
+    bool: "boolean",
+    date: "date",
+    datetime: "timestamp_ntz",
+}
 
 
 @final

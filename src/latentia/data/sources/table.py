@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -28,6 +29,7 @@ from latentia.data.sources.pandas_numbers import (
     is_pandas,
     library_of,
     number_values,
+    pandas_times,
     plain_numbers,
     short_matrix,
 )
@@ -101,10 +103,11 @@ class Table:
                 return dict(columns)
             if not columns:
                 return np.empty((self.length, 0))
-            return np.column_stack(list(columns.values()))
+            return np.column_stack([_times_as_objects(x) for x in columns.values()])
         if is_pandas(self.native):
-            return type(self.native)(dict(columns), index=self.native.index)
-        named = {str(name): _of_one_type(values) for name, values in columns.items()}
+            own = {name: pandas_times(self.native, name, x) for name, x in columns.items()}
+            return type(self.native)(own, index=self.native.index)
+        named = {str(name): _listed_times(_of_one_type(x)) for name, x in columns.items()}
         if len(named) < len(columns):
             raise _same_text(columns)
         import narwhals.stable.v2 as nw
@@ -121,7 +124,8 @@ class Table:
         if self.frame is None:
             return values
         if is_pandas(self.native):
-            frame = type(self.native)({name: values}, index=self.native.index)
+            own = pandas_times(self.native, name, values)
+            frame = type(self.native)({name: own}, index=self.native.index)
             return frame[name]
         own = _of_one_type(values)
         plain = own.tolist() if own.dtype == object else own
@@ -132,6 +136,17 @@ class Table:
             return nw.new_series(str(name), plain, backend=backend).to_native()
         except OverflowError:
             raise _too_large(repr(name), backend) from None
+
+
+def _times_as_objects(values: CellArray) -> CellArray:
+    """Times beside numbers of a matrix."""
+    return values.astype(object) if values.dtype.kind == "M" else values
+
+
+def _listed_times(values: CellArray) -> Foreign:
+    """Times with a zone as a list, of which frames read their type."""
+    some = next((v for v in values if v is not None), None) if values.dtype == object else None
+    return values.tolist() if isinstance(some, datetime) else values
 
 
 def _of_one_type(values: CellArray) -> CellArray:

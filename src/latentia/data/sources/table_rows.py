@@ -25,7 +25,7 @@ from latentia.data.sources.engine import (
 from latentia.data.sources.memory import LocalRows, compress
 from latentia.data.sources.opening import open_engine
 from latentia.data.sources.progress import ProgressLike, as_progress
-from latentia.data.sources.sketch import ColumnSketch, TableSketch
+from latentia.data.sources.sketch import ColumnSketch, TableSketch, without_clock
 from latentia.data.sources.stream import OneShot, Stream
 from latentia.data.sources.table import Table
 from latentia.data.sources.weights import check_total, checked_weight, weight_name
@@ -203,15 +203,16 @@ def discover_columns(
     names: Sequence[Label],
     kinds: ByName[str] | None = None,
     state_names: ByName[Sequence[Cell]] | None = None,
+    timed: bool = True,
 ) -> tuple[Column, ...]:
-    """What each column is, from the first pass."""
+    """What each column is, from the first pass; times are measured, or else states."""
     kinds, state_names = kinds or {}, state_names or {}
     for name, kind in kinds.items():
         if kind not in KINDS:
             raise UnknownNameError(f"kind of column {name!r}", kind, KINDS)
     found = []
     for name in names:
-        sketch = seen.columns[name]
+        sketch = seen.columns[name] if timed else without_clock(seen.columns[name])
         found.append(discover(name, sketch, kinds.get(name), state_names.get(name)))
     return tuple(found)
 
