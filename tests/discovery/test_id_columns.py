@@ -125,3 +125,16 @@ def test_models_answer_without_ids_and_keep_what_is_asked_for() -> None:
     with pytest.warns(IgnoredColumnWarning, match="more than 1000 different values"):
         model = lt.LatentModel().fit(words)
     assert "name" not in model.sample(3)
+
+
+def test_numbers_with_holes_are_no_ids_and_holes_are_filled() -> None:
+    """An imputer left the holes of a number that was all different, and predicting it failed."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": np.arange(300.0), "x": rng.normal(size=300)})
+    frame["y"] = frame["x"] + rng.normal(size=300)
+    assert left_out(frame["id"])
+    frame.loc[rng.random(300) < 0.1, "id"] = np.nan
+    filled = lt.LatentImputer().fit_transform(frame)
+    assert filled.notna().all(axis=None)
+    model = lt.LatentModel().fit(frame)
+    assert model.predict(frame, "id").notna().all()

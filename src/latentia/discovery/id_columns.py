@@ -3,7 +3,8 @@
 Words are ids if nearly every cell has one of its own, or if they are too many for states. Whole
 numbers can be measurements all the same: they are ids if they are all different although chance
 would have made many of them equal. Of n values drawn alike from R possible ones, n(n−1)/(2R) pairs
-are equal on average, or more, whatever their distribution; running numbers have R ≈ n.
+are equal on average, or more, whatever their distribution; running numbers have R ≈ n. Numbers of
+which some are missing are none.
 """
 
 from __future__ import annotations
@@ -69,8 +70,10 @@ def note_ids(left_out: Mapping[Label, str]) -> None:
 def _why_id(name: Label, sketch: ColumnSketch, kind: str | None) -> str | None:
     numbers, enough = sketch.numbers, sketch.cells >= FEWEST_CELLS
     if kind is None and numbers is not None and is_measured(numbers):
-        if sketch.clock is not None:
-            return None  # days of a series are all different
+        if sketch.clock is not None or sketch.missing > 0:
+            return (
+                None  # days of a series are all different; rows whose number nobody knows have none
+            )
         if sketch.others or not enough or not are_ids(numbers, sketch.cells):
             return None  # an odd cell among numbers is an error, of which discovering tells
         return NUMBERS
