@@ -95,7 +95,7 @@ def test_rows_of_tables_are_read(model):
         model.explain("flu", {"id": 7})
     with pytest.raises(EvidenceError, match="one row"):
         model.explain("flu", pd.DataFrame([wide, wide]))
-    with pytest.raises(EvidenceError, match="expected a row"):
+    with pytest.raises(EvidenceError, match="or a row of a table"):
         model.explain("flu", 3)
     with pytest.raises(UnknownNameError, match="maybe"):
         model.explain("flu", ROW, state="maybe")

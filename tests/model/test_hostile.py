@@ -111,7 +111,6 @@ def test_states_must_be_listed(names: Any) -> None:
 QUESTIONS: list[Callable[[lt.LatentModel], Any]] = [
     lambda m: m.query([["a"]]),
     lambda m: m.query([{}, "a"]),
-    lambda m: m.query("a", {"b": pd.NA}),
     lambda m: m.query("a", {"b": np.array([0, 1])}),
     lambda m: m.query("a", soft={"b": {0: "x"}}),
     lambda m: m.query("a", soft={"b": {0: 10**400}}),

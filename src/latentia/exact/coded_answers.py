@@ -45,6 +45,8 @@ def with_likelihoods(
     One that has no children, and is neither asked for nor seen, is summed out at once: it becomes
     that child of its parents.
     """
+    if not len(codes):  # no rows: no likelihoods to have states
+        return network, codes
     graph, tables, states = network.graph, dict(network.tables), list(network.states)
     names, edges, added = list(graph.names), list(graph.edges), []
     inner = {a for a, _ in graph.edges}.union(asked)

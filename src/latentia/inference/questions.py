@@ -1,4 +1,7 @@
-"""Reading a question: names, states and likelihoods, checked, as codes for one row of evidence."""
+"""Reading a question: names, states and likelihoods, checked, as codes for one row of evidence.
+
+Evidence is a dict, or a row of the table; nothing is said by cells that are missing.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from latentia.data.columns.column import Column, Places
+from latentia.data.columns.values import is_missing
 from latentia.errors import EvidenceError, UnknownNameError
 from latentia.typing import Array, ByName, Cell, Given, Label
 
@@ -63,7 +67,7 @@ def one_row(
     for name, state in evidence.items():
         place = _place(name, places, known)
         column = columns[place]
-        if is_unsaid(state):
+        if is_missing(state):
             continue
         if column.is_range(state):
             likelihoods[place] = column.likelihood(state)[:, None]
@@ -73,11 +77,6 @@ def one_row(
         place = _place(name, places, known)
         likelihoods[place] = column_likelihood(columns[place], given)
     return codes, likelihoods
-
-
-def is_unsaid(state: object) -> bool:
-    """A missing cell is not evidence."""
-    return state is None or (isinstance(state, float) and state != state)
 
 
 def column_likelihood(column: Column, given: Cell) -> Array:
@@ -119,3 +118,55 @@ def _hashable_in(value: object, known: Iterable[Label]) -> bool:
         return value in set(known)
     except TypeError:
         return False
+
+
+# --- evidence as people have it ------------------------------------------------------------------
+
+
+def read_evidence_given(evidence: Cell, known: Iterable[Label]) -> ByName[Cell]:
+    """{variable: state} of what was given as evidence; None is none."""
+    if evidence is None:
+        return {}
+    if not isinstance(evidence, Mapping):
+        return read_row(evidence, known)
+    for name, state in evidence.items():
+        if isinstance(state, Mapping):
+            raise EvidenceError(
+                f"expected one state of {name!r}, got likelihoods of several. These are soft "
+                f"evidence: pass soft={{{name!r}: {dict(state)!r}}}."
+            )
+    return evidence
+
+
+def read_row(row: Cell, known: Iterable[Label]) -> dict[Label, Cell]:
+    """{variable: state} from a dict, a pandas series, or a frame of one row; holes left out.
+
+    Of a table's row only what the model knows is evidence.
+    """
+    if isinstance(row, Mapping):
+        return without_missing(row)
+    names = list(known)
+    if hasattr(row, "columns"):
+        from latentia.data.sources.table import read_table
+
+        table = read_table(row)
+        if table.length != 1:
+            raise EvidenceError(f"expected one row as evidence, got {table.length} rows.")
+        found = {}
+        for name in table.names:
+            values = table.column(name)
+            gone = values.missing is not None and bool(values.missing[0])
+            if name in names and not gone:
+                found[name] = values.cells.tolist()[0]
+        return without_missing(found)
+    if hasattr(row, "keys") and hasattr(row, "__getitem__"):
+        return without_missing({name: row[name] for name in list(row.keys()) if name in names})
+    raise EvidenceError(
+        "expected evidence as {variable: state}, or a row of a table (a series, a frame of one "
+        f"row), got {type(row).__name__}."
+    )
+
+
+def without_missing(evidence: ByName[Cell] | None) -> dict[Label, Cell]:
+    """Evidence without cells that are missing."""
+    return {name: state for name, state in (evidence or {}).items() if not is_missing(state)}

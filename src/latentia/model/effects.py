@@ -19,7 +19,7 @@ from latentia.exact.reading_evidence import labels_of, read_codes
 from latentia.exact.surgery import check_apart, check_can_be_set, cut_tables, read_do
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
-from latentia.inference.questions import is_unsaid
+from latentia.inference.questions import read_evidence_given, without_missing
 from latentia.spelling import printable, printable_evidence
 from latentia.structure.graph import LatentGraph
 from latentia.structure.identification import Identification, identify
@@ -210,11 +210,6 @@ def intervened(answers: TableAnswers, do: ByName[Cell]) -> TableAnswers:
     return TableAnswers(graph, cpts, state_names=answers.state_names)
 
 
-def seen_only(evidence: ByName[Cell] | None) -> dict[Label, Cell]:
-    """Evidence without cells that are missing."""
-    return {name: state for name, state in (evidence or {}).items() if not is_unsaid(state)}
-
-
 def query_tables(
     answers: TableAnswers,
     names: Sequence[Label],
@@ -254,7 +249,7 @@ def effect_of(
     x, y = (answers.graph.index(name) for name in (treatment, outcome))
     if x == y:
         raise EvidenceError(f"expected two variables, got {treatment!r} twice.")
-    given = seen_only(evidence)
+    given = without_missing(read_evidence_given(evidence, answers.names))
     check_apart([treatment], [], given, None)
     if outcome in given:
         raise EvidenceError(f"{outcome!r} is asked for and observed at once. Leave it out.")

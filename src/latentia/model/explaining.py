@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from latentia import doors
-from latentia.data.sources.table import read_table
 from latentia.errors import EvidenceError, GraphError, UnknownNameError
 from latentia.exact.sensitivity import Sensitivity, sensitivity_of
 from latentia.exact.table_answers import TableAnswers
 from latentia.inference.posterior import Posterior
-from latentia.model.effects import seen_only
+from latentia.inference.questions import read_row
 from latentia.spelling import printable
 from latentia.typing import ByName, Cell, Given, Label, Names
 
@@ -190,33 +189,6 @@ def sensitivity_of_tables(
     answers = TableAnswers(model.graph, model.cpts, state_names=model.state_names)
     given = read_row(evidence or {}, model.names)
     return sensitivity_of(answers, target, given, state, of)
-
-
-def read_row(row: Cell, known: Iterable[Label]) -> dict[Label, Cell]:
-    """{variable: state} from a dict, a pandas series, or a frame of one row; holes left out.
-
-    Of a table's row only what the model knows is evidence.
-    """
-    if isinstance(row, Mapping):
-        return seen_only(row)
-    names = list(known)
-    if hasattr(row, "columns"):
-        table = read_table(row)
-        if table.length != 1:
-            raise EvidenceError(f"expected one row to explain, got {table.length} rows.")
-        found = {}
-        for name in table.names:
-            values = table.column(name)
-            gone = values.missing is not None and bool(values.missing[0])
-            if name in names and not gone:
-                found[name] = values.cells.tolist()[0]
-        return seen_only(found)
-    if hasattr(row, "keys"):
-        return seen_only({name: row[name] for name in list(row.keys()) if name in names})
-    raise EvidenceError(
-        f"expected a row as {{variable: state}}, a series or a frame of one row, got "
-        f"{type(row).__name__}."
-    )
 
 
 def _ordered(evidence: ByName[Cell], left_out: ByName[float], order: Given) -> list[Cell]:

@@ -11,13 +11,14 @@ import numpy as np
 
 from latentia import doors
 from latentia.assess.intervals import checked_confidence, intervals
+from latentia.data.columns.values import is_missing
 from latentia.errors import DataError, GraphError, NotLearnedError, PlanError
 from latentia.inference.answering import Answers, answer
 from latentia.inference.evidence import Evidence, read_evidence
 from latentia.inference.joint import joint_posterior, most_probable, one_answer
 from latentia.inference.posterior import Assignment, Posterior
 from latentia.inference.posterior_density import Density, as_answer
-from latentia.inference.questions import is_unsaid, named, one_row
+from latentia.inference.questions import named, one_row, read_evidence_given
 from latentia.model.arrow_questions import ArrowQuestions
 from latentia.model.latent_questions import (
     best_own,
@@ -123,26 +124,25 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         check_drawn_alone(approximate, confidence=confidence, do=do)
         level = None if confidence is None else checked_confidence(confidence)
         replicates = None if level is None else self._error_bars()
-        linked = self._query_arrows(variables, evidence or {}, soft or {})
+        evidence = read_evidence_given(evidence, self._graph.names)
+        linked = self._query_arrows(variables, evidence, soft or {})
         if linked is None:
-            linked = self._query_linked(variables, evidence or {}, soft or {})
+            linked = self._query_linked(variables, evidence, soft or {})
         if linked is not None:
             check_asked_alone(confidence=confidence, do=do, approximate=approximate or None)
             return linked
         names = named(variables, self._graph.names)
         if approximate:
-            return sampled_own(self._tables_to_draw(), names, evidence or {}, soft or {})
+            return sampled_own(self._tables_to_draw(), names, evidence, soft or {})
         if do is not None:
             return self._query_set(names, evidence, soft, do, level)
-        hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
+        hidden = hidden_names(self._graph, (*names, *evidence, *(soft or {})))
         if hidden:
             own = self._told(hidden)
             without = [] if level is None else self._tables_without(hidden[0])
-            return query_own(own, names, evidence or {}, soft or {}, without, level)
-        codes, likelihoods = one_row(
-            self.columns_, self._graph.names, names, evidence or {}, soft or {}
-        )
-        note_outside(self.columns_, evidence or {})
+            return query_own(own, names, evidence, soft or {}, without, level)
+        codes, likelihoods = one_row(self.columns_, self._graph.names, names, evidence, soft or {})
+        note_outside(self.columns_, evidence)
         places, instead = [self._place(name) for name in names], False
         if len(places) == 1:
             found = self._answer(read_evidence(self.operators_.plan, codes, likelihoods), places)
@@ -164,10 +164,10 @@ class LatentModel(ArrowQuestions, WhyQuestions):
             flat_ends = intervals(table.ravel(), ask(replicates.whole), others, level)
             ends = (flat_ends[0].reshape(table.shape), flat_ends[1].reshape(table.shape))
         shown = {
-            **(evidence or {}),
+            **evidence,
             **{k: dict(v) if isinstance(v, Mapping) else "soft" for k, v in (soft or {}).items()},
         }
-        log += self._density_factor(evidence or {})
+        log += self._density_factor(evidence)
         columns = [self.columns_[i] for i in places]
         return as_answer(columns, np.array(table), log, clipped, shown, instead, ends, level)
 
@@ -186,23 +186,22 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         Closed forms look at up to a million joint states; beyond, a search answers exact=False.
         """
         self._check_fitted()
+        evidence = read_evidence_given(evidence, self._graph.names)
         names = self._open_ones(evidence, soft) if variables is None else []
         names = names or named(variables, self._graph.names)
-        told = self._best_arrows(names, evidence or {}, soft or {})
-        told = told or self._best_linked(names, evidence or {}, soft or {})
+        told = self._best_arrows(names, evidence, soft or {})
+        told = told or self._best_linked(names, evidence, soft or {})
         if told is not None:
             return told
-        hidden = hidden_names(self._graph, (*names, *(evidence or {}), *(soft or {})))
+        hidden = hidden_names(self._graph, (*names, *evidence, *(soft or {})))
         if hidden or self._answers_by_tables:
             own = self._told(hidden)
             try:
-                return best_own(own, names, evidence or {}, soft or {})
+                return best_own(own, names, evidence, soft or {})
             except PlanError:  # too wide
                 if hidden:
                     raise
-        codes, likelihoods = one_row(
-            self.columns_, self._graph.names, names, evidence or {}, soft or {}
-        )
+        codes, likelihoods = one_row(self.columns_, self._graph.names, names, evidence, soft or {})
         places = [self._place(name) for name in names]
         found, log, exact = most_probable(
             self.operators_, codes, likelihoods, places, as_generator(random_state)
@@ -303,14 +302,15 @@ class LatentModel(ArrowQuestions, WhyQuestions):
                 "the graph, or query(...).plot() for an answer."
             )
         asked = [] if target is None else named(target, plan.graph.names)
-        codes, soft = one_row(self.columns_, plan.graph.names, asked, evidence or {}, {})
+        evidence = read_evidence_given(evidence, plan.graph.names)
+        codes, soft = one_row(self.columns_, plan.graph.names, asked, evidence, {})
         known = {i for i, code in enumerate(codes) if code is not None} | {*soft}
         places = [self._place(name) for name in asked] or [
             i for i in range(len(codes)) if i not in known
         ]
         variables, columns = plan.graph.observed, self.columns_
         shown = {v: c.labels for v, c in zip(variables, columns, strict=True)}
-        seen = {variables[i]: str((evidence or {})[columns[i].name]) for i in sorted(known)}
+        seen = {variables[i]: str(evidence[columns[i].name]) for i in sorted(known)}
         what = ", ".join(str(self.columns_[i].name) for i in places)
         given = ", ".join(f"{plan.graph.names[v]}={state}" for v, state in seen.items())
         title = f"Messages towards {what}" + (f", given {given}" if given else "")
@@ -354,7 +354,7 @@ class LatentModel(ArrowQuestions, WhyQuestions):
         total = 0.0
         for c in self.columns_:
             value = evidence.get(c.name)
-            if not (is_unsaid(value) or c.is_range(value)):
+            if not (is_missing(value) or c.is_range(value)):
                 total += float(c.log_factor(c.told(value))[0])
         return total
 

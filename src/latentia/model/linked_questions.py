@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from latentia.data.columns.column import Column
+from latentia.data.columns.values import is_missing
 from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.inference.posterior import Assignment, Posterior
-from latentia.inference.questions import is_unsaid, named
+from latentia.inference.questions import named
 from latentia.model.latent_questions import OwnTables
 from latentia.model.latent_uses import LatentUses
 from latentia.model.state_names import checked_names
@@ -162,7 +163,7 @@ class LinkedQuestions(LatentUses):
                 f"{twice[0]!r} is asked for and observed at once. Leave it out of the evidence."
             )
         told = [(c, given.get(c.name)) for c in link.columns]
-        places = [c.nothing(1) if is_unsaid(x) else c.place_of(x) for c, x in told]
+        places = [c.nothing(1) if is_missing(x) else c.place_of(x) for c, x in told]
         return rest, {**soft, link.latent: link.of_places(places)[0]}
 
     def _there(self, engine: Engine, without: int | None) -> list[Label]:

@@ -12,6 +12,7 @@ import numpy as np
 from latentia.announcing import warn
 from latentia.data.columns.column import Column
 from latentia.data.columns.continuous import dense_columns
+from latentia.data.columns.values import is_missing
 from latentia.errors import (
     ConstantColumnWarning,
     ConvergenceWarning,
@@ -27,7 +28,6 @@ from latentia.errors import (
     StatesWarning,
 )
 from latentia.inference.operators import Operators
-from latentia.inference.questions import is_unsaid
 from latentia.structure.plan import SHORTFALL
 from latentia.typing import ByName, Cell, Label
 
@@ -163,7 +163,7 @@ def note_outside(columns: Sequence[Column], evidence: ByName[Cell]) -> None:
     """Evidence at values that training never came near."""
     for c in dense_columns(range(len(columns)), columns).values():
         value = evidence.get(c.name)
-        if is_unsaid(value) or c.is_range(value):
+        if is_missing(value) or c.is_range(value):
             continue
         told = c.told(value)
         if c.beyond(told)[0]:

@@ -15,6 +15,7 @@ from latentia.data.sources.table import Table
 from latentia.errors import DataError, EvidenceError, NotLearnedError
 from latentia.inference.operators import Operators
 from latentia.inference.posterior import Posterior
+from latentia.inference.questions import read_evidence_given, without_missing
 from latentia.model.latent_questions import check_drawn_alone, own_tables
 from latentia.model.table_questions import TableQuestions
 from latentia.structure.plan import Plan
@@ -61,11 +62,11 @@ class WhyQuestions(TableQuestions):
         (('ill',), 0.2)
         """
         from latentia.assess.intervals import checked_confidence
-        from latentia.model.effects import effect_of, note_unidentified, seen_only, with_confidence
+        from latentia.model.effects import effect_of, note_unidentified, with_confidence
 
         answers = self._cut_by()
         level = None if confidence is None else checked_confidence(confidence)
-        found = effect_of(answers, treatment, outcome, seen_only(evidence), baseline)
+        found = effect_of(answers, treatment, outcome, evidence, baseline)
         note_unidentified(answers.graph, [treatment], [outcome], list(found.evidence or {}))
         if level is None:
             return found
@@ -113,17 +114,16 @@ class WhyQuestions(TableQuestions):
         value: ``cell.at(0.3)``.
         """
         from latentia.exact.sensitivity import sensitivity_of
-        from latentia.model.effects import seen_only
 
-        return sensitivity_of(self._cut_by(), target, seen_only(evidence), state, of)
+        own = self._cut_by()
+        given = without_missing(read_evidence_given(evidence, own.names))
+        return sensitivity_of(own, target, given, state, of)
 
     def _open_ones(self, evidence: ByName[Cell] | None, soft: ByName[Cell] | None) -> list[Label]:
         """What is not observed; latents only where there are tables of them."""
-        from latentia.model.effects import seen_only
-
         own = self._own_tables()
         names = [c.name for c in self.columns_] if own is None else own.graph.names
-        known = [*seen_only(evidence), *(soft or {})]
+        known = [*without_missing(evidence), *(soft or {})]
         found = [name for name in names if name not in known]
         if not found:
             raise EvidenceError("everything is observed, so that nothing is left to explain it.")
@@ -140,9 +140,9 @@ class WhyQuestions(TableQuestions):
         """P(names | evidence, do …)."""
         from latentia.assess.intervals import intervals
         from latentia.exact.surgery import check_apart
-        from latentia.model.effects import intervened, note_unidentified, query_tables, seen_only
+        from latentia.model.effects import intervened, note_unidentified, query_tables
 
-        answers, given = self._cut_by(), seen_only(evidence)
+        answers, given = self._cut_by(), without_missing(evidence)
         check_apart(do, names, given, soft)
         found = query_tables(intervened(answers, do), names, given, soft or {})
         note_unidentified(answers.graph, list(do), names, [*given, *(soft or {})])
