@@ -203,6 +203,21 @@ def test_zones_are_kept(zone: Any, tmp_path: Path) -> None:
         model.predict(with_days(a_time), "kind")
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_column_of_holes_need_not_know_the_zone(zone: str | None) -> None:
+    """pandas gives missing times alone a type, which may be another one."""
+    frame = pd.DataFrame(with_days(a_time))
+    frame["day"] = pd.to_datetime(frame["day"]).dt.tz_localize(zone)
+    model = lt.LatentModel("H -> day, price, kind", {"H": 3}).fit(frame)
+    wanted = model.predict(frame.drop(columns="day"))["day"]
+    for other in (None, "UTC"):
+        empty = pd.Series(pd.NaT, index=frame.index, dtype="datetime64[ns]").dt.tz_localize(other)
+        found = model.predict(frame.assign(day=empty))["day"]
+        if zone is not None or other is None:
+            assert (pd.DatetimeIndex(found) == pd.DatetimeIndex(wanted)).all()
+        assert not found.isna().any()
+
+
 def test_files_keep_them(model: lt.LatentModel, tmp_path: Path) -> None:
     for own in (model, lt.LatentModel().fit(with_days(text_of))):
         own.save(tmp_path / "m.latentia")

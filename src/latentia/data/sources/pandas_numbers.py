@@ -64,7 +64,8 @@ def pandas_times(frame: Foreign, name: Label, values: CellArray) -> Foreign:
     if values.dtype.kind != "M" and not _has_zone(values):
         return values
     own = frame[name].dtype if name in frame.columns else None
-    if getattr(own, "kind", "") == "M":
+    alike = (getattr(own, "tz", None) is not None) == _has_zone(values)  # not: a column of holes
+    if getattr(own, "kind", "") == "M" and alike:
         import pandas as pd
 
         return pd.Series(values, index=frame.index).astype(own)
