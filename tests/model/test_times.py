@@ -293,6 +293,25 @@ def test_at_the_shell(tmp_path: Path) -> None:
         json.loads(found.stdout)
 
 
+def test_intervals_at_the_shell(tmp_path: Path) -> None:
+    model = lt.LatentModel("H -> day, price, kind", {"H": 3}).fit(with_days(a_date))
+    model.save(tmp_path / "m.latentia")
+
+    def ask(*words: str) -> str:
+        found = CliRunner().invoke(app, ["query", str(tmp_path / "m.latentia"), *words])
+        assert found.exit_code == 0, found.output
+        return found.stdout
+
+    told = json.loads(ask("H", "--given", "day=2021-05-01..2021-08-01", "--json"))
+    wanted = model.query("H", {"day": ("2021-05-01", "2021-08-01")})
+    assert told["probabilities"] == pytest.approx(list(wanted.table))
+    open_end = ask("H", "--given", "day=..2021-08-01", "--json")
+    assert "probabilities" in open_end
+    assert "days   " in ask("day")  # the deviation, as in Python
+    assert "microsecond" not in ask("day")
+
+
+
 def test_few_dates_are_states_and_kinds_decide() -> None:
     few = with_days(lambda x: a_date(x // 40 * 40))
     assert not lt.LatentModel("class").fit(few).columns_[0].continuous

@@ -111,8 +111,9 @@ def density_view(density: Density) -> View:
     """The small picture, and what there is to say about it."""
     _, picture, axis, *told = repr(density).splitlines()
     table = headed_table("mean", "std", "mode", *(f"{q:.0%}" for q in QUANTILES))
-    numbers = (density.mean, density.std, density.mode, *map(density.quantile, QUANTILES))
-    add_cells(table, *(f"{x:.4g}" if isinstance(x, float) else str(x) for x in numbers))
+    numbers = (density.mean, density.mode, *map(density.quantile, QUANTILES))
+    mean, *rest = (f"{x:.4g}" if isinstance(x, float) else str(x) for x in numbers)
+    add_cells(table, mean, density.shown_std, *rest)
     return [
         heading(f"p({_asked(density.variables, density.evidence)})"),
         Text(picture, style="cyan"),

@@ -222,18 +222,20 @@ def find_state_of(model: LatentModel, name: Label, text: str) -> Cell:
 
 
 def find_value(text: str) -> Cell:
-    """A number, or an interval `low..high`; other text is left for the model to refuse.
+    """A number, or an interval `low..high`; other text is left for the model to read or refuse.
 
     >>> find_value("3.2"), find_value("0..3"), find_value("..-1.5"), find_value("red")
     (3.2, (0.0, 3.0), (None, -1.5), 'red')
+    >>> find_value("2024-01-05..2024-02-01")
+    ('2024-01-05', '2024-02-01')
     """
     low, dots, high = (part.strip() for part in text.partition(".."))
     if not dots:
         number = as_number(text)
         return text if number is None else float(number)
-    ends = [None if not end else as_number(end) for end in (low, high)]
-    if not (low or high) or any(
-        n is None and end for n, end in zip(ends, (low, high), strict=True)
-    ):
-        return text
-    return tuple(None if n is None else float(n) for n in ends)
+    return tuple(map(_end, (low, high))) if low or high else text
+
+
+def _end(text: str) -> Cell:
+    number = as_number(text) if text else None
+    return (text or None) if number is None else float(number)

@@ -98,6 +98,11 @@ class Density:
         return self.column.apart(self._std)
 
     @property
+    def shown_std(self) -> str:
+        """The same in words: a number, or so many days or hours."""
+        return self.column.shown_apart(self._std)
+
+    @property
     def _std(self) -> float:
         return float(spreads(self.column, self.masses[:, None])[0])
 
@@ -149,8 +154,7 @@ class Density:
     def _facts(self) -> Sequence[str]:
         shown, own = self.column.shown, self.masses[self.column.points :].tolist()
         low, high = map(shown, self._ends(0.9))
-        middle = shown(float(self._levels(0.5)[0]))
-        spread = self.column.shown_apart(self._std)
+        middle, spread = shown(float(self._levels(0.5)[0])), self.shown_std
         facts = [
             f"mean {shown(self._mean)}, std {spread}, median {middle}, 90 % in [{low}, {high}]"
         ]
