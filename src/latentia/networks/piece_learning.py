@@ -56,6 +56,7 @@ from latentia.networks.tied import matched
 from latentia.typing import Array, ByName, Cell, Label
 
 RACE_ROWS, LEAST_RACE_ROWS = 5000, 1000  # of the sample that starts race on; where rows are wide
+ROWS_A_PARAMETER, LEAST_SHARE = 20, 0.05  # are enough, if they are such a share of all rows
 RACE_CELLS = 2_000_000  # numbers that an E-step of the race works out
 TELLING, TELLING_ROWS, TELLING_CELLS = 4.0, 20_000, 4_000_000  # where each row stands for several
 MOST_STEPS = 400  # E-steps of the climb on all rows
@@ -243,7 +244,8 @@ def _fewer(
     problem: TableProblem, whole: PieceProblem, wanted: int, rng: np.random.Generator
 ) -> tuple[PieceProblem, Rows]:
     """The piece on a sample, or as it is where rows are few; and rows of its columns."""
-    most = max(LEAST_RACE_ROWS, min(wanted, RACE_CELLS // whole.width))
+    told = max(ROWS_A_PARAMETER * whole.piece_parameters, int(LEAST_SHARE * whole.weight))
+    most = max(LEAST_RACE_ROWS, min(wanted, told, RACE_CELLS // whole.width))
     limit = 1.25 * most
     if whole.weight >= TELLING * whole.rows:  # a sample would know far less
         limit = max(limit, min(TELLING_ROWS, TELLING_CELLS // whole.width))

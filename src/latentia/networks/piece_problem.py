@@ -7,6 +7,7 @@ those who lack little stay narrow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -102,6 +103,14 @@ class PieceProblem:
     def climbed_prior(self) -> Prior:
         """Pseudo-counts of what the climb moves."""
         return self.prior if self.spoken is None else self.spoken.prior(self.prior)
+
+    @property
+    def piece_parameters(self) -> int:
+        """Free parameters of all its tables, whether rows speak of them or not."""
+        graph, number = self.piece.graph, self.piece.number
+        states, parents = [n or 1 for n in graph.states], graph.parents()
+        own = [number[v] for v in self.piece.families]
+        return sum((states[k] - 1) * math.prod([states[u] for u in parents[k]]) for k in own)
 
     @property
     def likelihood(self) -> bool:
