@@ -81,7 +81,8 @@ class FoundStructure:
         lines += [f"  instead of {name}: {loss:.4f}" for name, loss in others[: SHOWN - 1]]
         lines += [self._told(name) for name in hidden[:SHOWN]]
         if len(hidden) > SHOWN:
-            lines.append(f"… and {len(hidden) - SHOWN} latents more")
+            more = len(hidden) - SHOWN
+            lines.append(f"… and {more} more latent{'s' * (more > 1)}")
         lines += [f"left out: {printable(name)} ({why})" for name, why in self.left_out.items()]
         lines += [f"no time for {what}" for what in self.hurried]
         return "\n".join(lines)

@@ -21,6 +21,7 @@ from latentia.pooling.node_rows import NodeRows
 from latentia.typing import Array, CellArray, Codes
 
 NOISE = 1e-9  # of the largest value
+OFF_LATTICE = 0.01  # of a step
 
 
 @final
@@ -195,6 +196,10 @@ def value_at(column: ContinuousColumn, places: Array) -> Array:
 
 
 def noise_of(column: ContinuousColumn) -> float:
-    """Differences of values that scaling and back may make."""
+    """Differences of values that scaling and back may make; of a lattice, what it was read within.
+
+    A file may spell 3.1 as 3.09999990463257, which is what is drawn then.
+    """
     low, high = column.unscaled(np.array([column.low, column.high])).tolist()
-    return float(NOISE * max(abs(low), abs(high)))
+    step, per = column.lattice
+    return float(max(NOISE * max(abs(low), abs(high)), OFF_LATTICE * step / per))

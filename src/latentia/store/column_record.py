@@ -24,6 +24,7 @@ OLDER = {
     "lattice": [0, 1],
     "cuts": [],
     "clock": None,
+    "single": False,
 }  # what older files do not say
 MOST_KNOTS = 256  # of a curve
 SMALLEST_STEP = 1e-10  # between two knots
@@ -51,6 +52,7 @@ def write_column(column: Column) -> object:
             **({"walls": list(column.walls)} if any(column.walls) else {}),
             **({"lattice": list(column.lattice)} if column.lattice[0] else {}),
             **({"cuts": list(column.cuts)} if column.cuts else {}),
+            **({"single": True} if column.single else {}),
             **({"clock": _write_clock(column.clock)} if isinstance(column, TimeColumn) else {}),
         }
     return [pack(state, f"a state of column {column.name!r}") for state in column.labels]
@@ -89,11 +91,13 @@ def _read_grid(record: Given, name: Label) -> ContinuousColumn:
         *("centre", "scale", "warped", "ends", "spread", "points", "atoms"),
         *OLDER,
     )
-    knots, walls, lattice, cuts, clock = more
+    knots, walls, lattice, cuts, clock, single = more
     step, per = items(lattice, 2)
-    for flag in (warped, *items(walls, 2)):
+    for flag in (warped, single, *items(walls, 2)):
         if type(flag) is not bool:
-            raise StoreError(f"expected true or false for warped and walls, got {flag!r:.80}.")
+            raise StoreError(
+                f"expected true or false for warped, single and walls, got {flag!r:.80}."
+            )
     far = FARTHEST_WARPED if warped and not knots else FARTHEST
     low, high = (number(end, -far, far) for end in items(ends, 2))
     if not high - low >= SMALLEST:
@@ -115,6 +119,7 @@ def _read_grid(record: Given, name: Label) -> ContinuousColumn:
         walls=(walls[0], walls[1]),
         lattice=(whole(step, 2**53), whole(per, 1001, lowest=1)),
         cuts=tuple(number(cut, low, high) for cut in items(cuts)),
+        single=single,
     )
     return laid if clock is None else _read_times(laid, clock)
 

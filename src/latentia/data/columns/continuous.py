@@ -60,6 +60,7 @@ class ContinuousColumn:
     walls: tuple[bool, bool] = (False, False)  # does the column end steeply at low, at high?
     lattice: tuple[int, int] = (0, 1)  # values are multiples of this fraction; (0, 1): of none
     cuts: tuple[float, ...] = ()  # z in the middle of wide gaps, each part of which is a bell
+    single: bool = False  # are decimals of the lattice rounded to floats of 32 bits?
     kind: ClassVar[str] = "continuous"
     continuous: ClassVar[bool] = True
 

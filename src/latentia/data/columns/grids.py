@@ -89,6 +89,7 @@ class Measured:
     w: Array
     atoms: tuple[float, ...]
     lattice: tuple[int, int]
+    single: bool = False  # floats of 32 bits
 
     @property
     def half(self) -> float:
@@ -102,7 +103,9 @@ def measured(name: Label, numbers: NumberSketch) -> Measured:
     x, w = _rest(numbers, atoms)
     _check_integers(name, numbers, x)
     _check(name, x)
-    return Measured(x, w, tuple(atoms), find_lattice(np.concatenate([x, atoms])))
+    every = np.concatenate([x, atoms])
+    lattice = find_lattice(every)
+    return Measured(x, w, tuple(atoms), lattice, is_single(every, lattice))
 
 
 def lay_on(name: Label, numbers: Measured, scale: Scale) -> ContinuousColumn:
@@ -128,7 +131,23 @@ def lay_on(name: Label, numbers: Measured, scale: Scale) -> ContinuousColumn:
         walls=walls,
         lattice=numbers.lattice,
         cuts=scale.cuts,
+        single=numbers.single,
     )
+
+
+def is_single(x: Array, lattice: tuple[int, int]) -> bool:
+    """Are decimals floats of 32 bits, 0.1 something else than 0.1?
+
+    >>> x = np.array([0.1, 0.2, 0.7])
+    >>> is_single(x, (1, 10)), is_single(x.astype(np.float32).astype(float), (1, 10))
+    (False, True)
+    """
+    if lattice[1] == 1:
+        return False
+    with np.errstate(over="ignore"):
+        return bool(
+            (x == x.astype(np.float32)).all() and (x * lattice[1] != np.rint(x * lattice[1])).any()
+        )
 
 
 def find_lattice(x: Array) -> tuple[int, int]:

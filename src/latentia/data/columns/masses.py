@@ -33,6 +33,8 @@ class Grid(Protocol):
     def atoms(self) -> tuple[float, ...]: ...
     @property
     def lattice(self) -> tuple[int, int]: ...
+    @property
+    def single(self) -> bool: ...
     def scaled(self, x: Array) -> Array: ...
     def unscaled(self, z: Array) -> Array: ...
     def slope(self, x: Array) -> Array: ...
@@ -83,9 +85,15 @@ def _levels(column: Grid, masses: Array) -> Array:
 
 
 def on_lattice(column: Grid, x: Array) -> Array:
-    """The nearest values that the column can have: of whole numbers, a whole number."""
+    """The nearest values that the column can have: of whole numbers, a whole number.
+
+    Of decimals that came as floats of 32 bits, these.
+    """
     step, per = column.lattice
-    return np.asarray(np.rint(x * (per / step)) * step / per + 0.0) if step else x  # no -0.0
+    if not step:
+        return x
+    found = np.asarray(np.rint(x * (per / step)) * step / per + 0.0)  # no -0.0
+    return found.astype(np.float32).astype(float) if column.single else found
 
 
 def _upper_end(column: Grid, x: Array) -> Array:
