@@ -311,7 +311,6 @@ def test_intervals_at_the_shell(tmp_path: Path) -> None:
     assert "microsecond" not in ask("day")
 
 
-
 def test_few_dates_are_states_and_kinds_decide() -> None:
     few = with_days(lambda x: a_date(x // 40 * 40))
     assert not lt.LatentModel("class").fit(few).columns_[0].continuous

@@ -544,3 +544,23 @@ def test_rows_are_passed_over_once_where_nothing_is_latent():
     right = learn_tables(graph, LocalRows(rows), TableSettings(), 0)
     for v, table in right.tables.items():
         np.testing.assert_allclose(found.tables[v], table, rtol=1e-12)
+
+
+def test_a_latent_below_columns_with_holes_is_told_by_the_prior():
+    """It is no part of the piece around the holes, and must not be counted as if it were seen."""
+    graph = as_graph("H->a; H->b; H->c; a->S; H->S; a->b", ["H", "S"])
+    graph = graph.with_states(dict.fromkeys("abc", 3) | {"H": 2, "S": 2})
+    closely = TableSettings(rounds=1, closely=1e-8)
+    rng = np.random.default_rng(0)
+    h = rng.integers(2, size=600)
+    codes = [np.where(rng.random(600) < 0.8, h, rng.integers(3, size=600)) for _ in "abc"]
+    holed = [np.where(rng.random(600) < 0.1, -1, c).astype(np.int8) for c in codes]
+    found = learn_tables(graph, LocalRows(Rows(tuple(holed))), closely, 0)
+    without = graph.names.index("S")
+    np.testing.assert_allclose(found.tables[without], 0.5)
+    assert "nothing is known of S" in found.notes[0]
+    alone = as_graph("H->a; H->b; H->c; a->b", ["H"])
+    alone = alone.with_states(dict.fromkeys("abc", 3) | {"H": 2})
+    other = learn_tables(alone, LocalRows(Rows(tuple(holed))), closely, 0)
+    for name, table in other.cpts.items():  # climbs from other starts rest near one maximum
+        np.testing.assert_allclose(found.cpts[name], table, atol=1e-4)

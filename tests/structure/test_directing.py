@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import latentia as lt
+from latentia.exact.pieces import with_ancestors
 from latentia.structure.directing import directed_alike, with_chords
 from latentia.structure.reading_graphs import as_graph
 
@@ -48,6 +49,17 @@ def test_chords_make_every_graph_decomposable():
     square, (chord,) = with_chords(as_graph("a--b; b--c; c--d; a--d", []))
     assert len(square.edges) == 5
     assert chord in {(0, 2), (1, 3)}
+
+
+def test_no_latent_is_left_below_columns_where_it_need_not_be():
+    """Then rows would tell nothing of it: an order by most neighbours had D below X and A."""
+    graph = as_graph(
+        "C--Y; C--A; C--X; C--B; A--Y; A--D; A--X; A--B; X--D; X--Z; B--X; B--Z",
+        ["A", "B", "C", "D"],
+    )
+    found = directed_alike(graph)
+    assert found is not None
+    assert set(range(len(found.names))) == with_ancestors(found.parents(), found.observed)
 
 
 def test_latents_on_a_cycle_are_told_by_name():

@@ -17,7 +17,7 @@ from latentia.announcing import warn
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import LocalRows
 from latentia.errors import LeftOutWarning, PlanError
-from latentia.exact.pieces import Piece, cut_graph
+from latentia.exact.pieces import Piece, cut_graph, with_ancestors
 from latentia.networks.accelerate import (
     ENOUGH,
     Prior,
@@ -320,7 +320,8 @@ def _without_holes(
     """
     graph = problem.graph
     own = set(piece.families)
-    cut = cut_graph(graph, graph.latent.intersection(piece.variables), together=())
+    telling = with_ancestors(graph.parents(), graph.observed)  # as the piece itself was cut
+    cut = cut_graph(graph, graph.latent.intersection(piece.variables), telling)
     inner = [p for p in cut.pieces if p.unknown and own.issuperset(p.families)]
     climbed = {v for p in inner for v in p.families}
     counted = [v for v in piece.families if v not in climbed]

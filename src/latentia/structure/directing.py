@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 from latentia.structure.graph import LatentGraph
@@ -12,24 +15,50 @@ from latentia.structure.triangulate import eliminate, log_states, moralise
 def directed_alike(graph: LatentGraph) -> LatentGraph | None:
     """The graph with arrows, from latents on; None if some cycle of four or more has no chord.
 
-    Variables come in an order of most neighbours that came before (maximum cardinality search). If
-    these are tied to each other for every variable, arrows from them say what the edges said.
+    Variables whose neighbours are tied to each other are taken away, one after the other: arrows
+    from these to it say what the edges said. Columns go first, then latents that already have an
+    arrow to one: a latent below which no column lies could not be told.
     """
     if graph.directed:
         return graph
+    near = _neighbours(graph)
+    told: set[int] = set()  # above a column that was taken away
+    edges: list[tuple[int, int]] = []
+
+    def turn(v: int) -> tuple[int, int, int]:
+        return (0 if v not in graph.latent else 1 if v in told else 2, -v, v)
+
+    waiting = [turn(v) for v in near if _are_tied(near, near[v])]
+    heapify(waiting)
+    while waiting:
+        rank, _, v = heappop(waiting)
+        if v not in near or rank > turn(v)[0]:  # gone, or it waits at a better place
+            continue
+        above = near.pop(v)
+        edges += [(u, v) for u in above]
+        for u in above:
+            near[u].discard(v)
+            if v not in graph.latent or v in told:
+                told.add(u)
+        for u in above:
+            if _are_tied(near, near[u]):
+                heappush(waiting, turn(u))
+    if near:  # what is left has a cycle without a chord
+        return None
+    return replace(graph, edges=tuple(sorted(edges)), directed=True)
+
+
+def _neighbours(graph: LatentGraph) -> dict[int, set[int]]:
     near: dict[int, set[int]] = {v: set() for v in range(len(graph.names))}
     for a, b in graph.edges:
         near[a].add(b)
         near[b].add(a)
-    before: dict[int, set[int]] = {}
-    while len(before) < len(near):
-        left = [v for v in near if v not in before]
-        best = max(left, key=lambda v: (len(near[v] & {*before}), v in graph.latent, -v))
-        before[best] = near[best] & {*before}
-    if any(a not in near[b] for own in before.values() for a in own for b in own if a != b):
-        return None
-    edges = tuple(sorted((a, v) for v, own in before.items() for a in own))
-    return replace(graph, edges=edges, directed=True)
+    return near
+
+
+def _are_tied(near: Mapping[int, AbstractSet[int]], some: AbstractSet[int]) -> bool:
+    """Is each of them a neighbour of all others?"""
+    return all(len(near[a] & some) == len(some) - 1 for a in some)
 
 
 def with_chords(graph: LatentGraph) -> tuple[LatentGraph, tuple[tuple[int, int], ...]]:
