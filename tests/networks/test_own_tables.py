@@ -550,7 +550,7 @@ def test_a_latent_below_columns_with_holes_is_told_by_the_prior():
     """It is no part of the piece around the holes, and must not be counted as if it were seen."""
     graph = as_graph("H->a; H->b; H->c; a->S; H->S; a->b", ["H", "S"])
     graph = graph.with_states(dict.fromkeys("abc", 3) | {"H": 2, "S": 2})
-    closely = TableSettings(rounds=1, closely=1e-8)
+    closely = TableSettings(smoothing=1.0, rounds=1, closely=1e-8)
     rng = np.random.default_rng(0)
     h = rng.integers(2, size=600)
     codes = [np.where(rng.random(600) < 0.8, h, rng.integers(3, size=600)) for _ in "abc"]
