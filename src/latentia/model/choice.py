@@ -56,6 +56,7 @@ from latentia.networks.small_classes import race_small_class, small_class_rows
 from latentia.networks.tables import doubts_of, told_pieces
 from latentia.networks.tables_beside import first_tables
 from latentia.networks.tables_candidate import (
+    RACE_ROWS,
     candidate_operators,
     finish_candidate,
     has_one_start,
@@ -288,7 +289,7 @@ def _candidates(
     raced = None
     try:
         plan_refinement(plan)
-        network = started(found, source, rng, least_smoothing(smoothing))
+        network = first = started(found, source, rng, least_smoothing(smoothing))
         raced = None if whole is None else _raced_class(plan, network, whole, smoothing, own)
         if raced is None:
             before = None if own is None else own.tables.tables
@@ -296,7 +297,8 @@ def _candidates(
             network = raced_start(plan, network, source, rng, smoothing, rows, before)
         else:
             network = replace(network, tables=dict(raced.tables))
-        network = climbed(network, source, enough, PATIENCE)[0]
+        if network is first or raced is not None or source.rows.total > RACE_ROWS:
+            network = climbed(network, source, enough, PATIENCE)[0]  # others rest on all of them
     except PlanError as error:  # its tables would be too large
         network = str(error)
     if tables_promise(plan, source.rows.total):
