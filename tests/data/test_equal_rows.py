@@ -10,7 +10,7 @@ import pytest
 from latentia.data.row_colours import rising, row_colours
 from latentia.data.rows import Rows
 from latentia.data.sources.memory import compress
-from latentia.data.sources.row_sketch import distinct_rows, sketch_rows
+from latentia.data.sources.row_sketch import distinct_rows, every_row, sketch_rows
 
 SIZES = [3, 2, 5]
 
@@ -97,3 +97,18 @@ def test_colours_rise_and_those_alike_stay_as_they_come() -> None:
     assert rising(colours).tolist() == [1, 4, 0, 2, 3]
     apart = row_colours(drawn(300, 0.0, "any"))
     assert (np.diff(apart[rising(apart)].astype(float)) >= 0).all()
+
+
+@pytest.mark.parametrize("weight", ["none", "whole", "any"])
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_few_rows_are_what_their_sketch_gives(holes: float, weight: str) -> None:
+    rows = drawn(300, holes, weight)
+    found, sketch = every_row(rows, 300), sketch_rows(300, 0, rows)
+    assert found is not None
+    for other in (sketch.whole(), sketch.draw()):
+        assert other is not None
+        np.testing.assert_array_equal(found.weights, other.weights)
+        for a, b in zip(found.codes, other.codes, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert every_row(rows, 299) is None  # of more only a sketch knows
+    assert every_row(rows[:0], 299) is None

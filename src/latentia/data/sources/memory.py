@@ -14,7 +14,7 @@ import numpy as np
 from latentia.data.rows import Additive, Rows
 from latentia.data.sources.all_cores import in_parallel
 from latentia.data.sources.progress import answer_progress
-from latentia.data.sources.row_sketch import sketch_rows
+from latentia.data.sources.row_sketch import every_row, sketch_rows
 from latentia.typing import Array, Codes, TableLike
 
 Sum = TypeVar("Sum", bound=Additive)
@@ -43,7 +43,9 @@ class LocalRows:
 
     def sample(self, size: int, rng: np.random.Generator) -> Rows:
         """About `size` rows, drawn by weight; all of them with their weights if they are few."""
-        return self.fold(partial(sketch_rows, size, int(rng.integers(2**31)))).draw()
+        seed = int(rng.integers(2**31))  # drawn in any case: what comes next depends on it
+        few = every_row(self.rows, size)
+        return self.fold(partial(sketch_rows, size, seed)).draw() if few is None else few
 
 
 def even_blocks(rows: int, most: int) -> list[slice]:

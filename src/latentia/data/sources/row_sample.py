@@ -11,7 +11,8 @@ import numpy as np
 
 from latentia.data.row_colours import by_colour, row_colours, whole_weights
 from latentia.data.rows import Rows, Source
-from latentia.data.sources.row_sketch import RowSketch, distinct_rows, sketch_rows
+from latentia.data.sources.memory import LocalRows
+from latentia.data.sources.row_sketch import RowSketch, distinct_rows, every_row, sketch_rows
 from latentia.typing import Array, Codes
 
 MOST_ALIKE = 0.1  # of the rows: so many may share a colour, and fall to the same hand
@@ -19,7 +20,11 @@ MOST_ALIKE = 0.1  # of the rows: so many may share a colour, and fall to the sam
 
 def keep_rows(source: Source, most: int, rng: np.random.Generator) -> tuple[Rows, bool]:
     """`source.sample(most)`, and whether that is all there is: every row, equal ones once."""
-    found: RowSketch = source.fold(partial(sketch_rows, most, int(rng.integers(2**31))))
+    seed = int(rng.integers(2**31))
+    few = every_row(source.rows, most) if isinstance(source, LocalRows) else None
+    if few is not None:
+        return few, True
+    found: RowSketch = source.fold(partial(sketch_rows, most, seed))
     every = found.whole()
     return (found.draw(), False) if every is None else (every, True)
 

@@ -73,6 +73,12 @@ class RowSketch:
         return None if few is None else by_colour(few)
 
 
+def every_row(rows: Rows, size: int) -> Rows | None:
+    """What a sketch of so few rows would give as a whole, without random numbers; None of more."""
+    few = distinct_rows(rows, size) if 0 < len(rows) <= size else None
+    return None if few is None else by_colour(few)
+
+
 def sketch_rows(size: int, seed: int, rows: Rows) -> RowSketch:
     """The sketch of one block; its random numbers depend on the seed and on what it holds.
 
