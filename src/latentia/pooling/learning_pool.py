@@ -18,6 +18,7 @@ from latentia.linear_algebra import one_thread
 from latentia.pooling.cell_scores import TableScores, score_columns
 from latentia.pooling.column_pool import ColumnPool, LogitMember, Pool, ToldScores
 from latentia.pooling.gaussian_scores import GaussianScores, fit_gaussian
+from latentia.pooling.hole_odds import hole_odds
 from latentia.pooling.leaf_forest import LeafForest, grow_forest
 from latentia.pooling.learning_chain import heaps_alone, learn_row_chain, seconds_to_chain
 from latentia.pooling.pool_weights import (
@@ -200,6 +201,15 @@ class _Members:
         found = fit_logits(features, codes, rows.weights, freedoms)
         return [LogitMember(states, own.intercept, own.slopes) for own in found]
 
+    def odds_of_holes(self, place: int, asked: Array, weight: Array) -> Array | None:
+        """Odds that rows which have the column would lack it, by features of the others."""
+        missing = ~is_present(np.asarray(self.rows.codes[place]))
+        own = self.scores.own(place)
+        if not missing.any():
+            return None
+        others = self.gaussian.filled(self.features, own)[0][:, ~own]
+        return hole_odds(others, missing, self.rows.weights, asked, weight)
+
     def _told_of(self, place: int, there: Bools) -> ToldScores:
         """What the rows that have the column tell of it."""
         if self._told is None or self._told[0] != place:
@@ -300,7 +310,9 @@ def _weighed(trial: _Members, place: int, held: Rows, joint: Array) -> _Weighed:
     first, second, third = map(float, found)
     mixed = np.einsum("m,mcn->cn", found, masses)
     if column.continuous:
-        gains = sharpness_gains(mixed, scores.order, cells, rows.weights)
+        odds = trial.odds_of_holes(place, told.features[:, ~own], rows.weights)
+        asked = rows.weights if odds is None else rows.weights * odds
+        gains = sharpness_gains(mixed, scores.order, cells, asked)
     else:
         gains = power_gains(mixed, cells, rows.weights)
     return _Weighed(replace(pool, weights=(first, second, third)), gains, freedom)
