@@ -35,7 +35,7 @@ MOST_TIMES = 2.0  # … and so many that all depends on the tables: they race fo
 FEW_ROWS = 3000.0  # below, more parameters than the graph's, and poor starts of loops, cost much
 
 RACE_ROWS, RACED = 1500, 3  # a sample, and starts of a kind beside the closed form's
-AT_RANDOM = 5  # … of few rows: local classes took as long again there, and gained nothing
+AT_RANDOM = 4  # … of few rows: local classes took as long again there, and gained nothing
 
 AGAIN = 2  # rounds of a race that a closed form has called for
 
