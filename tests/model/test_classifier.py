@@ -175,6 +175,7 @@ class TestSettings:
         asked = lt.LatentClassifier(learner=lt.PBP(kernel={"features": 40})).fit(X, y)
         assert asked.settings_.features == 40
 
+    @pytest.mark.filterwarnings("ignore::latentia.errors.RepairWarning")
     def test_the_form_is_chosen_by_classes(self):
         X, y = discrete_rows(1000)
         graph, latents = "G->a; G->b; H->c; H->d; G->H", {"G": 2, "H": 2}

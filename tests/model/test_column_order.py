@@ -10,8 +10,6 @@ from sklearn.base import clone
 import latentia as lt
 from latentia.data.rows import Rows
 from latentia.discovery.content_order import content_order
-from latentia.structure.plan import make_plan
-from latentia.structure.renumbering import plan_in_order
 
 KINDS = ("discrete", "mixed", "holes", "mixed with holes", "weights")
 COUNTS = (2, 3, 4, 3, 2, 3)
@@ -105,19 +103,6 @@ def test_marginals_of_columns_that_share_a_leaf():
     ]
     assert found[0].losses["marginal"] == pytest.approx(found[1].losses["marginal"], abs=1e-9)
     assert found[0].chosen == "closed"  # x tells y
-
-
-def test_plans_in_an_order():
-    """A graph in another order is another plan; numbered back it is that of the same graph."""
-    graph = lt.as_graph("A->B; A->x; A->y; B->u; B->v; B->w", {"A": 2, "B": 3})
-    graph = graph.with_states(dict.fromkeys("xyuvw", 4))
-    plain = make_plan(graph)
-    assert plan_in_order(graph, plain.columns, make_plan) == plain
-    for seed in range(5):
-        order = np.random.default_rng(seed).permutation(list(plain.columns)).tolist()
-        plan = plan_in_order(graph, order, make_plan)
-        assert plan.graph == graph
-        assert sorted(node.rank for node in plan.nodes) == sorted(n.rank for n in plain.nodes)
 
 
 def test_order_of_numbers_that_rank_alike():

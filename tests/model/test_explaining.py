@@ -121,7 +121,7 @@ def test_a_learned_model_explains(model):
     names = ["age", "fever", "cough", "ache"]
     table = pd.DataFrame(rows, columns=names)
     learned = lt.LatentModel(
-        model.graph, learner=lt.EM(restarts=1, random_state=0), state_names=None
+        model.graph, learner=lt.EM(restarts=1, max_iter=2000, random_state=0)
     ).fit(table)
     found = learned.explain("fever", table.iloc[0])
     others = {name: int(table.iloc[0][name]) for name in names if name != "fever"}

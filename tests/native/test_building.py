@@ -46,6 +46,16 @@ def test_a_kernel_of_other_sources_is_left_alone(
     assert "other sources" in found.reason
 
 
+@needs_compiler
+def test_a_stale_kernel_is_known_without_loading_it(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not building.is_stale(tmp_path / building.NAME)  # none: there may be no compiler
+    assert not building.is_stale(made)
+    monkeypatch.setattr(building, "fingerprint", lambda: "changed")
+    assert building.is_stale(made)
+
+
 def test_what_is_not_a_library_is_told(tmp_path: Path) -> None:
     (tmp_path / "broken.so").write_bytes(b"not a library")
     assert "cannot be loaded" in loading.loaded(tmp_path / "broken.so").reason

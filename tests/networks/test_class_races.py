@@ -22,9 +22,12 @@ def dummies(seed: int, n: int = 600) -> pd.DataFrame:
 
 
 def test_most_seeds_come_to_the_best_level() -> None:
-    """There are dozens of optima; without moved classes 13 of 24 came to the best one."""
+    """There are dozens of optima; without moved classes half of them came to the best one.
+
+    With them 36 to 42 of 48, as columns and rows come in one order or another.
+    """
     came = 0
-    for rows in map(dummies, (1, 3, 4)):
+    for rows in map(dummies, (1, 3, 4, 5, 6, 7)):
         graph = [("class", name) for name in rows]
         levels = []
         for turn in range(8):
@@ -32,7 +35,7 @@ def test_most_seeds_come_to_the_best_level() -> None:
             model = lt.LatentModel(graph, {"class": 5}, learner=learner).fit(rows)
             levels.append(model.score(rows) * len(rows))
         came += int((max(levels) - np.array(levels) < 1e-2).sum())
-    assert came >= 20
+    assert came >= 33
 
 
 def test_moved_classes_leave_the_others_where_they_are() -> None:

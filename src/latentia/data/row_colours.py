@@ -36,7 +36,19 @@ def row_colours(rows: Rows) -> Colours:
     >>> bool((row_colours(there) == row_colours(back)).all())
     True
     """
-    units = _units(rows)
+    units = row_units(rows)
+    return np.asarray(mixed_colours(_refined(rows, units) ^ mixed_colours(units)))
+
+
+def colours_told(rows: Rows) -> Colours:
+    """What every row tells its states, (n,): a row of weight three as much as three equal rows."""
+    units = row_units(rows)
+    own = mixed_colours(_refined(rows, units) ^ mixed_colours(np.uint64(1)))
+    return np.asarray(mixed_colours(own) * units)
+
+
+def _refined(rows: Rows, units: Colours) -> Colours:
+    """Colours of rows, whatever they weigh."""
     fixed = np.zeros(len(rows), dtype=np.uint64)  # what does not change from round to round
     for positions in rows.codes:
         if positions.dtype.kind == "f":
@@ -55,7 +67,7 @@ def row_colours(rows: Rows) -> Colours:
         before, told = told, len(np.unique(shown))
         if told in (before, len(shown)):  # nothing new, or no two states alike
             break
-    return np.asarray(mixed_colours(found ^ mixed_colours(units)))
+    return found
 
 
 def rising(colours: Colours) -> CellArray:
@@ -92,7 +104,7 @@ def whole_weights(weight: Array) -> Codes | None:
     return None
 
 
-def _units(rows: Rows) -> Colours:
+def row_units(rows: Rows) -> Colours:
     """Weights as whole numbers, which add up to the same in any order."""
     if rows.weight is None:
         return np.ones(len(rows), dtype=np.uint64)

@@ -12,9 +12,10 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from latentia.data.row_colours import Colours, mixed_colours, row_colours
+from latentia.data.row_colours import Colours, colours_told, mixed_colours, row_units
 from latentia.data.rows import Rows
 from latentia.discovery.island_graph import NamedIslands
+from latentia.discovery.variable_order import variable_colours, variable_order
 from latentia.structure.graph import LatentGraph
 from latentia.typing import Array, CellArray, Codes
 
@@ -81,33 +82,89 @@ def content_order(rows: Rows, sizes: Sequence[int], whole: float) -> ContentOrde
     """
     if whole * len(sizes) > MOST_CELLS:
         return ContentOrder(tuple(range(len(sizes))), (None,) * len(sizes))
-    placed = tuple(_ranks(own) if own.dtype.kind == "f" else np.asarray(own) for own in rows.codes)
-    states = _state_colours(placed, sizes, mixed_colours(row_colours(rows)))
-    order = _rising(states, rows)
+    states = _state_colours(_placed(rows), sizes, colours_told(rows))
+    return _ordered(_rising(states, rows), states, sizes)
+
+
+def graph_order(
+    rows: Rows, sizes: Sequence[int], graph: LatentGraph
+) -> tuple[list[int], ContentOrder, Colours]:
+    """Variables of a graph over the columns by number, in order; its columns; what rows tell."""
+    placed, told = _placed(rows), colours_told(rows)
+    states = _state_colours(placed, sizes, told)
+    colours = variable_colours(graph, _column_colours(states, rows))
+    if any(_some_alike(own) for own in states):  # the graph may tell their columns apart
+        own = colours[list(graph.observed)]
+        units = row_units(rows)
+        told = _told_by_graph(placed, states, own) * units
+        states = _state_colours(placed, sizes, told)
+        colours = variable_colours(graph, _column_colours(states, rows))
+    order = variable_order(graph, colours)
+    place = {v: c for c, v in enumerate(graph.observed)}
+    return order, _ordered([place[v] for v in order if v in place], states, sizes), told
+
+
+def _ordered(order: Sequence[int], states: Sequence[Colours], sizes: Sequence[int]) -> ContentOrder:
     codes = [np.argsort(np.argsort(own, kind="stable")) for own in states]
-    return ContentOrder(order, tuple(codes[c] if sizes[c] else None for c in order))
+    return ContentOrder(tuple(order), tuple(codes[c] if sizes[c] else None for c in order))
+
+
+def _placed(rows: Rows) -> tuple[Codes, ...]:
+    """Cells as states: numbers by their ranks."""
+    return tuple(_ranks(own) if own.dtype.kind == "f" else np.asarray(own) for own in rows.codes)
 
 
 def _state_colours(rows: Sequence[Codes], sizes: Sequence[int], told: Colours) -> list[Colours]:
-    """Of the states of every column, by the colours of the rows that have them."""
+    """Of the states of every column, by what the rows that have them tell."""
     found = []
     for own, size in zip(rows, sizes, strict=True):
         there = own >= 0
         states = np.zeros(max(size, int(own.max(initial=-1)) + 1), dtype=np.uint64)
         np.add.at(states, own[there], told[there])
-        found.append(mixed_colours(states))
+        found.append(np.asarray(mixed_colours(states)))
     return found
+
+
+def _some_alike(states: Colours) -> bool:
+    return len(np.unique(states)) < len(states)
+
+
+def _told_by_graph(rows: Sequence[Codes], states: Sequence[Colours], columns: Colours) -> Colours:
+    """Colours of rows by their cells, those of columns that the graph tells apart being apart."""
+    found = np.zeros(len(rows[0]), dtype=np.uint64)
+    for own, colours, column in zip(rows, states, columns, strict=True):
+        cells = np.append(mixed_colours(colours ^ column), mixed_colours(column))
+        found += cells[own]  # the last one where missing
+    return np.asarray(mixed_colours(found))
 
 
 def _rising(states: Sequence[Colours], rows: Rows) -> tuple[int, ...]:
     """Columns by their states; those of one colour by the sizes of their numbers, if any."""
+    sizes = [_size(numbers, rows) for numbers in rows.codes]
+    sums = [int(own.sum(dtype=np.uint64)) for own in states]
+    return tuple(sorted(range(len(states)), key=lambda c: (sums[c], sizes[c])))
 
-    def place(c: int) -> tuple[int, float]:
-        numbers = rows.codes[c]
-        size = float(np.nansum(np.abs(numbers))) if numbers.dtype.kind == "f" else 0.0
-        return int(states[c].sum(dtype=np.uint64)), float(f"{size:.9g}")
 
-    return tuple(sorted(range(len(states)), key=place))
+def _column_colours(states: Sequence[Colours], rows: Rows) -> Colours:
+    """Of columns, by their states; numbers of one colour by the order of their sizes, too."""
+    sums = np.array([own.sum(dtype=np.uint64) for own in states], dtype=np.uint64)
+    before = np.zeros(len(states), dtype=np.uint64)  # numbers of the same colour that are smaller
+    met: dict[int, int] = {}
+    for c in _rising(states, rows):
+        if rows.codes[c].dtype.kind == "f":
+            before[c] = met.get(int(sums[c]), 0)
+            met[int(sums[c])] = met.get(int(sums[c]), 0) + 1
+    return np.asarray(sums + mixed_colours(before))
+
+
+def _size(cells: CellArray, rows: Rows) -> float:
+    """Of numbers, whatever their signs; 0 of states."""
+    if cells.dtype.kind != "f":
+        return 0.0
+    there = ~np.isnan(np.asarray(cells, dtype=float))
+    some = rows.weights[there]
+    size = float(np.abs(cells[there]) @ some / max(float(some.sum()), 1e-300))
+    return float(f"{size:.9g}")
 
 
 def _ranks(positions: CellArray) -> Codes:

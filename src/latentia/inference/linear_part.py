@@ -8,7 +8,7 @@ explain: where evidence tells nothing linearly, nothing changes (design 7).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -26,6 +26,7 @@ BORROWED = 0.02  # variance added in scores: this share of a class's own and of 
 FARTHEST = 100.0  # nats by which a class is behind the best one at most
 FEWEST_FREE = 3.0  # degrees of freedom of a predictive density, at least
 POOLED_ROWS = 100.0  # R: with so many rows of a class, normal densities count half
+LEAST_VARIANCE = 1e-9  # of coordinates, in scores
 NARROWEST = 0.5  # standard deviation of an answer, in steps of the grid
 
 
@@ -122,6 +123,28 @@ def fit_linear(slots: tuple[Slot, ...], sums: Mapping[str, Array], N: float) -> 
     return Linear(slots, mean, np.ascontiguousarray(covariance), float(N))
 
 
+def linear_in_order(linear: Linear, order: Sequence[int], codes: Sequence[Codes | None]) -> Linear:
+    """Columns in this order of their places; `codes`: what code each state had (None: the same).
+
+    Indicators of all states but the first are a linear map of those of all but another one.
+    """
+    size, start = len(linear.mean), 0
+    turn, shift, slots = np.zeros((size, size)), np.zeros(size), []
+    for i, had in zip(order, codes, strict=True):
+        slot = linear.slots[i]
+        old = range(slot.size) if slot.points or had is None else had[1:] - 1
+        for k, j in enumerate(old):
+            row = turn[start + k, slot.start : slot.start + slot.size]
+            if j >= 0:
+                row[j] = 1.0
+            else:  # it was the first state
+                row[:], shift[start + k] = -1.0, 1.0
+        slots.append(replace(slot, start=start))
+        start += slot.size
+    mean, found = turn @ linear.mean + shift, turn @ linear.covariance @ turn.T
+    return replace(linear, slots=tuple(slots), mean=mean, covariance=(found + found.T) / 2)
+
+
 def lean_on(linear: Linear, codes: Sequence[Codes | None], place: int, masses: Array) -> Array:
     """masses^(1 − s) · line^s, normalised; s = lean · (explained variance)²: (cells, n).
 
@@ -178,8 +201,7 @@ def _regression(linear: Linear, pattern: Bools, target: int) -> tuple[float, Arr
         return 0.0, np.zeros(used), 1.0
     C = linear.covariance[np.ix_(pattern, pattern)]
     ridge = RIDGE * len(linear.mean) / linear.weight + 1e-9
-    home = np.repeat(np.arange(len(linear.slots)), [slot.size for slot in linear.slots])[pattern]
-    own_block = home[:, None] == home  # all of it: so it does not matter which state is left out
+    own_block = _blocks(linear.slots)[0][np.ix_(pattern, pattern)]  # all of it, as in scores
     C = C + ridge * np.where(own_block, C, 0.0) + 1e-9 * np.eye(len(C))
     across, own = linear.covariance[pattern, target], float(linear.covariance[target, target])
     from scipy.linalg import cho_factor, cho_solve  # loaded when there is a linear part
@@ -193,19 +215,20 @@ def linear_scores(classes: Sequence[Linear], codes: Sequence[Codes | None], n: i
     """log t(present cells; μ_c, Σ_c, N_c − d) of every class, (classes, n), up to a constant.
 
     What a normal density predicts whose covariances are known from N_c rows only. Each class
-    borrows a little of the variances of all, so that none is without.
+    borrows a little of the variances of all, so that none is without; of a column with several
+    coordinates their covariances, too: so it does not matter which state is left out.
     """
     from scipy.linalg import solve_triangular
 
     u, there = _points(classes[0].slots, codes, n)
     total = sum(c.weight for c in classes)
-    shared = np.sum([c.weight / total * np.diag(c.covariance) for c in classes], axis=0)
+    own_block, least = _blocks(classes[0].slots)
+    shared = np.sum([c.weight / total * c.covariance for c in classes], axis=0) * own_block
     found = np.zeros((len(classes), n))
     for pattern, rows in _patterns(there):
         for own, scores in zip(classes, found, strict=True):
-            C = own.covariance[np.ix_(pattern, pattern)]
-            C = C + np.diag(BORROWED * (np.diag(C) + shared[pattern]) + 1e-9)
-            L = np.linalg.cholesky(C)
+            C = own.covariance + BORROWED * (own.covariance * own_block + shared) + least
+            L = np.linalg.cholesky(C[np.ix_(pattern, pattern)])
             apart = solve_triangular(
                 L, u[pattern][:, rows] - own.mean[pattern][:, None], lower=True, check_finite=False
             )
@@ -214,6 +237,16 @@ def linear_scores(classes: Sequence[Linear], codes: Sequence[Codes | None], n: i
             tail = 0.5 * (free + d) * np.log1p((apart**2).sum(axis=0) / free)
             scores[rows] = -tail - np.log(np.diag(L)).sum()
     return found
+
+
+def _blocks(slots: Sequence[Slot]) -> tuple[Bools, Array]:
+    """Which coordinates are of one column; a little variance, of states that come alike."""
+    home = np.repeat(np.arange(len(slots)), [slot.size for slot in slots])
+    own_block = np.asarray(home[:, None] == home)
+    share = np.array([1.0 if slot.points else 1.0 / (slot.size + 1) for slot in slots])[home]
+    dense = np.array([slot.points > 0 for slot in slots])[home]
+    least = np.diag(share) - own_block * np.where(dense, 0.0, share**2)
+    return own_block, LEAST_VARIANCE * least
 
 
 def pool_scores(

@@ -14,6 +14,7 @@ import scipy
 from latentia.data.columns.column import Column
 from latentia.data.moments import Moments
 from latentia.data.rows import Rows, Source
+from latentia.data.sources.changed_rows import change_rows
 from latentia.data.sources.engine import restrict
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.row_sample import deal_rows
@@ -29,11 +30,14 @@ from latentia.inference.evidence import Evidence
 from latentia.inference.linear_part import pool_scores
 from latentia.inference.many_rows import Asked, in_blocks
 from latentia.inference.operators import Operators
+from latentia.model.by_content import MOST_ROWS, Turned, turn
 from latentia.model.latent_model import LatentModel
 from latentia.model.mixed_plans import has_continuous
 from latentia.model.opened_table import Opened
+from latentia.model.state_names import with_ordered_states
 from latentia.model.training import Training, counted_graph, plan_continuous, plan_for
 from latentia.parameters import unfitted
+from latentia.structure.renumbering import plan_numbered_as
 from latentia.typing import Array, Codes, Label
 
 if TYPE_CHECKING:
@@ -54,6 +58,7 @@ class ClassRows:
     columns: tuple[Column, ...]  # of the graph, on their grids
     labels: Column  # discrete
     source: Source
+    turned: Turned | None = None  # graph and columns are in the order of their contents
 
     @property
     def classes(self) -> int:
@@ -87,6 +92,38 @@ class ClassRows:
         """Weight of each class."""
         found = self.source.fold(partial(_count_last, self.classes))
         return found.sums["classes"]
+
+
+def in_content_order(rows: ClassRows, learner: Learner, k: int | None = None) -> ClassRows:
+    """The same in the order of what rows hold, those of one class or all, where they are few."""
+    opened, count = rows.opened, rows.opened.counted_rows
+    if opened.rows.once or count > MOST_ROWS:
+        return rows
+    rows = replace(rows, source=LocalRows(rows.in_memory()))
+    alone = partial(_first_columns, len(rows.columns))
+    own = change_rows(rows.source, alone) if k is None else rows.of_class(k)
+    turned = turn(opened.graph, rows.columns, own, count, learner.abilities)
+    if turned is None:
+        return rows
+    moved = replace(opened, graph=turned.graph, columns=turned.own_columns(opened.columns))
+    columns, source = turned.own_columns(rows.columns), turned.source(rows.source, beside=1)
+    return ClassRows(moved, columns, rows.labels, source, turned)
+
+
+def _as_given(turned: Turned | None, model: LatentModel, learner: Learner) -> LatentModel:
+    """The model of a class with graph, columns and states as the user has them."""
+    if turned is None:
+        return model
+    columns = turned.given_columns(model.columns_)
+    operators = turned.back(model.operators_, columns)
+    plan = plan_numbered_as(model.plan_, turned.given)
+    operators = with_ordered_states(operators, plan.graph, columns, None, learner)
+    model._keep(plan, operators, columns, model.diagnostics_)
+    return model
+
+
+def _first_columns(count: int, rows: Rows) -> Rows:
+    return Rows(rows.codes[:count], rows.weight)
 
 
 def _count_last(classes: int, rows: Rows) -> Moments:
@@ -149,13 +186,14 @@ def fit_classes(
 
 
 def _fit_class(model: LatentModel, rows: ClassRows, k: int, learner: Learner) -> LatentModel:
-    training = class_training(rows, k, learner)
+    own = in_content_order(rows, learner, k)
+    training = class_training(own, k, learner)
     try:
         with warnings.catch_warnings():
             # constant here, not in other classes; independent given the class is a model, too
             for kind in (ConstantColumnWarning, IndependenceWarning):
                 warnings.simplefilter("ignore", kind)
-            return model._learn(training, learner)
+            return _as_given(own.turned, model._learn(training, learner), learner)
     except LatentiaError as error:
         raise _cannot_learn(rows, k, error) from error
 

@@ -43,6 +43,7 @@ from latentia.model.class_models import (
     class_training,
     fit_classes,
     held_scores,
+    in_content_order,
     least_loss,
     log_class_posterior,
 )
@@ -136,10 +137,11 @@ class LatentClassifier(ClassifierMixin, Estimator):
         self.priors_ = self._read_priors(counts)
         self.settings_, self.class_losses_ = None, {}
         if learner.abilities.settles and has_continuous(rows.columns):
-            trainings = [class_training(rows, k, learner) for k in range(rows.classes)]
+            own = in_content_order(rows, learner)
+            trainings = [class_training(own, k, learner) for k in range(rows.classes)]
             learner, choice = cast("SettlingLearner", learner).settle(
                 [t.plan for t in trainings],
-                rows.columns,
+                own.columns,
                 [t.source for t in trainings],
                 np.log(self.priors_),
             )

@@ -86,8 +86,8 @@ def find_graph(
             IndependenceWarning,
         )
     graph = _without_sizes(found.graph)
-    narrow = replace(opened, graph=graph, counted=False, as_in_table=False)
     kept = seeks(learner) and not groups
+    narrow = replace(opened, graph=graph, counted=False, found=kept)
     return found, narrow, FoundTables(found) if kept else learner
 
 

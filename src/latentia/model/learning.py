@@ -18,7 +18,6 @@ from latentia.model.contract import Learned
 from latentia.model.notices import note_dates, note_plan, note_restart, note_silent
 from latentia.model.state_names import (
     OrderBy,
-    arranging,
     checked_names,
     checked_order,
     with_ordered_states,
@@ -158,6 +157,7 @@ class Learning(Learned):
         self._ignored = opened.ignored
         learn = partial(self._learned_by, groups=groups, latents=True)
         training, operators, replicates = learn_opened(opened, given, learn)
+        operators, replicates = self._arranged(training, operators, groups, replicates)
         self._keep_learned(training, learner, operators, replicates)
         if isinstance(given, FoundTables):
             pool, hurried = pool_columns(given.found, training, opened.seen, left)
@@ -175,18 +175,37 @@ class Learning(Learned):
 
     def _learn(self, training: Training, learner: Learner, groups: int = 0) -> Self:
         """From rows on their columns to what the model keeps."""
-        return self._keep_learned(training, learner, *self._learned_by(training, groups))
+        operators, replicates = self._learned_by(training, groups)
+        operators, replicates = self._arranged(training, operators, groups, replicates)
+        return self._keep_learned(training, learner, operators, replicates)
 
     def _learned_by(
         self, training: Training, groups: int = 0, latents: bool = False
     ) -> tuple[Operators, Replicates | None]:
-        """What the learner makes of the rows, states in the order wanted; `latents`: by name."""
+        """What the learner makes of the rows; `latents`: by name."""
         from latentia.model.training import learn_training
 
         checked_names(training.graph, self.name_states)
         checked_order(training.graph, self.order_by)
-        arrange = arranging(self.order_by, training.plan, training.columns, training.learner)
-        return learn_training(training, groups, latents, arrange)
+        return learn_training(training, groups, latents)
+
+    def _arranged(
+        self,
+        training: Training,
+        operators: Operators,
+        groups: int,
+        replicates: Replicates | None,
+    ) -> tuple[Operators, Replicates | None]:
+        """States in the order wanted, and models without one group of rows each, if asked for."""
+        from latentia.assess.without_groups import replicate
+        from latentia.model.training import learned_plan
+
+        if training.once:
+            return operators, replicates
+        learner, graph = training.learner, learned_plan(training, operators).graph
+        operators = with_ordered_states(operators, graph, training.columns, self.order_by, learner)
+        found = replicate(learner, operators, training.source, groups) if groups else None
+        return operators, found
 
     def _keep_learned(
         self,

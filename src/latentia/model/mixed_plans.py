@@ -58,9 +58,8 @@ def prepare_mixed(
     able: Abilities,
     sketches: Mapping[Label, ColumnSketch] | None = None,
     bent: Collection[Label] = (),
-    order: Sequence[Label] = (),
 ) -> tuple[Plan, tuple[Column, ...]]:
-    """Which columns share leaves, their grids, and the plan, whose ties go by `order`.
+    """Which columns share leaves, their grids, and the plan.
 
     For Gaussian leaves `sketches` tell what the columns look like; those of `bent` go on a curve.
     """
@@ -75,7 +74,7 @@ def prepare_mixed(
         groups = pair_children(graph, columns) if able.pairs else []
     groups = checked_groups(groups)
     placed = paired_grids(columns, groups)
-    return plan_mixed(graph, placed, groups, able.most_directions, order), placed
+    return plan_mixed(graph, placed, groups, able.most_directions), placed
 
 
 def bell_columns(
@@ -200,14 +199,13 @@ def plan_mixed(
     columns: Sequence[Column],
     groups: Iterable[Iterable[Label]] = (),
     rank: int = 30,
-    order: Sequence[Label] = (),
 ) -> Plan:
     """A plan whose leaves are grids; separators with unknown latents get `rank` directions."""
     most = max([FEW, *(s + 1 for s in graph.states if s is not None and s < 24)])
     few = {c.name: min(c.cells, most) for c in columns}
     unknown = {v for v in graph.latent if graph.states[v] is None}
     small = graph.with_states({**few, **{graph.names[v]: UNKNOWN for v in unknown}})
-    plan = plan_again(small, tuple(map(tuple, groups)), order)
+    plan = plan_again(small, tuple(map(tuple, groups)))
     hidden = {
         plan.graph.index(graph.names[v]) for v in unknown if graph.names[v] in plan.graph.names
     }

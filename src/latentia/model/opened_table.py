@@ -14,6 +14,7 @@ from latentia.data.sources.table_rows import Look, TableRows, discover_columns, 
 from latentia.discovery.finding import Structure
 from latentia.discovery.id_columns import id_columns, names_without
 from latentia.errors import DataError
+from latentia.model.by_content import Turned
 from latentia.model.specification import Specification, columns_of
 from latentia.networks.tied import share_states
 from latentia.structure.graph import LatentGraph
@@ -43,15 +44,29 @@ class Opened:
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
     left_out: Mapping[Label, str] = field(default_factory=dict)  # ids, where a graph is sought
     began: float = field(default_factory=time.perf_counter)  # when it was opened
-    as_in_table: bool = False  # the graph has its columns in the order of the table's
+    found: bool = False  # the graph was found, and with it its tables
+    turned: Turned | None = None  # graph and columns are in the order of their contents
 
     @property
     def left(self) -> TimeLeft:
         """Until when all must be learned, if a time budget was given."""
         return FOREVER if self.wish is None else TimeLeft.of(self.wish.time_budget, self.began)
 
+    @property
+    def counted_rows(self) -> float:
+        """How many there are, where a weight of three is three rows."""
+        return max(self.seen.rows, self.seen.weight)
+
     def source(self, columns: Sequence[Column]) -> Source:
         """All rows."""
+        if self.turned is None:
+            return self.as_given(columns)
+        return self.turned.source(self.as_given(self.turned.given_columns(columns)))
+
+    def as_given(self, columns: Sequence[Column]) -> Source:
+        """All rows on columns as the user has them, also where these are turned."""
+        if self.turned is not None and tuple(columns) == self.turned.columns:
+            return self.turned.encoded
         return self.rows.source(columns, self.seen)
 
     def first(self, columns: Sequence[Column]) -> Source:
@@ -97,8 +112,7 @@ def look_at(
     columns = discover_columns(seen, names, wanted.kinds, wanted.state_names)
     columns = tuple(share_states(columns, tied))
     counted, told = wanted.graph is None, wanted.indicators
-    found = Opened(graph, counted, columns, rows, seen, (*ignored, *ids), wanted.wish, told, ids)
-    return replace(found, as_in_table=not isinstance(wanted.graph, LatentGraph))
+    return Opened(graph, counted, columns, rows, seen, (*ignored, *ids), wanted.wish, told, ids)
 
 
 def rows_again(

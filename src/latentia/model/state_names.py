@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,7 +14,6 @@ from latentia.data.columns.masses import cell_values
 from latentia.errors import DataError, UnknownNameError
 from latentia.inference.operators import Operators
 from latentia.structure.graph import LatentGraph
-from latentia.structure.plan import Plan
 from latentia.typing import Array, ByName, Cell, Codes, Label
 
 if TYPE_CHECKING:
@@ -93,19 +92,6 @@ def ordered_along(
 
 
 # --- what is learned ------------------------------------------------------------------------------
-
-
-def arranging(
-    order_by: OrderBy, plan: Plan, columns: Sequence[Column], learner: Learner
-) -> Callable[[Operators], Operators]:
-    """What puts the states of a learned model into their order."""
-
-    def arranged(operators: Operators) -> Operators:
-        # a learner of continuous columns may have found ranks of its own
-        graph = operators.plan.graph if any(c.continuous for c in columns) else plan.graph
-        return with_ordered_states(operators, graph, columns, order_by, learner)
-
-    return arranged
 
 
 def with_ordered_states(

@@ -14,21 +14,19 @@ from typing import TypeVar, cast, final
 import numpy as np
 
 from latentia.assess.jackknife import Replicates
-from latentia.assess.without_groups import check_all_discrete, replicate, replicate_once
+from latentia.assess.without_groups import check_all_discrete, replicate_once
 from latentia.closed_form.state_counts import binned, class_states
 from latentia.data.columns.column import Column
-from latentia.data.columns.discrete import DiscreteColumn
 from latentia.data.rows import Source
-from latentia.data.sources.changed_rows import change_rows
 from latentia.data.sources.memory import LocalRows
 from latentia.data.sources.table_rows import (
     constant_columns,
     missing_shares,
 )
-from latentia.discovery.content_order import MOST_CELLS, ContentOrder, content_order
 from latentia.errors import DataError, PlanError
 from latentia.inference.operators import Operators
 from latentia.linear_algebra import one_thread, threads_of_products
+from latentia.model.by_content import turn
 from latentia.model.class_counts import (
     CLASS_SAMPLE,
     count_states,
@@ -69,6 +67,7 @@ from latentia.networks.tables import column_plan
 from latentia.structure.graph import LatentGraph, relevant
 from latentia.structure.kept_plans import plan_again
 from latentia.structure.plan import Plan
+from latentia.structure.renumbering import numbered_as, plan_numbered_as
 from latentia.structure.templates import latent_class
 from latentia.typing import Label
 
@@ -90,6 +89,7 @@ class Training:
     missing: Mapping[Label, float]  # share of missing cells per column
     constant: tuple[Label, ...]  # columns with a single value
     indicators: Mapping[Label, Label] = field(default_factory=dict)  # of missing cells
+    counted: tuple[Label, ...] = ()  # latents whose numbers of states come from the rows
 
 
 def plan_training(
@@ -109,18 +109,19 @@ def plan_training(
         graph, pilot = plan.tables_of or plan.graph, opened.first(columns)
     else:
         columns, pilot = opened.columns, opened.first(opened.columns)
-        by_content = content_of(opened, pilot)
-        graph = counted_graph(opened.graph, columns, pilot, opened.counted, order=by_content)
-        order = () if by_content is None else by_content.of(columns_of(opened.graph))
+        graph = counted_graph(opened.graph, columns, pilot, opened.counted)
         if planned:
-            plan = plan_for(graph, learner, order)
+            plan = plan_for(graph, learner)
         else:
-            plan, learner = choose_road(graph, learner, opened, order)
+            plan, learner = choose_road(graph, learner, opened)
     source = opened.source(columns) if opened.rows.once else pilot
     flat = tuple(constant_columns(opened.seen))
     gaps = missing_shares(opened.seen)
     once, told = opened.rows.once, opened.indicators
-    return Training(graph, plan, learner, columns, source, pilot, once, gaps, flat, told)
+    given = opened.graph
+    free = {given.names[v] for v in given.latent if opened.counted or given.states[v] is None}
+    counted = tuple(name for name in graph.names if name in free)
+    return Training(graph, plan, learner, columns, source, pilot, once, gaps, flat, told, counted)
 
 
 def place_columns(opened: Opened, learner: Learner) -> tuple[Column, ...]:
@@ -136,18 +137,14 @@ def counted_graph(
     first: Source,
     counted: bool,
     quickly: bool = False,
-    order: ContentOrder | None = None,
 ) -> LatentGraph:
     """The graph of discrete columns; numbers of states that are not stated come from the rows.
 
-    `quickly`: by the closed form alone, without trials on rows held out. A class that is counted
-    is the same in whatever `order` its columns come, if there is one.
+    `quickly`: by the closed form alone, without trials on rows held out.
     """
     names, sizes = columns_of(graph), [c.cells for c in columns]
     if counted:
         graph = latent_class(names, None)
-    if counted and order is not None:
-        return _class_in_order(graph, columns, first, quickly, order)
     known = relevant(graph.with_states(dict(zip(names, sizes, strict=True))))
     unknown = [v for v in sorted(known.latent) if known.states[v] is None]
     if len(unknown) != 1 or not is_class(known, unknown[0]):
@@ -159,20 +156,7 @@ def counted_graph(
     return known.with_states({known.names[v]: found})
 
 
-def _class_in_order(
-    graph: LatentGraph, columns: Sequence[Column], first: Source, quickly: bool, order: ContentOrder
-) -> LatentGraph:
-    """The class as it is counted with columns and states in this order."""
-    own = [DiscreteColumn(c.name, tuple(range(c.cells))) for c in order.of(columns)]
-    moved = latent_class([c.name for c in own], None)
-    found = counted_graph(moved, own, change_rows(first, order.rows), True, quickly)
-    states = {found.names[v]: found.states[v] or 1 for v in found.latent}
-    return graph.with_states({**{c.name: c.cells for c in columns}, **states})
-
-
-def choose_road(
-    graph: LatentGraph, learner: Learner, opened: Opened, order: Sequence[Label] = ()
-) -> tuple[Plan, Learner]:
+def choose_road(graph: LatentGraph, learner: Learner, opened: Opened) -> tuple[Plan, Learner]:
     """A plan for the learner; or that of tables, which answer where columns are parents.
 
     They answer, too, where no plan can be made: what is too wide for messages need not be too wide
@@ -182,23 +166,11 @@ def choose_road(
     if own is not None and has_column_parents(graph):
         return column_plan(graph), own
     try:
-        return plan_for(graph, learner, order), learner
+        return plan_for(graph, learner), learner
     except PlanError:
         if own is None:
             raise
     return column_plan(graph), own
-
-
-def content_of(opened: Opened, first: Source) -> ContentOrder | None:
-    """Columns and states by what their rows hold, where they have their order from the table.
-
-    None of large tables.
-    """
-    if not opened.as_in_table or opened.seen.weight * len(opened.columns) > MOST_CELLS:
-        return None
-    rows = first.sample(MOST_CELLS, np.random.default_rng(0))
-    sizes = [0 if c.continuous else c.cells for c in opened.columns]
-    return content_order(rows, sizes, opened.seen.weight)
 
 
 def _on_tables(learner: Learner, graph: LatentGraph) -> Learner | None:
@@ -208,11 +180,11 @@ def _on_tables(learner: Learner, graph: LatentGraph) -> Learner | None:
     return tables_instead(learner, graph)
 
 
-def plan_for(graph: LatentGraph, learner: Learner, order: Sequence[Label] = ()) -> Plan:
+def plan_for(graph: LatentGraph, learner: Learner) -> Plan:
     """What the learner needs: a plan of the graph, or one of the columns by themselves."""
     if not learner.abilities.plans:
         return column_plan(graph)
-    return plan_again(graph, learner.abilities.groups or (), order)
+    return plan_again(graph, learner.abilities.groups or ())
 
 
 def plan_continuous(
@@ -252,9 +224,7 @@ def plan_continuous(
         graph = latent_class(columns_of(graph), count)
     try:
         seen = opened.seen.columns
-        by_content = content_of(opened, first())
-        order = () if by_content is None else by_content.of(columns_of(graph))
-        return *prepare_mixed(graph, opened.columns, learner.abilities, seen, bent, order), learner
+        return *prepare_mixed(graph, opened.columns, learner.abilities, seen, bent), learner
     except PlanError as error:
         sized = all(graph.states[v] is not None for v in graph.latent)
         if own is not None and (
@@ -297,15 +267,11 @@ def _class_states(columns: Sequence[Column], first: Source) -> int:
 
 
 def learn_training(
-    training: Training,
-    groups: int = 0,
-    latents: bool = False,
-    arrange: Callable[[Operators], Operators] = lambda operators: operators,
+    training: Training, groups: int = 0, latents: bool = False
 ) -> tuple[Operators, Replicates | None]:
-    """What the learner makes of the rows, and without each of so many groups of them.
+    """What the learner makes of the rows; of rows that are read once, without each group, too.
 
-    With `latents` they are to have names, whatever answers for the columns; `arrange` puts their
-    states into order.
+    With `latents` they are to have names, whatever answers for the columns.
     """
     plan, columns, source = training.plan, training.columns, training.source
     learner = training.learner
@@ -313,15 +279,21 @@ def learn_training(
         check_all_discrete(columns)
     if has_continuous(columns):
         with one_thread():
-            return arrange(cast("MixedLearner", learner).learn_mixed(plan, columns, source)), None
+            return cast("MixedLearner", learner).learn_mixed(plan, columns, source), None
     if not training.once:
-        operators = arrange(_learned(training, latents and not has_column_parents(training.graph)))
-        return operators, replicate(learner, operators, source, groups) if groups else None
+        found = _learned(training, latents and not has_column_parents(training.graph))
+        return found.told(notes=_on_stated(found.provenance.notes, training.counted)), None
     if groups:  # one pass for both
-        found = replicate_once(learner, plan, training.first, source, groups)
-        return found.whole, found
+        replicates = replicate_once(learner, plan, training.first, source, groups)
+        return replicates.whole, replicates
     frozen = freeze_learner(learner, plan, training.first)
     return frozen.solve(source.fold(frozen.summary)), None
+
+
+def _on_stated(notes: Sequence[str], counted: Collection[Label]) -> tuple[str, ...]:
+    """Notes on numbers of states that were stated: who left one out is not told to do so."""
+    heads = tuple(f"latent {name!r} has " for name in counted)
+    return tuple(note for note in notes if not note.startswith(heads))
 
 
 def learn_opened(
@@ -329,6 +301,47 @@ def learn_opened(
     learner: Learner,
     learn: Callable[[Training], tuple[Operators, T]],
     planned: bool = False,
+) -> tuple[Training, Operators, T]:
+    """Plan and learn, in the order of contents, unless the model is `planned` to be learned on."""
+    turned = None if planned else turned_opened(opened, learner)
+    if turned is None:
+        return _learn_levelled(opened, learner, learn, planned)
+    training, operators, rest = _learn_levelled(turned, learner, learn, planned)
+    return *turned_back(turned, training, operators), rest
+
+
+def turned_opened(opened: Opened, learner: Learner) -> Opened | None:
+    """The table in the order of its contents, where its rows are few and its graph is given."""
+    if opened.rows.once or opened.found:
+        return None
+    first = opened.first(opened.columns)
+    turned = turn(opened.graph, opened.columns, first, opened.counted_rows, learner.abilities)
+    if turned is None:
+        return None
+    return replace(
+        opened, graph=turned.graph, columns=turned.own_columns(opened.columns), turned=turned
+    )
+
+
+def turned_back(
+    turned: Opened, training: Training, operators: Operators
+) -> tuple[Training, Operators]:
+    """What was learned as the user numbers it, and the rows that it was learned from."""
+    assert turned.turned is not None
+    like, columns = turned.turned.given, turned.turned.given_columns(training.columns)
+    found, source = turned.turned.back(operators, columns), turned.as_given(columns)
+    alike = training.plan == operators.plan
+    plan = found.plan if alike else plan_numbered_as(training.plan, like)
+    graph = numbered_as(training.graph, like)
+    back = replace(training, graph=graph, plan=plan, columns=columns, source=source, first=source)
+    return back, found
+
+
+def _learn_levelled(
+    opened: Opened,
+    learner: Learner,
+    learn: Callable[[Training], tuple[Operators, T]],
+    planned: bool,
 ) -> tuple[Training, Operators, T]:
     """Plan and learn; again, where Gaussian leaves missed the levels of columns, on curves.
 

@@ -1,7 +1,8 @@
 """Build the kernel: plain C99 to one shared library, with whatever compiler there is.
 
 The build hook runs this file before anything is installed, so that it needs the standard library
-only. `python -m latentia.native.building` builds the kernel of a checkout again.
+only. `python -m latentia.native.building` builds the kernel of a checkout again; with `--if-stale`,
+where one is there that was built from other sources.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ def fingerprint() -> str:
     for path in sources():
         found.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
     return found.hexdigest()[:16]
+
+
+def is_stale(library: Path) -> bool:
+    """Is there a library, and was it built from other sources than those that are there now?"""
+    return library.exists() and fingerprint().encode() not in library.read_bytes()
 
 
 def compiler() -> list[str]:
@@ -98,4 +104,5 @@ def _run(command: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    print(build(HERE))
+    if "--if-stale" not in sys.argv or is_stale(HERE / NAME):
+        print(build(HERE))

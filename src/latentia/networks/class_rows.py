@@ -143,7 +143,8 @@ def is_latent_class(graph: LatentGraph) -> bool:
     if len(graph.latent) != 1 or not graph.directed:
         return False
     (h,) = graph.latent
-    return all(graph.parents()[v] == (() if v == h else (h,)) for v in range(len(graph.names)))
+    parents = graph.parents()
+    return all(parents[v] == (() if v == h else (h,)) for v in range(len(graph.names)))
 
 
 def survey_rows(graph: LatentGraph, rows: Rows) -> SurveyRows | None:

@@ -128,6 +128,7 @@ class EM(Parameters):
             known=self.known,
             tied=self.tied,
             smoothing=self.smoothing,
+            started=self.init if isinstance(self.init, Mapping) else None,
             random_state=self.random_state,
         )
 

@@ -50,6 +50,7 @@ class Abilities:
     known: ByName[Cell] | None = None  # cells of tables, as the user gave them
     tied: Sequence[Sequence[Label]] | None = None  # tables that are shared, as the user gave them
     smoothing: PseudoCounts = 0.0  # pseudo-counts of tables, as the user gave them
+    started: ByName[Cell] | None = None  # tables to start from, as the user gave them
     random_state: Seed = None  # seed of starts and of rows held out
 
 

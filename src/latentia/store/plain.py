@@ -58,10 +58,16 @@ def pack(value: Given, what: str, depth: int = 0) -> object:
         return {"date": value.isoformat()}
     if isinstance(value, datetime) and _is_plain_time(value):
         return {"datetime": datetime(*value.timetuple()[:6], value.microsecond).isoformat()}
+    from latentia.store.typed_cells import spell_cell, tag_of  # few files have such cells
+
+    tag = tag_of(value)
+    if tag is not None:
+        return {tag: [pack(part, what, depth + 1) for part in spell_cell(tag, value)]}
     raise StoreError(
         f"{what} cannot be kept in a model file: {value!r:.80} of type {kind.__module__}."
         f"{kind.__qualname__}. Expected text, numbers (whole ones within 64 bits), booleans, "
-        "dates, tuples and frozensets of these. Rename it, for example to str(…), and fit again."
+        "dates and times, intervals, tuples and frozensets of these. Rename it, for example to "
+        "str(…), and fit again."
     )
 
 
@@ -100,6 +106,10 @@ def _unpack_tagged(tag: str, inner: object) -> Cell:
         return _unpack_numpy(*items(inner, 2))
     if tag in DATES:
         return _unpack_date(DATES[tag], text(inner))
+    from latentia.store.typed_cells import CODECS, read_cell
+
+    if tag in CODECS:
+        return read_cell(tag, [unpack(v) for v in items(inner)])
     raise StoreError(f"expected a plain value, got {{{tag!r:.40}: {inner!r:.80}}}.")
 
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable
+from functools import lru_cache
 
 from latentia.structure.graph import LatentGraph
 from latentia.structure.plan import Plan, make_plan
-from latentia.structure.renumbering import plan_in_order
 from latentia.typing import Label
 
 KEPT_NAMES = 500  # variables of a graph whose plan is kept
 
 
-def plan_again(
-    graph: LatentGraph, groups: Iterable[Iterable[Label]], order: Sequence[Label] = ()
-) -> Plan:
+def plan_again(graph: LatentGraph, groups: Iterable[Iterable[Label]]) -> Plan:
     """`make_plan`; the last ones are kept, for the classes, folds and forms of a classifier.
 
-    Where there is an `order` of columns, ties go by it, and not by that of the graph.
     Names that are equal but of different types (1, True) have plans of their own; large plans, and
     those with groups, are made anew.
     """
-    if order:
-        return plan_in_order(graph, order, partial(plan_again, groups=groups))
     if len(graph.names) > KEPT_NAMES or groups:
         return make_plan(graph, groups=groups)
     return _kept_plan(graph, tuple(map(type, graph.names)))

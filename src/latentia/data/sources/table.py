@@ -193,8 +193,12 @@ def read_table(data: TableLike, graph_names: Sequence[Label] | None = None) -> T
         raise FrameError(
             f"sparse data ({type(data).__name__}) are not supported; pass data.toarray()."
         )
-    if isinstance(data, np.ndarray):
+    if isinstance(data, np.ndarray) and data.dtype.names is None:
         return _numpy_table(data, graph_names)
+    if isinstance(data, np.ndarray | list | tuple):
+        from latentia.data.sources.named_rows import columns_of_rows  # which others do without
+
+        data = columns_of_rows(data)
     if isinstance(data, Mapping):
         lengths = {str(name): _length(values, name) for name, values in data.items()}
         if len(set(lengths.values())) > 1:
@@ -296,7 +300,7 @@ def _length(values: object, name: Label) -> int:
     if cells.ndim == 0:
         raise DataError(
             f"column {name!r} must have one dimension, got a single value, {values!r}. "
-            "Pass a list with one value for each row."
+            "Pass a list with one value for each row, or a list of dicts, one for each row."
         )
     return len(cells)
 
