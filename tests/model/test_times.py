@@ -353,3 +353,12 @@ def test_clocks() -> None:
         assert told_clock(mixed) is None
     with pytest.raises(DataError, match="ten letters"):
         Clock("text")
+
+
+def test_a_time_that_tells_a_latent() -> None:
+    rows = {**with_days(a_time), "day": [a_time(int(x)) for x in drawn()["day"]]}
+    model = lt.LatentModel("day->H; H->kind,price", {"H": 2}).fit(rows)
+    early, late = (model.query("H", {"day": dt.datetime(y, 6, 1)}).table for y in (2021, 2022))
+    assert abs(early - late).max() > 0.5
+    assert model.sample(3, random_state=0)["day"].dtype == "datetime64[us]"
+    assert model.query("kind", {"day": dt.datetime(2022, 9, 1)})["new"] > 0.6

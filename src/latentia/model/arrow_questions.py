@@ -333,7 +333,7 @@ class ArrowQuestions(LinkedQuestions):
             row[v] = np.nan if code is None else float(code[0])
         for v, column in dense_columns(range(len(variables)), variables).items():
             if codes[v] is not None:
-                row[v] = float(column.scaled(np.array([float(evidence[column.name])]))[0])
+                row[v] = float(column.scaled(column.read([evidence[column.name]]))[0])
         seen = [v for v in range(len(row)) if not np.isnan(row[v])]
         return found, row, {v: x[:, 0] for v, x in likelihoods.items()}, found.unit_shift(seen)
 
