@@ -228,7 +228,7 @@ def test_tables_that_a_closed_form_beats_race_again(monkeypatch: pytest.MonkeyPa
     chain = templates.hidden_markov(5, 3)
     chain = chain.with_states({chain.names[v]: 5 for v in chain.observed})
     truth = random_model(chain, np.random.default_rng(0), 0.3)
-    codes = np.asarray(truth.sample(4000, np.random.default_rng(1)))
+    codes = np.asarray(truth.sample(30_000, np.random.default_rng(1)))
     data = dict(zip([chain.names[v] for v in chain.observed], codes.T, strict=True))
     learn = choice._own_tables
 

@@ -203,7 +203,8 @@ def _second_look(
 ) -> tuple[Candidates, Choice]:
     """Where no distribution was chosen: the network may have rested too early, or was not made.
 
-    And where a closed form is still ahead, tables may rest on a poor optimum: they race.
+    And where a closed form of many rows is still ahead, tables may rest on a poor optimum: they
+    race.
     """
     network = made.network
     if network is None:
@@ -215,7 +216,7 @@ def _second_look(
     left_out = {name: why for name, why in trial.left_out.items() if name != "refined"}
     trial, made = replace(trial, losses=losses, left_out=left_out), replace(made, network=network)
     choice = decide([trial])
-    if choice.chosen != "closed":
+    if choice.chosen != "closed" or part.rows.total < MANY_ROWS:
         return made, choice
     return _third_look(found.layout.plan, part, rng, smoothing, made, trial, held)
 
