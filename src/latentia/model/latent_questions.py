@@ -207,7 +207,7 @@ def query_own(
 
     With a confidence: intervals from `others`, the tables without one group of rows each.
     """
-    from latentia.assess.intervals import intervals
+    from latentia.assess.intervals import OF_LATENTS, intervals
 
     table, log = _answered(own, names, evidence, soft)
     shown = {
@@ -218,7 +218,7 @@ def query_own(
     ends: tuple[Array | None, Array | None] = (None, None)
     if confidence is not None and not (len(columns) == 1 and columns[0].continuous):
         replicas = (_answered(each, names, evidence, soft)[0] for each in others)
-        ends = intervals(table, table, replicas, confidence)
+        ends = intervals(table, table, replicas, confidence, OF_LATENTS)
     return as_answer(columns, table, log, 0.0, shown, ends=ends, confidence=confidence)
 
 
@@ -371,12 +371,12 @@ def membership_bars(
     asking: AskingLatent, others: Sequence[AskingLatent], confidence: float, table: Table
 ) -> tuple[Found, Found, Found]:
     """Memberships of a block of rows, and both ends of their intervals."""
-    from latentia.assess.intervals import intervals
+    from latentia.assess.intervals import OF_LATENTS, intervals
 
     found = asking.memberships(table)
     p = np.stack(list(found.values()))
     replicas = (np.stack(list(each.memberships(table).values())) for each in others)
-    lower, upper = intervals(p, p, replicas, confidence)
+    lower, upper = intervals(p, p, replicas, confidence, OF_LATENTS)
     return (
         found,
         dict(zip(found, lower, strict=True)),
