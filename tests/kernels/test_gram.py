@@ -231,7 +231,7 @@ def test_clear_errors(tmp_path: Any) -> None:
     assert np.isfinite(fitted(holes, "finite").score_samples(holes)).all()
     with pytest.raises(DataError, match=f"at most {LARGEST_GRAM:,} rows"):
         fitted(mixed_rows(LARGEST_GRAM + 1))
-    with pytest.raises(DataError, match="'[xy]' is continuous"):
+    with pytest.raises(DataError, match=r"'[xy]' is continuous"):
         fitted(rows, kernel="delta")
     with pytest.raises(DataError, match="needs a kernel"):
         lt.LatentModel(TREE, LATENTS, "paper").fit(rows)

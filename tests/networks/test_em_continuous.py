@@ -217,7 +217,7 @@ def test_a_class_without_the_atom():
 
 def test_what_cannot_be_learned():
     data = rows(np.random.default_rng(5), 200)
-    with pytest.raises(PlanError, match="number of states of latent '[AB]'"):
+    with pytest.raises(PlanError, match=r"number of states of latent '[AB]'"):
         lt.LatentModel(GRAPH, ["A", "B"], learner="em").fit(data)
     with pytest.raises(GraphError, match="directed graph"):
         lt.LatentModel("A--B; A--x,y; B--z,d", LATENTS, learner="em").fit(data)
