@@ -70,16 +70,19 @@ def test_a_pair_counted_by_hand_and_cells_that_are_missing():
     assert fit.cells == 4
 
 
-def test_rows_of_the_truth_leave_about_one_for_each_degree_of_freedom():
-    """The mean of z² of 40 draws: one, but for the half row in the denominator. 3 s.e. are .1."""
+def test_rows_of_the_truth_leave_what_chance_does():
+    """Each cell (1 - p) of the truth: Σ (ab - 1) = 67 over the pairs, of 31 degrees of freedom.
+
+    Fitted tables take the rest. Three standard errors of 40 draws are .23, and the half row in the
+    denominator takes some off.
+    """
     tables, rng = truth(), np.random.default_rng(3)
     rows = every_row(tables, 1.0)
     found = [
         pair_misfit(survey_rows(GRAPH, drawn(rows, 5000, rng)), tables).per_freedom
         for _ in range(40)
     ]
-    # single shares are drawn as well, so that there is more to be off than degrees of freedom
-    assert 0.8 < np.mean(found) < 2.5
+    assert np.mean(found) == pytest.approx(67 / 31, abs=0.3)
 
 
 def test_a_column_copied_stands_out():

@@ -21,7 +21,7 @@ def directed_alike(graph: LatentGraph) -> LatentGraph | None:
     """
     if graph.directed:
         return graph
-    near = _neighbours(graph)
+    near = dict(enumerate(moralise(graph)))  # of its edges: nothing is married without arrows
     told: set[int] = set()  # above a column that was taken away
     edges: list[tuple[int, int]] = []
 
@@ -46,14 +46,6 @@ def directed_alike(graph: LatentGraph) -> LatentGraph | None:
     if near:  # what is left has a cycle without a chord
         return None
     return replace(graph, edges=tuple(sorted(edges)), directed=True)
-
-
-def _neighbours(graph: LatentGraph) -> dict[int, set[int]]:
-    near: dict[int, set[int]] = {v: set() for v in range(len(graph.names))}
-    for a, b in graph.edges:
-        near[a].add(b)
-        near[b].add(a)
-    return near
 
 
 def _are_tied(near: Mapping[int, AbstractSet[int]], some: AbstractSet[int]) -> bool:
