@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import latentia as lt
@@ -266,6 +267,8 @@ def test_dates_that_were_said_to_be_states_are_no_news() -> None:
     for table, kinds, told in (
         (rows, {"day": "discrete"}, 0),
         (text, None, 1),
+        ({**text, "day": pd.DatetimeIndex(days).strftime("%d.%m.%Y").to_numpy()}, None, 1),
+        ({**text, "day": pd.DatetimeIndex(days).strftime("%m/%d/%Y").to_numpy()}, None, 1),
         ({**text, "day": np.char.add("no ", days.astype(str))}, None, 0),
         ({**rows, "day": np.datetime64("2024-01-01") + rng.integers(7, size=500)}, None, 0),
     ):

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 
 MANY_DATES = 20  # more than months, and so many that rows of each are few
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")  # as ISO 8601 spells them
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")  # as ISO 8601 spells them …
+EITHER_WAY = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{4}([T ]|$)")  # … day or month first
 
 
 def note_constant(names: Sequence[Label]) -> None:
@@ -69,13 +70,19 @@ def note_dates(columns: Sequence[Column], kinds: ByName[str]) -> None:
         if column.continuous or column.name in kinds or column.cells <= MANY_DATES:
             continue
         if all(map(_is_date, column.labels)):
-            warn(
-                f"{column.name!r} holds dates, each of its {column.cells:,} is a state of its own "
-                f"that knows nothing of the next. kinds={{{column.name!r}: 'continuous'}} has time "
-                "measured; months or weekdays are states. "
-                f"kinds={{{column.name!r}: 'discrete'}} keeps the dates.",
-                DateColumnWarning,
-            )
+            holds = "holds dates"
+            advice = f"kinds={{{column.name!r}: 'continuous'}} has time measured"
+        elif all(isinstance(x, str) and EITHER_WAY.match(x) for x in column.labels):
+            holds = f"seems to hold dates such as {column.labels[0]!r}"
+            advice = "Spelled as 2024-03-17 (pandas.to_datetime) time is measured"
+        else:
+            continue
+        warn(
+            f"{column.name!r} {holds}, each of its {column.cells:,} is a state of its own that "
+            f"knows nothing of the next. {advice}; months or weekdays are states. "
+            f"kinds={{{column.name!r}: 'discrete'}} keeps the dates.",
+            DateColumnWarning,
+        )
 
 
 def _is_date(label: Cell) -> bool:
