@@ -278,6 +278,29 @@ def test_dates_that_were_said_to_be_states_are_no_news() -> None:
         assert sum(w.category is errors.DateColumnWarning for w in heard) == told
 
 
+@pytest.mark.parametrize(
+    ("spelling", "advice"),
+    [
+        ("%Y-%m-%d", "kinds={'day': 'continuous'} has time measured"),
+        ("%Y-%m-%dT%H:%M:%SZ", "As text with a zone they are no times: pandas.to_datetime"),
+        ("%Y-%m-%d %H:%M:%S+01:00", "As text with a zone they are no times: pandas.to_datetime"),
+        ("%d.%m.%Y", "Spelled as 2024-03-17 (pandas.to_datetime) time is measured"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::latentia.errors.IndependenceWarning")
+def test_the_advice_on_dates_can_be_taken(spelling: str, advice: str) -> None:
+    rng = np.random.default_rng(0)
+    days = pd.DatetimeIndex(np.datetime64("2024-01-01") + rng.integers(30, size=500))
+    rows = {"a": rng.integers(2, size=500), "b": rng.integers(2, size=500)}
+    rows["day"] = days.strftime(spelling).to_numpy()
+    with pytest.warns(errors.DateColumnWarning, match=re.escape(advice)):
+        lt.LatentModel("H->a,b,day", {"H": 2}).fit(rows)
+    if "continuous" not in advice:
+        rows["day"] = pd.to_datetime(rows["day"], dayfirst="." in spelling)
+    model = lt.LatentModel("H->a,b,day", {"H": 2}, kinds={"day": "continuous"}).fit(rows)
+    assert model.columns_[2].continuous
+
+
 def test_latents_without_columns_below_harm_no_continuous_parents() -> None:
     """The road of arrows ended in an error about shapes."""
     rng = np.random.default_rng(0)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MANY_DATES = 20  # more than months, and so many that rows of each are few
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")  # as ISO 8601 spells them …
+ZONE = re.compile(r"\d(Z|[+-]\d{2}:?\d{2})$")  # as times end
 EITHER_WAY = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{4}([T ]|$)")  # … day or month first
 
 
@@ -72,6 +73,8 @@ def note_dates(columns: Sequence[Column], kinds: ByName[str]) -> None:
         if all(map(_is_date, column.labels)):
             holds = "holds dates"
             advice = f"kinds={{{column.name!r}: 'continuous'}} has time measured"
+            if any(isinstance(x, str) and ZONE.search(x) for x in column.labels):
+                advice = "As text with a zone they are no times: pandas.to_datetime makes them such"
         elif all(isinstance(x, str) and EITHER_WAY.match(x) for x in column.labels):
             holds = f"seems to hold dates such as {column.labels[0]!r}"
             advice = "Spelled as 2024-03-17 (pandas.to_datetime) time is measured"
